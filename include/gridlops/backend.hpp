@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <memory>
+#include <string>
+
+#include "gridlops/export.hpp"
+#include "gridlops/matrix_view.hpp"
+#include "gridlops/types.hpp"
+
+namespace gridlops {
+
+enum class MemorySpace { host, device };
+
+/// What one process can do with blocks of one element type in the memory of its Backend.
+/// All pointers, also those to scalars, are to that memory. Work is ordered: a call sees the results of the
+/// calls before it; Backend::synchronize() makes results visible to the host. Operands must not overlap except
+/// where named the same. Shapes are the caller's duty (they were checked at the public door).
+/// A zero beta means that the output is not read, so it may hold anything, NaN included.
+template <Scalar T>
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  /// C ← α op_a(A) op_b(B) + β C.
+  virtual void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+                    MatrixView<T> C) const = 0;
+  /// Y ← X.
+  virtual void copy(MatrixView<const T> X, MatrixView<T> Y) const = 0;
+  /// Every element of X becomes value.
+  virtual void fill(T value, MatrixView<T> X) const = 0;
+  /// Y ← α X + β Y.
+  virtual void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const = 0;
+  /// yᵢⱼ ← α dᵢ xᵢⱼ + β yᵢⱼ; d has X.rows elements and is conjugated if asked.
+  virtual void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                                 MatrixView<T> Y) const = 0;
+
+  // Column-wise: entry j of a scalar array belongs to column j. Sums are accumulated in double precision.
+
+  /// dotsⱼ ← xⱼᴴ yⱼ.
+  virtual void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const = 0;
+  /// normsⱼ ← ‖xⱼ‖².
+  virtual void column_norms_squared(MatrixView<const T> X, double* norms) const = 0;
+  /// yⱼ ← yⱼ + αⱼ xⱼ.
+  virtual void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const = 0;
+  /// yⱼ ← xⱼ + βⱼ yⱼ.
+  virtual void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const = 0;
+  /// xⱼ ← αⱼ xⱼ.
+  virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
+};
+
+/// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its memory.
+class GRIDLOPS_EXPORT Backend {
+ public:
+  virtual ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual std::string name() const = 0;
+  virtual MemorySpace memory_space() const = 0;
+
+  /// At least 64-byte aligned, uninitialised; null for 0 bytes. Throws OutOfMemory, on this rank alone, with the
+  /// bytes asked for. Counted.
+  void* allocate(Index bytes);
+  void release(void* memory) noexcept;
+
+  /// How often allocate() was called for more than 0 bytes: constant while a solver iterates.
+  Index allocations() const { return allocations_; }
+
+  /// bytes from host memory into this backend's, and back; the host side may be reused on return.
+  virtual void upload(const void* host, void* here, Index bytes) = 0;
+  virtual void download(const void* here, void* host, Index bytes) = 0;
+  /// Waits for everything ordered before.
+  virtual void synchronize() = 0;
+
+  template <Scalar T>
+  const Kernels<T>& kernels() const;
+
+ protected:
+  Backend() = default;
+
+ private:
+  virtual void* do_allocate(Index bytes) = 0;  // null if there is not enough
+  virtual void do_release(void* memory) noexcept = 0;
+  virtual const Kernels<float>& kernels_f32() const = 0;
+  virtual const Kernels<double>& kernels_f64() const = 0;
+  virtual const Kernels<std::complex<float>>& kernels_c64() const = 0;
+  virtual const Kernels<std::complex<double>>& kernels_c128() const = 0;
+
+  Index allocations_ = 0;
+};
+
+template <Scalar T>
+const Kernels<T>& Backend::kernels() const {
+  if constexpr (std::same_as<T, float>) {
+    return kernels_f32();
+  } else if constexpr (std::same_as<T, double>) {
+    return kernels_f64();
+  } else if constexpr (std::same_as<T, std::complex<float>>) {
+    return kernels_c64();
+  } else {
+    return kernels_c128();
+  }
+}
+
+/// The CPU with the CBLAS that this library is linked to.
+GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
+
+/// GPU number `device` of this machine. In a library without GPU support it throws UsageError, and says how to
+/// get it.
+GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
+
+/// The BLAS that is really used at run time, asked of the library itself.
+struct BlasInfo {
+  std::string library;         ///< e.g. "OpenBLAS 0.3.21"
+  std::string kernel;          ///< the kernel that it chose, e.g. "SkylakeX"; empty if it does not tell
+  std::string best_kernel;     ///< what this CPU could run: an instruction set, "AVX-512", "AVX2" or "baseline"
+  int threads = 1;             ///< per process
+  std::string path;            ///< the shared object that cblas_dgemm came from; empty if unknown
+  std::string pinned_by;       ///< "VARIABLE=value" of the environment that pins a kernel; empty if none does
+  bool pinned_below_cpu = false;  ///< the pinned kernel uses a smaller instruction set than the CPU has
+};
+GRIDLOPS_EXPORT BlasInfo blas_info();
+
+}  // namespace gridlops

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "gridlops/counters.hpp"
+#include "gridlops/elements.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/export.hpp"
+#include "gridlops/types.hpp"
+
+namespace gridlops {
+
+enum class ReduceOp { sum, prod, min, max };
+
+/// In which order a reduction combines the ranks' contributions.
+enum class ReductionOrder {
+  any,     ///< as the transport finds fastest; may depend on the count and on an element's position
+  by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …: an element's bits depend on nothing but the ranks' values of it
+};
+
+/// An operation under way, as an implementation of Communicator gives it out.
+class GRIDLOPS_EXPORT PendingOperation {
+ public:
+  virtual ~PendingOperation();
+  virtual void wait() = 0;
+  virtual bool test() = 0;  ///< makes progress; true once the operation is complete
+};
+
+/// The handle of a non-blocking operation. Its operands must stay alive and untouched until wait() returns or
+/// test() says true. Move-only. The destructor waits, except while an exception unwinds the stack: then the
+/// operation is abandoned, because its peers may never come.
+class GRIDLOPS_EXPORT Request {
+ public:
+  Request() = default;
+  explicit Request(std::unique_ptr<PendingOperation> pending) : pending_(std::move(pending)) {}
+  Request(Request&&) noexcept = default;
+  Request& operator=(Request&& other) noexcept;
+  ~Request();
+
+  /// Returns when the operation is complete on this rank. Does nothing for an empty or completed request.
+  void wait();
+  bool test();
+
+ private:
+  void drop() noexcept;
+  std::unique_ptr<PendingOperation> pending_;
+};
+
+/// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
+/// communicator: all its ranks call it, in the same order, with the same root, operation, types and counts.
+///
+/// Counts are 64-bit and count elements, a complex number being one; parts of length zero are legal on any rank.
+/// Where parts have different lengths (the _v forms) `counts` has one entry per rank, the same on all ranks, and the
+/// parts lie one after the other in rank order. Operands must not overlap, except that a rank's own part may be
+/// in its place within the whole already.
+///
+/// Each operation comes blocking (complete on return, for this rank) and as start_…, which returns a Request.
+/// Operations that were started must be completed before the communicator is destroyed.
+///
+/// Throws UsageError before anything is sent if an argument is wrong in itself (a root that is no rank, a
+/// negative count, a complex min, max or prod); CommunicationError if the transport fails.
+class GRIDLOPS_EXPORT Communicator {
+ public:
+  virtual ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// "mpi", "nccl", …: as reports name it.
+  virtual std::string transport() const = 0;
+
+  /// What this rank sent and received through this communicator and all that descend from it by split().
+  const Traffic& traffic() const { return *traffic_; }
+
+  /// The ranks of one colour form a new communicator, ordered by key, ties by rank in this one; keys may be
+  /// negative. Ranks without a colour take part and get null. Colours are ≥ 0.
+  std::unique_ptr<Communicator> split(std::optional<int> color, int key);
+
+  void barrier();
+  [[nodiscard]] Request start_barrier();
+
+  void broadcast(Elements data, int root);
+  [[nodiscard]] Request start_broadcast(Elements data, int root);
+
+  /// out ← the elementwise reduction of all ranks' in; out is used on the root only and has in's count there.
+  void reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order = ReductionOrder::any);
+  [[nodiscard]] Request start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
+                                     ReductionOrder order = ReductionOrder::any);
+
+  /// In place; all ranks end with the same bits.
+  void all_reduce(Elements data, ReduceOp op, ReductionOrder order = ReductionOrder::any);
+  [[nodiscard]] Request start_all_reduce(Elements data, ReduceOp op, ReductionOrder order = ReductionOrder::any);
+
+  /// all (on the root only) ← every rank's mine, in rank order.
+  void gather(ConstElements mine, Elements all, int root);
+  void gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root);
+  [[nodiscard]] Request start_gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root);
+
+  /// mine ← this rank's part of all, which is used on the root only.
+  void scatter(ConstElements all, Elements mine, int root);
+  void scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root);
+  [[nodiscard]] Request start_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root);
+
+  /// all ← every rank's mine, in rank order.
+  void all_gather(ConstElements mine, Elements all);
+  void all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts);
+  [[nodiscard]] Request start_all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts);
+
+  /// mine ← this rank's part of the elementwise reduction of every rank's all.
+  void reduce_scatter(ConstElements all, Elements mine, ReduceOp op, ReductionOrder order = ReductionOrder::any);
+  void reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp op,
+                        ReductionOrder order = ReductionOrder::any);
+  [[nodiscard]] Request start_reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
+                                               ReduceOp op, ReductionOrder order = ReductionOrder::any);
+
+  /// Part i of send goes to rank i; part i of receive comes from rank i. Here the counts are this rank's own:
+  /// what rank i expects from this one must equal send_counts[i].
+  void all_to_all(ConstElements send, Elements receive);
+  void all_to_all_v(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                    std::span<const Index> receive_counts);
+  [[nodiscard]] Request start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
+                                           Elements receive, std::span<const Index> receive_counts);
+
+  // Point to point: not collective. Tags are 0 … max_tag; messages between two ranks with one tag keep their order.
+  // The receiver's count must equal the sender's.
+  static constexpr int max_tag = 8191;
+  void send(ConstElements data, int destination, int tag = 0);
+  void receive(Elements data, int source, int tag = 0);
+  void send_receive(ConstElements out, int destination, Elements in, int source, int tag = 0);
+  [[nodiscard]] Request start_send(ConstElements data, int destination, int tag = 0);
+  [[nodiscard]] Request start_receive(Elements data, int source, int tag = 0);
+
+  /// Ends the whole job with this status, from any rank alone.
+  [[noreturn]] virtual void abort(ExitStatus status) = 0;
+
+ protected:
+  /// A communicator that is split off shares its parent's account.
+  Communicator(int rank, int size, std::shared_ptr<Traffic> traffic);
+  const std::shared_ptr<Traffic>& traffic_account() const { return traffic_; }
+
+  /// How the public operation is to be carried out: complete on return, or under way.
+  enum class Completion { blocking, pending };
+  using Pending = std::unique_ptr<PendingOperation>;  // null: complete already
+
+ private:
+  // Arguments are checked and counted by the public door; counts always have size() entries.
+  virtual std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) = 0;
+  virtual Pending do_barrier(Completion) = 0;
+  virtual Pending do_broadcast(Elements data, int root, Completion) = 0;
+  virtual Pending do_reduce(ConstElements in, Elements out, ReduceOp, int root, ReductionOrder, Completion) = 0;
+  virtual Pending do_all_reduce(Elements data, ReduceOp, ReductionOrder, Completion) = 0;
+  virtual Pending do_gather(ConstElements mine, Elements all, std::span<const Index> counts, int root,
+                            Completion) = 0;
+  virtual Pending do_scatter(ConstElements all, std::span<const Index> counts, Elements mine, int root,
+                             Completion) = 0;
+  virtual Pending do_all_gather(ConstElements mine, Elements all, std::span<const Index> counts, Completion) = 0;
+  virtual Pending do_reduce_scatter(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp,
+                                    ReductionOrder, Completion) = 0;
+  virtual Pending do_all_to_all(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                                std::span<const Index> receive_counts, Completion) = 0;
+  virtual Pending do_send(ConstElements data, int destination, int tag, Completion) = 0;
+  virtual Pending do_receive(Elements data, int source, int tag, Completion) = 0;
+
+  int rank_;
+  int size_;
+  std::shared_ptr<Traffic> traffic_;
+};
+
+/// Runs local_part, which must not communicate, on every rank of comm; then all agree on how it went (collective).
+/// If it threw anywhere, all ranks throw: the error of the lowest rank where it failed, with that rank named,
+/// its exit status and, as far as this library has one, its type. For what only one rank can know: files, memory.
+GRIDLOPS_EXPORT void succeed_together(Communicator& comm, const std::function<void()>& local_part);
+
+/// A text of one rank's made known to all (collective): what `text` holds on the root, returned everywhere.
+GRIDLOPS_EXPORT std::string broadcast_text(Communicator& comm, const std::string& text, int root);
+
+}  // namespace gridlops

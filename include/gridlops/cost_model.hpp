@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gridlops/export.hpp"
+#include "gridlops/layout.hpp"
+
+namespace gridlops {
+
+/// The algorithms of matrix_mult(); `automatic` stands for the one with the smallest modelled time.
+enum class Algorithm { automatic, block, summa, stationary_a, stationary_b };
+
+/// "auto", "block", "summa", "stationary-a", "stationary-b"; and back, or UsageError.
+GRIDLOPS_EXPORT const char* name_of(Algorithm algorithm);
+GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
+
+/// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
+struct ProductShape {
+  Index rows = 0;
+  Index cols = 0;
+  Index nrhs = 0;
+  ScalarType type = ScalarType::f64;
+};
+
+/// What one rank does in one product.
+struct RankCost {
+  Index bytes_received = 0;  ///< payload by the rules of Traffic
+  Index bytes_sent = 0;
+  Index messages = 0;        ///< collective or point-to-point operations joined
+  double flops = 0;
+  Index workspace_bytes = 0; ///< scratch that the operator keeps
+};
+
+/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as in
+/// MatrixMultOptions. This is what the counters of the communicators will show.
+GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
+                                      int col, bool adjoint, Index panel = 0);
+
+/// The machine in three numbers. The defaults are a common cluster core's; measure your own for close decisions.
+struct MachineModel {
+  double seconds_per_flop = 1.0 / 40e9;  ///< of a real multiply or add, one rank
+  double seconds_per_byte = 1.0 / 5e9;   ///< received, one rank, all ranks at it
+  double seconds_per_message = 5e-6;
+};
+
+/// Seconds of one forward and one adjoint application: of the slowest rank, with flops and bytes added.
+GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
+                                        const MachineModel& machine = {});
+
+/// The algorithm with the smallest modelled time; with ties the one named first in Algorithm. `block` counts only
+/// where it keeps no copies of A, that is on one grid row.
+GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
+                                           const MachineModel& machine = {});
+
+}  // namespace gridlops

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "gridlops/types.hpp"
+
+namespace gridlops {
+
+/// The operations of a Communicator, for counting them and for naming them in messages.
+enum class CommOperation {
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  gather,
+  scatter,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  send,
+  receive,
+  split
+};
+inline constexpr std::size_t comm_operation_count = 12;
+
+/// What one rank sent and received, in payload by rule, not in what a library moves inside. With s ranks and
+/// N the bytes of the whole operand:
+///   broadcast       a non-root receives N, the root sends N·(s−1)
+///   reduce          the root receives N·(s−1), a non-root sends N
+///   gather, scatter the root receives (sends) all parts but its own, the others send (receive) theirs
+///   all_gather      receives N − own, sends own·(s−1)
+///   reduce_scatter  receives own·(s−1), sends N − own
+///   all_reduce      a reduce_scatter and an all_gather on a balanced cut of the elements
+///   all_to_all      receives and sends all parts but its own
+///   send, receive   N
+/// Sent and received bytes summed over all ranks are equal.
+struct Traffic {
+  Index bytes_sent = 0;
+  Index bytes_received = 0;
+  Index bytes_read_from_peers = 0;  ///< read straight from another rank's memory, by transports that can
+  std::array<Index, comm_operation_count> calls{};
+
+  Index calls_of(CommOperation operation) const { return calls[static_cast<std::size_t>(operation)]; }
+};
+
+}  // namespace gridlops

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "gridlops/export.hpp"
+
+namespace gridlops {
+
+/// The exit status that a program should end with; the values follow sysexits.h where that has one.
+enum class ExitStatus {
+  done = 0,
+  check_failed = 1,    ///< a result was computed and found wrong
+  usage = 2,           ///< an argument, option or shape that cannot be right
+  not_converged = 3,   ///< the output is written, but some column neither converged nor stagnated
+  bad_input = 65,      ///< an input file is unreadable or inconsistent
+  internal = 70,       ///< a fault of this program or of a library below it
+  out_of_memory = 71,
+  bad_output = 74,     ///< an output file could not be written
+  try_again = 75,      ///< a peer was lost or timed out, or a checkpoint was asked for and written
+};
+
+/// Base of everything this library throws. The message says what is wrong, with the values, why it matters,
+/// and what to try. Unless a function says otherwise it throws the same error on all ranks that called it.
+class GRIDLOPS_EXPORT Error : public std::runtime_error {
+ public:
+  Error(ExitStatus status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  ExitStatus status() const noexcept { return status_; }
+
+ private:
+  ExitStatus status_;
+};
+
+/// An argument that no correct program passes: a negative size, an unknown name, a tolerance below zero.
+class GRIDLOPS_EXPORT UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message) : Error(ExitStatus::usage, message) {}
+};
+
+/// Operands whose shapes, layouts or grids do not fit together. Thrown before any communication.
+class GRIDLOPS_EXPORT ShapeError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
+/// An input file that is missing, damaged, or does not hold what is needed.
+class GRIDLOPS_EXPORT InputError : public Error {
+ public:
+  explicit InputError(const std::string& message) : Error(ExitStatus::bad_input, message) {}
+};
+
+/// An output file that could not be written; nothing is left under its name that was not there before.
+class GRIDLOPS_EXPORT OutputError : public Error {
+ public:
+  explicit OutputError(const std::string& message) : Error(ExitStatus::bad_output, message) {}
+};
+
+class GRIDLOPS_EXPORT OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message) : Error(ExitStatus::out_of_memory, message) {}
+};
+
+/// A transport's call failed. Only the rank that saw the failure throws; the job should be ended.
+class GRIDLOPS_EXPORT CommunicationError : public Error {
+ public:
+  explicit CommunicationError(const std::string& message) : Error(ExitStatus::internal, message) {}
+};
+
+}  // namespace gridlops

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "gridlops/dist_matrix.hpp"
+#include "gridlops/export.hpp"
+
+namespace gridlops {
+
+/// Where the models or the data of an operator live: matrices with a fixed number of rows, cut in a fixed way, and any
+/// number of columns (right-hand sides), cut along a fixed axis at any places. A value.
+struct GRIDLOPS_EXPORT Space {
+  std::shared_ptr<const ProcessGrid> grid;
+  Cut rows;
+  Axis columns = Axis::uncut;
+
+  Index dimension() const { return rows.partition.total(); }
+  /// nrhs columns, balanced over the axis; or cut as given.
+  Layout layout(Index nrhs) const;
+  Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
+
+  template <Scalar T>
+  bool contains(const DistMatrix<T>& X) const {
+    return X.grid() == grid && X.layout().rows == rows && X.layout().cols.axis == columns;
+  }
+  friend bool operator==(const Space&, const Space&) = default;
+};
+
+/// How often an operator was used, with the columns of all applications added up.
+struct OperatorActivity {
+  Index forward_applications = 0;
+  Index adjoint_applications = 0;
+  Index forward_columns = 0;
+  Index adjoint_columns = 0;
+};
+
+/// A linear map from its domain to its range (A is range().dimension() × domain().dimension()) that is applied to
+/// many columns at once. Both spaces are on one grid, and a model and its data have their columns on the same axis,
+/// cut at the same places. Operators are immutable; applying one may use scratch memory of its own, so it is not
+/// for two threads at a time.
+template <Scalar T>
+class GRIDLOPS_EXPORT LinearOperator {
+ public:
+  virtual ~LinearOperator() = default;
+  LinearOperator(const LinearOperator&) = delete;
+  LinearOperator& operator=(const LinearOperator&) = delete;
+
+  const Space& domain() const { return domain_; }
+  const Space& range() const { return range_; }
+  Index rows() const { return range_.dimension(); }
+  Index cols() const { return domain_.dimension(); }
+
+  /// Y ← α A X + β Y (collective over the grid; idle ranks return at once).
+  /// X: in domain(), Y: in range(), the same column partition, any number of columns; they must not overlap.
+  /// With β = 0 the old Y is not read. On a GPU: ordered, not finished, on return.
+  /// Throws ShapeError on all ranks before any communication.
+  void apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
+
+  /// X ← α Aᴴ Y + β X, otherwise the same.
+  void apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
+
+  const OperatorActivity& activity() const { return activity_; }
+
+ protected:
+  /// Throws ShapeError if the two spaces cannot be an operator's: different grids or column axes.
+  LinearOperator(Space range, Space domain);
+
+ private:
+  // Called with at least one column, on members of the grid only; layouts were checked.
+  virtual void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
+  virtual void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
+
+  Space range_, domain_;
+  mutable OperatorActivity activity_;
+};
+
+template <Scalar T>
+using OperatorPtr = std::shared_ptr<const LinearOperator<T>>;
+
+}  // namespace gridlops

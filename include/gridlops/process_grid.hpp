@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gridlops/backend.hpp"
+#include "gridlops/communicator.hpp"
+#include "gridlops/export.hpp"
+
+namespace gridlops {
+
+/// P × Q.
+struct GridShape {
+  int rows = 1;
+  int cols = 1;
+  int size() const { return rows * cols; }
+  friend bool operator==(GridShape, GridShape) = default;
+};
+
+/// "2x3" → {2, 3}. Throws UsageError if the text is anything else than two positive numbers and an x.
+GRIDLOPS_EXPORT GridShape parse_grid_shape(const std::string& text);
+
+/// The P × Q with P·Q = ranks and P ≤ Q as near to each other as can be.
+GRIDLOPS_EXPORT GridShape near_square(int ranks);
+
+/// What a dimension of a matrix is cut along.
+enum class Axis {
+  grid_rows,       ///< P parts, part i on the ranks of grid row i
+  grid_cols,       ///< Q parts, part j on the ranks of grid column j
+  all,             ///< P·Q parts in row-major rank order
+  all_transposed,  ///< P·Q parts in column-major rank order
+  uncut            ///< one part, on every rank
+};
+GRIDLOPS_EXPORT const char* name_of(Axis axis);
+
+/// P × Q ranks in row-major order: rank r sits at row r / Q, column r % Q. Ranks of the communicator beyond P·Q are
+/// idle: they own nothing, and whatever is collective over the grid returns at once on them.
+class GRIDLOPS_EXPORT ProcessGrid {
+ public:
+  /// Collective over comm. All memory of matrices on this grid comes from backend.
+  /// Throws UsageError (on all ranks) if the shape needs more ranks than comm has, or is not positive.
+  ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
+
+  GridShape shape() const { return shape_; }
+  int rows() const { return shape_.rows; }
+  int cols() const { return shape_.cols; }
+
+  /// False on idle ranks, where nothing below may be asked but parts(), part_at() and backend().
+  bool is_member() const { return grid_ != nullptr; }
+  int my_row() const { return grid_->rank() / shape_.cols; }
+  int my_col() const { return grid_->rank() % shape_.cols; }
+
+  /// All members; the Q ranks of my grid row; the P ranks of my grid column (rank in them: my_col, my_row).
+  Communicator& comm() const { return *grid_; }
+  Communicator& row_comm() const { return *row_; }
+  Communicator& col_comm() const { return *col_; }
+
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
+
+  /// How many parts an axis has, and which of them a rank of the grid holds.
+  int parts(Axis axis) const;
+  int part_at(Axis axis, int row, int col) const;
+  int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }
+
+ private:
+  GridShape shape_;
+  std::shared_ptr<Backend> backend_;
+  std::unique_ptr<Communicator> grid_, row_, col_;
+};
+
+}  // namespace gridlops
