@@ -15,9 +15,9 @@ enum class MemorySpace { host, device };
 
 /// What one process can do with blocks of one element type in the memory of its Backend.
 /// All pointers, also those to scalars, are to that memory. Work is ordered: a call sees the results of the
-/// calls before it; Backend::synchronize() makes results visible to the host. Operands must not overlap except
-/// where named the same. Shapes are the caller's duty (they were checked at the public door).
-/// A zero beta means that the output is not read, so it may hold anything, NaN included.
+/// calls before it; Backend::synchronize() makes results visible to the host. Operands must not overlap
+/// except where named the same. Shapes are the caller's duty (they were checked at the public door). A zero
+/// beta means that the output is not read, so it may hold anything, NaN included.
 template <Scalar T>
 class Kernels {
  public:
@@ -50,7 +50,8 @@ class Kernels {
   virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
 };
 
-/// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its memory.
+/// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its
+/// memory.
 class GRIDLOPS_EXPORT Backend {
  public:
   virtual ~Backend();
@@ -60,8 +61,8 @@ class GRIDLOPS_EXPORT Backend {
   virtual std::string name() const = 0;
   virtual MemorySpace memory_space() const = 0;
 
-  /// At least 64-byte aligned, uninitialised; null for 0 bytes. Throws OutOfMemory, on this rank alone, with the
-  /// bytes asked for. Counted.
+  /// At least 64-byte aligned, uninitialised; null for 0 bytes. Throws OutOfMemory, on this rank alone, with
+  /// the bytes asked for. Counted.
   void* allocate(Index bytes);
   void release(void* memory) noexcept;
 
@@ -107,18 +108,18 @@ const Kernels<T>& Backend::kernels() const {
 /// The CPU with the CBLAS that this library is linked to.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
 
-/// GPU number `device` of this machine. In a library without GPU support it throws UsageError, and says how to
-/// get it.
+/// GPU number `device` of this machine. In a library without GPU support it throws UsageError, and says how
+/// to get it.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
 
 /// The BLAS that is really used at run time, asked of the library itself.
 struct BlasInfo {
-  std::string library;         ///< e.g. "OpenBLAS 0.3.21"
-  std::string kernel;          ///< the kernel that it chose, e.g. "SkylakeX"; empty if it does not tell
-  std::string best_kernel;     ///< what this CPU could run: an instruction set, "AVX-512", "AVX2" or "baseline"
-  int threads = 1;             ///< per process
-  std::string path;            ///< the shared object that cblas_dgemm came from; empty if unknown
-  std::string pinned_by;       ///< "VARIABLE=value" of the environment that pins a kernel; empty if none does
+  std::string library;      ///< e.g. "OpenBLAS 0.3.21"
+  std::string kernel;       ///< the kernel that it chose, e.g. "SkylakeX"; empty if it does not tell
+  std::string best_kernel;  ///< what this CPU could run: an instruction set, "AVX-512", "AVX2" or "baseline"
+  int threads = 1;          ///< per process
+  std::string path;         ///< the shared object that cblas_dgemm came from; empty if unknown
+  std::string pinned_by;    ///< "VARIABLE=value" of the environment that pins a kernel; empty if none does
   bool pinned_below_cpu = false;  ///< the pinned kernel uses a smaller instruction set than the CPU has
 };
 GRIDLOPS_EXPORT BlasInfo blas_info();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,7 +21,7 @@ class Buffer {
   /// count elements, uninitialised. Throws OutOfMemory (on this rank alone).
   Buffer(std::shared_ptr<Backend> backend, Index count)
       : backend_(std::move(backend)),
-        data_(static_cast<T*>(backend_->allocate(count * static_cast<Index>(sizeof(T))))),
+        data_(static_cast<T*>(backend_->allocate(bytes_of(count)))),
         size_(count) {}
 
   Buffer(Buffer&& other) noexcept
@@ -43,7 +45,7 @@ class Buffer {
   /// The first rows·cols elements as a block without gaps.
   MatrixView<T> matrix(Index rows, Index cols) const { return {data_, rows, cols}; }
 
-  /// Makes room for count elements if there is less; the contents are then lost. Allocates only when it grows.
+  /// Makes room for count elements if there is less; the contents are then lost. Allocates only to grow.
   void reserve(const std::shared_ptr<Backend>& backend, Index count) {
     if (count > size_) {
       *this = Buffer();
@@ -52,6 +54,13 @@ class Buffer {
   }
 
  private:
+  /// More elements than there can be bytes stay too many: allocate() refuses them.
+  static Index bytes_of(Index count) {
+    constexpr Index size = sizeof(T);
+    constexpr Index most = std::numeric_limits<Index>::max() / size;
+    return std::clamp(count, -most, most) * size;
+  }
+
   std::shared_ptr<Backend> backend_;
   T* data_ = nullptr;
   Index size_ = 0;

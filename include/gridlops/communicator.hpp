@@ -19,7 +19,7 @@ enum class ReduceOp { sum, prod, min, max };
 
 /// In which order a reduction combines the ranks' contributions.
 enum class ReductionOrder {
-  any,     ///< as the transport finds fastest; may depend on the count and on an element's position
+  any,  ///< as the transport finds fastest; may depend on the count and on an element's position
   by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …: an element's bits depend on nothing but the ranks' values of it
 };
 
@@ -54,10 +54,10 @@ class GRIDLOPS_EXPORT Request {
 /// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
 /// communicator: all its ranks call it, in the same order, with the same root, operation, types and counts.
 ///
-/// Counts are 64-bit and count elements, a complex number being one; parts of length zero are legal on any rank.
-/// Where parts have different lengths (the _v forms) `counts` has one entry per rank, the same on all ranks, and the
-/// parts lie one after the other in rank order. Operands must not overlap, except that a rank's own part may be
-/// in its place within the whole already.
+/// Counts are 64-bit and count elements, a complex number being one; parts of length zero are legal on any
+/// rank. Where parts have different lengths (the _v forms) `counts` has one entry per rank, the same on all
+/// ranks, and the parts lie one after the other in rank order. Operands must not overlap, except that a
+/// rank's own part may be in its place within the whole already.
 ///
 /// Each operation comes blocking (complete on return, for this rank) and as start_…, which returns a Request.
 /// Operations that were started must be completed before the communicator is destroyed.
@@ -89,23 +89,27 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_broadcast(Elements data, int root);
 
   /// out ← the elementwise reduction of all ranks' in; out is used on the root only and has in's count there.
-  void reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order = ReductionOrder::any);
+  void reduce(ConstElements in, Elements out, ReduceOp op, int root,
+              ReductionOrder order = ReductionOrder::any);
   [[nodiscard]] Request start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
                                      ReductionOrder order = ReductionOrder::any);
 
   /// In place; all ranks end with the same bits.
   void all_reduce(Elements data, ReduceOp op, ReductionOrder order = ReductionOrder::any);
-  [[nodiscard]] Request start_all_reduce(Elements data, ReduceOp op, ReductionOrder order = ReductionOrder::any);
+  [[nodiscard]] Request start_all_reduce(Elements data, ReduceOp op,
+                                         ReductionOrder order = ReductionOrder::any);
 
   /// all (on the root only) ← every rank's mine, in rank order.
   void gather(ConstElements mine, Elements all, int root);
   void gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root);
-  [[nodiscard]] Request start_gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root);
+  [[nodiscard]] Request start_gather_v(ConstElements mine, Elements all, std::span<const Index> counts,
+                                       int root);
 
   /// mine ← this rank's part of all, which is used on the root only.
   void scatter(ConstElements all, Elements mine, int root);
   void scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root);
-  [[nodiscard]] Request start_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root);
+  [[nodiscard]] Request start_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
+                                        int root);
 
   /// all ← every rank's mine, in rank order.
   void all_gather(ConstElements mine, Elements all);
@@ -113,11 +117,13 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts);
 
   /// mine ← this rank's part of the elementwise reduction of every rank's all.
-  void reduce_scatter(ConstElements all, Elements mine, ReduceOp op, ReductionOrder order = ReductionOrder::any);
+  void reduce_scatter(ConstElements all, Elements mine, ReduceOp op,
+                      ReductionOrder order = ReductionOrder::any);
   void reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp op,
                         ReductionOrder order = ReductionOrder::any);
-  [[nodiscard]] Request start_reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
-                                               ReduceOp op, ReductionOrder order = ReductionOrder::any);
+  [[nodiscard]] Request start_reduce_scatter_v(ConstElements all, std::span<const Index> counts,
+                                               Elements mine, ReduceOp op,
+                                               ReductionOrder order = ReductionOrder::any);
 
   /// Part i of send goes to rank i; part i of receive comes from rank i. Here the counts are this rank's own:
   /// what rank i expects from this one must equal send_counts[i].
@@ -127,8 +133,8 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
                                            Elements receive, std::span<const Index> receive_counts);
 
-  // Point to point: not collective. Tags are 0 … max_tag; messages between two ranks with one tag keep their order.
-  // The receiver's count must equal the sender's.
+  // Point to point: not collective. Tags are 0 … max_tag; messages between two ranks with one tag keep their
+  // order. The receiver's count must equal the sender's.
   static constexpr int max_tag = 8191;
   void send(ConstElements data, int destination, int tag = 0);
   void receive(Elements data, int source, int tag = 0);
@@ -153,13 +159,15 @@ class GRIDLOPS_EXPORT Communicator {
   virtual std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) = 0;
   virtual Pending do_barrier(Completion) = 0;
   virtual Pending do_broadcast(Elements data, int root, Completion) = 0;
-  virtual Pending do_reduce(ConstElements in, Elements out, ReduceOp, int root, ReductionOrder, Completion) = 0;
+  virtual Pending do_reduce(ConstElements in, Elements out, ReduceOp, int root, ReductionOrder,
+                            Completion) = 0;
   virtual Pending do_all_reduce(Elements data, ReduceOp, ReductionOrder, Completion) = 0;
   virtual Pending do_gather(ConstElements mine, Elements all, std::span<const Index> counts, int root,
                             Completion) = 0;
   virtual Pending do_scatter(ConstElements all, std::span<const Index> counts, Elements mine, int root,
                              Completion) = 0;
-  virtual Pending do_all_gather(ConstElements mine, Elements all, std::span<const Index> counts, Completion) = 0;
+  virtual Pending do_all_gather(ConstElements mine, Elements all, std::span<const Index> counts,
+                                Completion) = 0;
   virtual Pending do_reduce_scatter(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp,
                                     ReductionOrder, Completion) = 0;
   virtual Pending do_all_to_all(ConstElements send, std::span<const Index> send_counts, Elements receive,
@@ -172,9 +180,10 @@ class GRIDLOPS_EXPORT Communicator {
   std::shared_ptr<Traffic> traffic_;
 };
 
-/// Runs local_part, which must not communicate, on every rank of comm; then all agree on how it went (collective).
-/// If it threw anywhere, all ranks throw: the error of the lowest rank where it failed, with that rank named,
-/// its exit status and, as far as this library has one, its type. For what only one rank can know: files, memory.
+/// Runs local_part, which must not communicate, on every rank of comm; then all agree on how it went
+/// (collective). If it threw anywhere, all ranks throw: the error of the lowest rank where it failed, with
+/// that rank named, its exit status and, as far as this library has one, its type. For what only one rank can
+/// know: files, memory.
 GRIDLOPS_EXPORT void succeed_together(Communicator& comm, const std::function<void()>& local_part);
 
 /// A text of one rank's made known to all (collective): what `text` holds on the root, returned everywhere.

@@ -29,17 +29,18 @@ struct ProductShape {
 struct RankCost {
   Index bytes_received = 0;  ///< payload by the rules of Traffic
   Index bytes_sent = 0;
-  Index messages = 0;        ///< collective or point-to-point operations joined
+  Index messages = 0;  ///< collective or point-to-point operations joined
   double flops = 0;
-  Index workspace_bytes = 0; ///< scratch that the operator keeps
+  Index workspace_bytes = 0;  ///< scratch that the operator keeps
 };
 
-/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as in
-/// MatrixMultOptions. This is what the counters of the communicators will show.
+/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as
+/// in MatrixMultOptions. This is what the counters of the communicators will show.
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
                                       int col, bool adjoint, Index panel = 0);
 
-/// The machine in three numbers. The defaults are a common cluster core's; measure your own for close decisions.
+/// The machine in three numbers. The defaults are a common cluster core's; measure your own for close
+/// decisions.
 struct MachineModel {
   double seconds_per_flop = 1.0 / 40e9;  ///< of a real multiply or add, one rank
   double seconds_per_byte = 1.0 / 5e9;   ///< received, one rank, all ranks at it
@@ -50,8 +51,8 @@ struct MachineModel {
 GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                         const MachineModel& machine = {});
 
-/// The algorithm with the smallest modelled time; with ties the one named first in Algorithm. `block` counts only
-/// where it keeps no copies of A, that is on one grid row.
+/// The algorithm with the smallest modelled time; with ties the one named first in Algorithm. `block` counts
+/// only where it keeps no copies of A, that is on one grid row.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
 

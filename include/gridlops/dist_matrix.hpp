@@ -13,17 +13,17 @@
 
 namespace gridlops {
 
-/// A matrix that lies on a process grid as its layout says: each rank holds one column-major block in the memory of the
-/// grid's backend, owned, or the caller's. Move-only. Idle ranks hold a block of 0 × 0.
+/// A matrix that lies on a process grid as its layout says: each rank holds one column-major block in the
+/// memory of the grid's backend, owned, or the caller's. Move-only. Idle ranks hold a block of 0 × 0.
 template <Scalar T>
 class GRIDLOPS_EXPORT DistMatrix {
  public:
-  /// Owns its block, uninitialised. Not collective: the layout must be the same on all ranks, and throws ShapeError
-  /// on all if it does not fit the grid. OutOfMemory is this rank's alone (see succeed_together).
+  /// Owns its block, uninitialised. Not collective: the layout must be the same on all ranks, and throws
+  /// ShapeError on all if it does not fit the grid. OutOfMemory is this rank's alone (see succeed_together).
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
-  /// Uses the caller's block, which must outlive it: any stride ≥ rows, so also a part of something larger. The block
-  /// must have the shape that the layout gives this rank.
+  /// Uses the caller's block, which must outlive it: any stride ≥ rows, so also a part of something larger.
+  /// The block must have the shape that the layout gives this rank.
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local);
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
@@ -43,8 +43,8 @@ class GRIDLOPS_EXPORT DistMatrix {
   void fill(const std::function<T(Index i, Index j)>& value);
   void set_zero();
 
-  /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix of its own
-  /// that uses this one's memory: part k keeps its ranks. Not collective.
+  /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix
+  /// of its own that uses this one's memory: part k keeps its ranks. Not collective.
   DistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes);
   const DistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes) const;
 
@@ -62,7 +62,8 @@ class GRIDLOPS_EXPORT DistMatrix {
   MatrixView<T> local_;
 };
 
-/// xⱼᴴ yⱼ for each column j, on every rank (collective over the grid; one all_reduce). Same layouts, or ShapeError.
+/// xⱼᴴ yⱼ for each column j, on every rank (collective over the grid; one all_reduce). Same layouts, or
+/// ShapeError.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const DistMatrix<T>& X, const DistMatrix<T>& Y);
 

@@ -9,14 +9,15 @@
 namespace gridlops {
 
 struct DotTestResult {
-  double mismatch = 0;   ///< max over columns of |⟨Ax, y⟩ − ⟨x, Aᴴy⟩| / (‖Ax‖‖y‖ + ‖x‖‖Aᴴy‖)
+  double mismatch = 0;  ///< max over columns of |⟨Ax, y⟩ − ⟨x, Aᴴy⟩| / (‖Ax‖‖y‖ + ‖x‖‖Aᴴy‖)
   double tolerance = 0;  ///< what rounding allows
   bool passed = true;
 };
 
-/// Whether apply_adjoint() is the adjoint of apply(): compares ⟨Ax, y⟩ with ⟨x, Aᴴy⟩ for `columns` pairs of random
-/// columns drawn from seed, the same on every grid (collective over the grid; same result on all members, a passed one
-/// on idle ranks). The tolerance is 4·√(m+n)·ε of T's precision unless a positive one is given.
+/// Whether apply_adjoint() is the adjoint of apply(): compares ⟨Ax, y⟩ with ⟨x, Aᴴy⟩ for `columns` pairs of
+/// random columns drawn from seed, the same on every grid (collective over the grid; same result on all
+/// members, a passed one on idle ranks). The tolerance is 4·√(m+n)·ε of T's precision unless a positive one
+/// is given.
 template <Scalar T>
 GRIDLOPS_EXPORT DotTestResult dot_test(const LinearOperator<T>& A, Index columns = 3, double tolerance = 0,
                                        std::uint64_t seed = 1);

@@ -14,25 +14,28 @@ enum class ElementType { byte, i32, i64, f32, f64 };
 
 constexpr Index size_of(ElementType type) {
   switch (type) {
-    case ElementType::byte: return 1;
+    case ElementType::byte:
+      return 1;
     case ElementType::i32:
-    case ElementType::f32: return 4;
+    case ElementType::f32:
+      return 4;
     case ElementType::i64:
-    case ElementType::f64: break;
+    case ElementType::f64:
+      break;
   }
   return 8;
 }
 
 template <class T>
 concept Transferable = Scalar<T> || std::same_as<T, std::byte> || std::same_as<T, char> ||
-                       std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
+    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
 namespace detail {
 
 template <Transferable T>
-inline constexpr ElementType element_type_of = sizeof(T) == 1                                   ? ElementType::byte
-                                               : std::same_as<T, std::int32_t>                  ? ElementType::i32
-                                               : std::same_as<T, std::int64_t>                  ? ElementType::i64
+inline constexpr ElementType element_type_of = sizeof(T) == 1                  ? ElementType::byte
+                                               : std::same_as<T, std::int32_t> ? ElementType::i32
+                                               : std::same_as<T, std::int64_t> ? ElementType::i64
                                                : std::same_as<T, float> || (is_complex<T> && sizeof(T) == 8)
                                                    ? ElementType::f32
                                                    : ElementType::f64;
@@ -51,8 +54,7 @@ struct BasicElements {
 
   /// From any contiguous range of a transferable type: a span, a vector, an array.
   template <std::ranges::contiguous_range R>
-    requires Transferable<std::ranges::range_value_t<R>>
-  BasicElements(R&& range)
+  requires Transferable<std::ranges::range_value_t<R>> BasicElements(R&& range)
       : data(std::ranges::data(range)),
         count(static_cast<Index>(std::ranges::size(range))),
         type(element_type_of<std::ranges::range_value_t<R>>),
@@ -60,8 +62,7 @@ struct BasicElements {
 
   /// From an array of count elements.
   template <class T>
-    requires Transferable<std::remove_const_t<T>>
-  BasicElements(T* data_, Index count_)
+  requires Transferable<std::remove_const_t<T>> BasicElements(T* data_, Index count_)
       : data(data_),
         count(count_),
         type(element_type_of<std::remove_const_t<T>>),

@@ -11,14 +11,14 @@ namespace gridlops {
 /// The exit status that a program should end with; the values follow sysexits.h where that has one.
 enum class ExitStatus {
   done = 0,
-  check_failed = 1,    ///< a result was computed and found wrong
-  usage = 2,           ///< an argument, option or shape that cannot be right
-  not_converged = 3,   ///< the output is written, but some column neither converged nor stagnated
-  bad_input = 65,      ///< an input file is unreadable or inconsistent
-  internal = 70,       ///< a fault of this program or of a library below it
+  check_failed = 1,   ///< a result was computed and found wrong
+  usage = 2,          ///< an argument, option or shape that cannot be right
+  not_converged = 3,  ///< the output is written, but some column neither converged nor stagnated
+  bad_input = 65,     ///< an input file is unreadable or inconsistent
+  internal = 70,      ///< a fault of this program or of a library below it
   out_of_memory = 71,
-  bad_output = 74,     ///< an output file could not be written
-  try_again = 75,      ///< a peer was lost or timed out, or a checkpoint was asked for and written
+  bad_output = 74,  ///< an output file could not be written
+  try_again = 75,   ///< a peer was lost or timed out, or a checkpoint was asked for and written
 };
 
 /// Base of everything this library throws. The message says what is wrong, with the values, why it matters,

@@ -9,7 +9,8 @@
 
 namespace gridlops {
 
-/// How one dimension lies on a grid: the axis it is cut along, and where. The partition has parts(axis) parts.
+/// How one dimension lies on a grid: the axis it is cut along, and where. The partition has parts(axis)
+/// parts.
 struct GRIDLOPS_EXPORT Cut {
   Axis axis = Axis::uncut;
   Partition partition;
@@ -19,8 +20,8 @@ struct GRIDLOPS_EXPORT Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-/// How a matrix lies on a grid: where copies exist, the lowest rank that has one is the canonical owner, which counts in
-/// dots, gathers and writes. A value; compared part by part.
+/// How a matrix lies on a grid: where copies exist, the lowest rank that has one is the canonical owner,
+/// which counts in dots, gathers and writes. A value; compared part by part.
 struct GRIDLOPS_EXPORT Layout {
   Cut rows;
   Cut cols;
@@ -28,7 +29,8 @@ struct GRIDLOPS_EXPORT Layout {
   Index row_count() const { return rows.partition.total(); }
   Index col_count() const { return cols.partition.total(); }
 
-  /// Throws ShapeError unless the partitions fit the grid and the two axes do not use one grid dimension twice.
+  /// Throws ShapeError unless the partitions fit the grid and the two axes do not use one grid dimension
+  /// twice.
   void check(const ProcessGrid& grid) const;
 
   /// The global rows and columns of the block on the rank at (row, col) of the grid.

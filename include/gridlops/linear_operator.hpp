@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-/// Where the models or the data of an operator live: matrices with a fixed number of rows, cut in a fixed way, and any
-/// number of columns (right-hand sides), cut along a fixed axis at any places. A value.
+/// Where the models or the data of an operator live: matrices with a fixed number of rows, cut in a fixed
+/// way, and any number of columns (right-hand sides), cut along a fixed axis at any places. A value.
 struct GRIDLOPS_EXPORT Space {
   std::shared_ptr<const ProcessGrid> grid;
   Cut rows;
@@ -35,10 +35,10 @@ struct OperatorActivity {
   Index adjoint_columns = 0;
 };
 
-/// A linear map from its domain to its range (A is range().dimension() × domain().dimension()) that is applied to
-/// many columns at once. Both spaces are on one grid, and a model and its data have their columns on the same axis,
-/// cut at the same places. Operators are immutable; applying one may use scratch memory of its own, so it is not
-/// for two threads at a time.
+/// A linear map from its domain to its range (A is range().dimension() × domain().dimension()) that is
+/// applied to many columns at once. Both spaces are on one grid, and a model and its data have their columns
+/// on the same axis, cut at the same places. Operators are immutable; applying one may use scratch memory of
+/// its own, so it is not for two threads at a time.
 template <Scalar T>
 class GRIDLOPS_EXPORT LinearOperator {
  public:

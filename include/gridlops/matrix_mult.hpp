@@ -11,28 +11,32 @@
 namespace gridlops {
 
 struct MatrixMultOptions {
-  Index panel = 0;      ///< width of the panels that travel in summa and stationary-b; 0: chosen from the shape
-  int lookahead = 2;    ///< how many steps' panels travel while one step multiplies, ≥ 1
-  bool column_stable = false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
+  Index panel = 0;    ///< width of the panels that travel in summa and stationary-b; 0: chosen from the shape
+  int lookahead = 2;  ///< how many steps' panels travel while one step multiplies, ≥ 1
+  bool column_stable =
+      false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
 };
 
 /// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
 GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, Index cols);
 
-/// A dense matrix as an operator: op(A) X for op(A) = A and Aᴴ, on any P × Q and any shape, without forming Aᴴ and
-/// without padding. Which of the matrices moves is the algorithm's:
+/// A dense matrix as an operator: op(A) X for op(A) = A and Aᴴ, on any P × Q and any shape, without forming
+/// Aᴴ and without padding. Which of the matrices moves is the algorithm's:
 ///
-///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows. Local
+///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows.
+///   Local
 ///                 products; the adjoint sums over the grid row.
-///   summa         stationary Y (van de Geijn, Watts: SUMMA, Concurrency 9, 1997, and its variants in Schatz, van de
-///                 Geijn, Poulson: Parallel matrix multiplication, SIAM J. Sci. Comput. 38, 2016): panels of A along grid
-///                 rows, of X along grid columns.
-///   stationary_a  X is gathered along grid columns, partial Y reduce-scattered along grid rows; A never moves.
-///   stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced along grid columns.
+///   summa         stationary Y (van de Geijn, Watts: SUMMA, Concurrency 9, 1997, and its variants in Schatz,
+///   van de
+///                 Geijn, Poulson: Parallel matrix multiplication, SIAM J. Sci. Comput. 38, 2016): panels of
+///                 A along grid rows, of X along grid columns.
+///   stationary_a  X is gathered along grid columns, partial Y reduce-scattered along grid rows; A never
+///   moves. stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced
+///   along grid columns.
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
-/// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a view stays
-/// a view). Algorithm::automatic throws UsageError: see choose_algorithm(). Not collective.
+/// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a
+/// view stays a view). Algorithm::automatic throws UsageError: see choose_algorithm(). Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT std::shared_ptr<const LinearOperator<T>> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
                                                                      const MatrixMultOptions& options = {});

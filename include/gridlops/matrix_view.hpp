@@ -23,9 +23,7 @@ struct MatrixView {
   /// Without gaps between columns.
   constexpr MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, rows_) {}
 
-  constexpr operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  constexpr operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     return {data, rows, cols, stride};
   }
 
@@ -39,8 +37,8 @@ struct MatrixView {
 
   constexpr MatrixView block(Range row_range, Range col_range) const {
     // An empty block must not point outside the array that it was cut from.
-    T* origin = row_range.size == 0 || col_range.size == 0 ? data
-                                                           : data + row_range.begin + col_range.begin * stride;
+    T* origin =
+        row_range.size == 0 || col_range.size == 0 ? data : data + row_range.begin + col_range.begin * stride;
     return {origin, row_range.size, col_range.size, stride};
   }
   constexpr MatrixView row_block(Range range) const { return block(range, {0, cols}); }

@@ -11,17 +11,17 @@
 
 namespace gridlops {
 
-/// A Communicator over MPI, on host memory, with the ranks of comm, which it duplicates (collective over comm) and
-/// does not otherwise touch: MPI stays the caller's to finalise, after this communicator is gone.
+/// A Communicator over MPI, on host memory, with the ranks of comm, which it duplicates (collective over
+/// comm) and does not otherwise touch: MPI stays the caller's to finalise, after this communicator is gone.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm);
 
 /// Starts MPI, and ends it when the last rank is done. One per process, in main, on all ranks.
 ///
-/// While a session lives, an exception that leaves main, or that the terminate handler meets elsewhere, prints rank,
-/// host, type, message and what the rank was communicating, and ends the whole job with the error's exit status
-/// (70 for exceptions that are not ours). A rank that reaches the end of its session alone, because it
-/// swallowed an exception say, waits for the others GRIDLOPS_TIMEOUT seconds (default 600), then ends the job
-/// with status 75 and says so: MPI_Finalize alone would hang every rank for ever.
+/// While a session lives, an exception that leaves main, or that the terminate handler meets elsewhere,
+/// prints rank, host, type, message and what the rank was communicating, and ends the whole job with the
+/// error's exit status (70 for exceptions that are not ours). A rank that reaches the end of its session
+/// alone, because it swallowed an exception say, waits for the others GRIDLOPS_TIMEOUT seconds (default 600),
+/// then ends the job with status 75 and says so: MPI_Finalize alone would hang every rank for ever.
 class GRIDLOPS_EXPORT MpiSession {
  public:
   /// Collective over all processes of the job. Where MPI runs already the session leaves its end to whoever

@@ -20,20 +20,21 @@ struct NpyHeader {
 };
 
 /// Reads and checks the header of a file of version 1, 2 or 3 with one or two dimensions of little-endian
-/// f4, f8, c8 or c16 elements, in C or Fortran order; also that the file has as many bytes as the header says.
-/// Rank 0 of comm reads; all get the result, or all throw InputError with the path and what was found
+/// f4, f8, c8 or c16 elements, in C or Fortran order; also that the file has as many bytes as the header
+/// says. Rank 0 of comm reads; all get the result, or all throw InputError with the path and what was found
 /// (collective over comm).
 GRIDLOPS_EXPORT NpyHeader read_npy_header(Communicator& comm, const std::string& path);
 
-/// X ← the file, whose header is `header`: every rank reads just its own block (collective over the grid of X).
-/// Throws ShapeError if type or shape are not those of X, InputError on all ranks if a rank cannot read its part.
+/// X ← the file, whose header is `header`: every rank reads just its own block (collective over the grid of
+/// X). Throws ShapeError if type or shape are not those of X, InputError on all ranks if a rank cannot read
+/// its part.
 template <Scalar T>
 GRIDLOPS_EXPORT void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X);
 
-/// Writes X in Fortran order (collective over the grid of X): canonical owners write their blocks into a temporary file
-/// beside `path`, which is synchronised and then takes the name: the file appears complete or not at all. With
-/// dimensions = 1 a matrix of one column becomes a one-dimensional array.
-/// Throws OutputError on all ranks if any of them cannot write; the temporary file is then removed.
+/// Writes X in Fortran order (collective over the grid of X): canonical owners write their blocks into a
+/// temporary file beside `path`, which is synchronised and then takes the name: the file appears complete or
+/// not at all. With dimensions = 1 a matrix of one column becomes a one-dimensional array. Throws OutputError
+/// on all ranks if any of them cannot write; the temporary file is then removed.
 template <Scalar T>
 GRIDLOPS_EXPORT void write_npy(const std::string& path, const DistMatrix<T>& X, int dimensions = 2);
 

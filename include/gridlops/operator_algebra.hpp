@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-// Operators made of operators. All share ownership of their parts, and throw ShapeError, on all ranks and without
-// communicating, if these do not fit together. None of them is collective to make.
+// Operators made of operators. All share ownership of their parts, and throw ShapeError, on all ranks and
+// without communicating, if these do not fit together. None of them is collective to make.
 
 /// Aᴴ.
 template <Scalar T>
@@ -28,8 +28,8 @@ GRIDLOPS_EXPORT OperatorPtr<T> sum(OperatorPtr<T> A, OperatorPtr<T> B);
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B);
 
-/// I between two spaces of one dimension: with domain = range the identity; otherwise an explicit redistribution, for
-/// putting operators together whose layouts differ. Its adjoint redistributes back.
+/// I between two spaces of one dimension: with domain = range the identity; otherwise an explicit
+/// redistribution, for putting operators together whose layouts differ. Its adjoint redistributes back.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> identity(Space range, Space domain);
 template <Scalar T>
@@ -44,9 +44,10 @@ GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
 
-// Stacks. The rows of a stacked space are ordered part by part: a rank's block is the blocks of the members one below the
-// other, so nothing moves, and a stack is a matrix like any other to dots, norms and solvers. Members must be held by
-// the same ranks part for part: cut along the same axis, or along `all` and `all_transposed`.
+// Stacks. The rows of a stacked space are ordered part by part: a rank's block is the blocks of the members
+// one below the other, so nothing moves, and a stack is a matrix like any other to dots, norms and solvers.
+// Members must be held by the same ranks part for part: cut along the same axis, or along `all` and
+// `all_transposed`.
 
 /// [A₁; A₂; …]: same domain.
 template <Scalar T>
@@ -59,16 +60,17 @@ GRIDLOPS_EXPORT OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> memb
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> members);
 
-/// [A; damp · I], the operator of Tikhonov regularisation. Where model and data are not held by the same ranks part
-/// for part, the identity redistributes the model to where the data are.
+/// [A; damp · I], the operator of Tikhonov regularisation. Where model and data are not held by the same
+/// ranks part for part, the identity redistributes the model to where the data are.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> damped(OperatorPtr<T> A, double damp);
 
-/// The space of a stack of these, and member k's rows of a matrix X in it, as a matrix of its own that uses X's
-/// memory.
+/// The space of a stack of these, and member k's rows of a matrix X in it, as a matrix of its own that uses
+/// X's memory.
 GRIDLOPS_EXPORT Space stack_spaces(const std::vector<Space>& members);
 template <Scalar T>
-GRIDLOPS_EXPORT DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k, DistMatrix<T>& X);
+GRIDLOPS_EXPORT DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
+                                           DistMatrix<T>& X);
 template <Scalar T>
 GRIDLOPS_EXPORT const DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
                                                  const DistMatrix<T>& X);

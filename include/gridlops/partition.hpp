@@ -21,7 +21,8 @@ class GRIDLOPS_EXPORT Partition {
   /// Sizes differ by at most one, larger ones first. total ≥ 0, parts ≥ 1.
   static Partition balanced(Index total, int parts);
   static Partition with_sizes(const std::vector<Index>& sizes);
-  /// Each block of outer cut again, balanced, into inner_parts: part k of the result lies in block k / inner_parts.
+  /// Each block of outer cut again, balanced, into inner_parts: part k of the result lies in block k /
+  /// inner_parts.
   static Partition nested(const Partition& outer, int inner_parts);
 
   int parts() const { return static_cast<int>(begins_.size()) - 1; }
@@ -34,8 +35,8 @@ class GRIDLOPS_EXPORT Partition {
   /// The part that holds this index; 0 ≤ index < total().
   int owner_of(Index index) const;
 
-  /// Whether every block of this lies within one block of outer, and inner_parts of these make up each of those in
-  /// order, as for nested().
+  /// Whether every block of this lies within one block of outer, and inner_parts of these make up each of
+  /// those in order, as for nested().
   bool refines(const Partition& outer, int inner_parts) const;
 
   friend bool operator==(const Partition&, const Partition&) = default;

@@ -34,8 +34,8 @@ enum class Axis {
 };
 GRIDLOPS_EXPORT const char* name_of(Axis axis);
 
-/// P × Q ranks in row-major order: rank r sits at row r / Q, column r % Q. Ranks of the communicator beyond P·Q are
-/// idle: they own nothing, and whatever is collective over the grid returns at once on them.
+/// P × Q ranks in row-major order: rank r sits at row r / Q, column r % Q. Ranks of the communicator beyond
+/// P·Q are idle: they own nothing, and whatever is collective over the grid returns at once on them.
 class GRIDLOPS_EXPORT ProcessGrid {
  public:
   /// Collective over comm. All memory of matrices on this grid comes from backend.

@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-/// to ← alpha · from + beta · to for two layouts on one grid, whatever they are (collective over the grid): one
-/// all_to_all_v, in which the canonical owners send and every rank that holds a copy receives.
-/// With beta = 0 the old contents are not read. Throws ShapeError if shapes or grids differ.
+/// to ← alpha · from + beta · to for two layouts on one grid, whatever they are (collective over the grid):
+/// one all_to_all_v, in which the canonical owners send and every rank that holds a copy receives. With beta
+/// = 0 the old contents are not read. Throws ShapeError if shapes or grids differ.
 template <Scalar T>
 GRIDLOPS_EXPORT void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to);
 
@@ -25,8 +25,9 @@ void redistribute(const DistMatrix<T>& from, DistMatrix<T>& to) {
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<T> gather(const DistMatrix<T>& X, int root);
 
-/// X ← the whole matrix that the grid's rank `root` has in host memory, column-major without gaps; `whole` is not used
-/// elsewhere (collective over the grid). Throws ShapeError on all ranks if the root's has another size.
+/// X ← the whole matrix that the grid's rank `root` has in host memory, column-major without gaps; `whole` is
+/// not used elsewhere (collective over the grid). Throws ShapeError on all ranks if the root's has another
+/// size.
 template <Scalar T>
 GRIDLOPS_EXPORT void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X);
 

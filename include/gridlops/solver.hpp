@@ -14,8 +14,8 @@ namespace gridlops {
 
 /// Why the iteration of one column ended.
 enum class StopReason {
-  converged,        ///< the norm recomputed from its definition is within the tolerance
-  stagnated,        ///< as accurate as rounding lets this method get; the best iterate is returned
+  converged,  ///< the norm recomputed from its definition is within the tolerance
+  stagnated,  ///< as accurate as rounding lets this method get; the best iterate is returned
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
   user_stop,        ///< a callback asked for it
@@ -25,8 +25,8 @@ enum class StopReason {
 /// As in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
 
-/// What a callback sees after each iteration. The spans have one entry per right-hand side, in the order of B, and the
-/// last known value for columns that have ended.
+/// What a callback sees after each iteration. The spans have one entry per right-hand side, in the order of
+/// B, and the last known value for columns that have ended.
 struct IterationInfo {
   Index iteration = 0;
   Index active_columns = 0;
@@ -36,15 +36,18 @@ struct IterationInfo {
 
 struct SolveOptions {
   Index max_iterations = 100;
-  /// Relative; see the solver for its test. Unset: 1e-8 in double, 1e-4 in single precision. 0 never converges.
+  /// Relative; see the solver for its test. Unset: 1e-8 in double, 1e-4 in single precision. 0 never
+  /// converges.
   std::optional<double> tolerance;
   double damp = 0;             ///< D ≥ 0
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
   Index batch = 0;             ///< at most so many columns at a time, to bound the workspace; 0: all
-  bool column_stable = false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
+  bool column_stable =
+      false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
   bool record_history = true;
-  /// Called on every member of the grid after each iteration; if it returns true on any of them, all columns end
-  /// at the next synchronisation point with user_stop. It must not communicate over the grid and must not throw.
+  /// Called on every member of the grid after each iteration; if it returns true on any of them, all columns
+  /// end at the next synchronisation point with user_stop. It must not communicate over the grid and must not
+  /// throw.
   std::function<bool(const IterationInfo&)> callback;
 };
 
@@ -55,7 +58,8 @@ struct ColumnReport {
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
 };
 
-/// Entry k of `residual_norms` and `tested_norms` belongs to `columns[k]`, the right-hand sides that were active.
+/// Entry k of `residual_norms` and `tested_norms` belongs to `columns[k]`, the right-hand sides that were
+/// active.
 struct IterationRecord {
   Index iteration = 0;
   std::vector<Index> columns;
@@ -71,29 +75,32 @@ struct SolveReport {
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
 };
 
-/// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš: Stability of
-/// conjugate gradient and Lanczos methods for linear least squares problems, SIAM J. Matrix Anal. Appl. 19, 1998),
-/// each column with its own step, test, verdict and history (collective over the grid; idle ranks return at once).
-/// Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖).
-/// B: in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
+/// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš:
+/// Stability of conjugate gradient and Lanczos methods for linear least squares problems, SIAM J. Matrix
+/// Anal. Appl. 19, 1998), each column with its own step, test, verdict and history (collective over the grid;
+/// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). B:
+/// in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
 /// Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
-/// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952), otherwise as
-/// cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain must be its range: where an
-/// operator's layouts differ, redistribute with identity().
+/// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
+/// otherwise as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain must be its
+/// range: where an operator's layouts differ, redistribute with identity().
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});
 
-/// The bytes that cgls() or cg() take on the rank at (row, col) beyond A, B and X, the operator's scratch not counted.
-GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range, const Space& domain,
-                                             ScalarType type, Index nrhs, Index batch, int row, int col);
+/// The bytes that cgls() or cg() take on the rank at (row, col) beyond A, B and X, the operator's scratch not
+/// counted.
+GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range,
+                                             const Space& domain, ScalarType type, Index nrhs, Index batch,
+                                             int row, int col);
 
-/// ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start (collective over the grid; the
-/// same on all members, 0 on idle ranks). Within a per cent after 20 steps unless the largest singular values cluster.
+/// ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start (collective over
+/// the grid; the same on all members, 0 on idle ranks). Within a per cent after 20 steps unless the largest
+/// singular values cluster.
 template <Scalar T>
 GRIDLOPS_EXPORT double estimate_norm(const LinearOperator<T>& A, int steps = 20, std::uint64_t seed = 1);
 

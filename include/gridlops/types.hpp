@@ -18,7 +18,7 @@ using Index = std::int64_t;
 /// The four element types of matrices.
 template <class T>
 concept Scalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
-                 std::same_as<T, std::complex<double>>;
+    std::same_as<T, std::complex<double>>;
 
 template <class T>
 inline constexpr bool is_complex = false;
@@ -56,20 +56,27 @@ inline constexpr ScalarType scalar_type_of = std::same_as<T, float>             
 /// Bytes of one element.
 constexpr Index size_of(ScalarType type) {
   switch (type) {
-    case ScalarType::f32: return 4;
-    case ScalarType::c128: return 16;
+    case ScalarType::f32:
+      return 4;
+    case ScalarType::c128:
+      return 16;
     case ScalarType::f64:
-    case ScalarType::c64: break;
+    case ScalarType::c64:
+      break;
   }
   return 8;
 }
 
 constexpr std::string_view name_of(ScalarType type) {
   switch (type) {
-    case ScalarType::f32: return "f32";
-    case ScalarType::f64: return "f64";
-    case ScalarType::c64: return "c64";
-    case ScalarType::c128: break;
+    case ScalarType::f32:
+      return "f32";
+    case ScalarType::f64:
+      return "f64";
+    case ScalarType::c64:
+      return "c64";
+    case ScalarType::c128:
+      break;
   }
   return "c128";
 }
@@ -78,10 +85,14 @@ constexpr std::string_view name_of(ScalarType type) {
 template <class Function>
 decltype(auto) with_scalar_type(ScalarType type, Function&& function) {
   switch (type) {
-    case ScalarType::f32: return function.template operator()<float>();
-    case ScalarType::f64: return function.template operator()<double>();
-    case ScalarType::c64: return function.template operator()<std::complex<float>>();
-    case ScalarType::c128: break;
+    case ScalarType::f32:
+      return function.template operator()<float>();
+    case ScalarType::f64:
+      return function.template operator()<double>();
+    case ScalarType::c64:
+      return function.template operator()<std::complex<float>>();
+    case ScalarType::c128:
+      break;
   }
   return function.template operator()<std::complex<double>>();
 }

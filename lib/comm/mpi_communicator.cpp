@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/mpi_communicator.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "comm/end_job.hpp"
+#include "gridlops/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
+  const MpiGroup callers{comm, rank_in(comm), size_of(comm)};
+  MPI_Comm duplicate = MPI_COMM_NULL;
+  callers.check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup", 0);
+  return std::make_unique<MpiCommunicator>(duplicate, std::make_shared<Traffic>());
+}
+
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic)
+    : Communicator(rank_in(comm), size_of(comm), std::move(traffic)), group_{comm, rank(), size()} {
+  group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
+}
+
+// Freeing is collective, so while an exception unwinds the stack the communicator is left to the end of the
+// job.
+MpiCommunicator::~MpiCommunicator() {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
+}
+
+void MpiCommunicator::abort(ExitStatus status) { end_job(status); }
+
+MpiCommunicator::Transfer MpiCommunicator::new_transfer() const {
+  return std::make_unique<MpiTransfer>(group_);
+}
+
+MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion completion) const {
+  if (completion == Completion::blocking) transfer->wait();
+  return transfer->is_complete() ? nullptr : std::move(transfer);
+}
+
+// MPI allows at least tags to 32767; numbers come again when all older operations are long over.
+int MpiCommunicator::next_tag() {
+  constexpr int first = max_tag + 1;
+  sequence_ = (sequence_ + 1) % (32768 - first);
+  return first + sequence_;
+}
+
+// on.
+std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
+  MPI_Comm child = MPI_COMM_NULL;
+  group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
+  if (child == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiCommunicator>(child, traffic_account());
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
+  auto transfer = new_transfer();
+  if (completion == Completion::blocking) {
+    group_.check(MPI_Barrier(group_.comm), "MPI_Barrier", 0);
+  } else {
+    group_.check(MPI_Ibarrier(group_.comm, transfer->request()), "MPI_Ibarrier", 0);
+  }
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
+  auto transfer = new_transfer();
+  const Elements reals = as_reals(data);
+  const MPI_Datatype type = mpi_type(reals.type);
+  for_each_chunk(reals.count, [&](Index begin, int count) {
+    void* chunk = slice(reals, begin, count).data;
+    if (completion == Completion::blocking) {
+      group_.check(MPI_Bcast(chunk, count, type, root, group_.comm), "MPI_Bcast", count);
+    } else {
+      group_.check(MPI_Ibcast(chunk, count, type, root, group_.comm, transfer->request()), "MPI_Ibcast",
+                   count);
+    }
+  });
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_gather(ConstElements mine, Elements all,
+                                                    std::span<const Index> counts, int root,
+                                                    Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  if (rank() != root) {
+    transfer->send(as_reals(mine), root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const RankParts parts(counts, mine.reals_per_element);
+  const Elements whole = as_reals(all);
+  for_each_other_rank([&](int peer) { transfer->receive(parts.of(whole, peer), peer, tag); });
+  copy(as_reals(mine), parts.of(whole, root));
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_scatter(ConstElements all, std::span<const Index> counts,
+                                                     Elements mine, int root, Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  if (rank() != root) {
+    transfer->receive(as_reals(mine), root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const RankParts parts(counts, mine.reals_per_element);
+  const ConstElements whole = as_reals(all);
+  for_each_other_rank([&](int peer) { transfer->send(parts.of(whole, peer), peer, tag); });
+  copy(parts.of(whole, root), as_reals(mine));
+  return finish(std::move(transfer), completion);
+}
+
+// My part is put into its place first, so that all ranks, whether it was there already or not, make the same
+// call.
+MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elements all,
+                                                        std::span<const Index> counts,
+                                                        Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const RankParts parts(counts, mine.reals_per_element);
+  const Elements whole = as_reals(all);
+  const MPI_Datatype type = mpi_type(whole.type);
+  const Elements my_place = parts.of(whole, rank());
+  copy(as_reals(mine), my_place);
+  if (parts.total() > max_message_elements) {
+    for_each_other_rank([&](int peer) {
+      transfer->receive(parts.of(whole, peer), peer, tag);
+      transfer->send(my_place, peer, tag);
+    });
+  } else if (parts.total() > 0) {
+    int* part_counts = transfer->scratch_ints(size());
+    int* offsets = transfer->scratch_ints(size());
+    parts.write_counts(part_counts);
+    parts.write_offsets(offsets);
+    if (completion == Completion::blocking) {
+      group_.check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm),
+                   "MPI_Allgatherv", parts.total());
+    } else {
+      group_.check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm,
+                                   transfer->request()),
+                   "MPI_Iallgatherv", parts.total());
+    }
+  }
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_all_to_all(ConstElements send,
+                                                        std::span<const Index> send_counts, Elements receive,
+                                                        std::span<const Index> receive_counts,
+                                                        Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const RankParts outgoing(send_counts, send.reals_per_element);
+  const RankParts incoming(receive_counts, receive.reals_per_element);
+  const ConstElements from = as_reals(send);
+  const Elements to = as_reals(receive);
+  for_each_other_rank([&](int peer) { transfer->receive(incoming.of(to, peer), peer, tag); });
+  for_each_other_rank([&](int peer) { transfer->send(outgoing.of(from, peer), peer, tag); });
+  copy(outgoing.of(from, rank()), incoming.of(to, rank()));
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_send(ConstElements data, int destination, int tag,
+                                                  Completion completion) {
+  auto transfer = new_transfer();
+  transfer->send(as_reals(data), destination, tag);
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_receive(Elements data, int source, int tag,
+                                                     Completion completion) {
+  auto transfer = new_transfer();
+  transfer->receive(as_reals(data), source, tag);
+  return finish(std::move(transfer), completion);
+}
+
+}  // namespace gridlops

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <utility>
+
+#include "comm/mpi_communicator.hpp"
+#include "comm/rank_order.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// As much as all ranks' contributions to an ordered all_reduce have together where one step is fastest.
+constexpr Index one_step_bytes = Index{256} * 1024;
+
+}  // namespace
+
+MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements out, ReduceOp op, int root,
+                                                    ReductionOrder order, Completion completion) {
+  const ConstElements from = as_reals(in);
+  const Elements to = rank() == root ? as_reals(out) : Elements(nullptr, 0, in.type);
+  if (order == ReductionOrder::by_rank) return reduce_by_rank(from, to, op, root, completion);
+  auto transfer = new_transfer();
+  start_reduction(*transfer, from, to, op, root, completion);
+  return finish(std::move(transfer), completion);
+}
+
+// On the root, in and out may be the same place.
+void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, Elements out, ReduceOp op,
+                                      int root, Completion completion) const {
+  const bool in_place = rank() == root && in.data == out.data;
+  const MPI_Datatype type = mpi_type(in.type);
+  for_each_chunk(in.count, [&](Index begin, int count) {
+    const void* from = in_place ? MPI_IN_PLACE : slice(in, begin, count).data;
+    void* to = rank() == root ? slice(out, begin, count).data : nullptr;
+    if (completion == Completion::blocking) {
+      group_.check(MPI_Reduce(from, to, count, type, mpi_op(op), root, group_.comm), "MPI_Reduce", count);
+    } else {
+      group_.check(MPI_Ireduce(from, to, count, type, mpi_op(op), root, group_.comm, transfer.request()),
+                   "MPI_Ireduce", count);
+    }
+  });
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp op, ReductionOrder order,
+                                                        Completion completion) {
+  const Elements reals = as_reals(data);
+  if (order == ReductionOrder::by_rank) return all_reduce_by_rank(reals, op, completion);
+  auto transfer = new_transfer();
+  const MPI_Datatype type = mpi_type(reals.type);
+  for_each_chunk(reals.count, [&](Index begin, int count) {
+    void* chunk = slice(reals, begin, count).data;
+    if (completion == Completion::blocking) {
+      group_.check(MPI_Allreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm), "MPI_Allreduce",
+                   count);
+    } else {
+      group_.check(
+          MPI_Iallreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm, transfer->request()),
+          "MPI_Iallreduce", count);
+    }
+  });
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, std::span<const Index> counts,
+                                                            Elements mine, ReduceOp op, ReductionOrder order,
+                                                            Completion completion) {
+  const RankParts parts(counts, all.reals_per_element);
+  const ConstElements from = as_reals(all);
+  const Elements to = as_reals(mine);
+  if (order == ReductionOrder::by_rank) return reduce_scatter_by_rank(from, parts, to, op, completion);
+  auto transfer = new_transfer();
+  if (parts.total() > max_message_elements) {
+    for (int root = 0; root < size(); ++root) {
+      start_reduction(*transfer, parts.of(from, root), to, op, root, completion);
+    }
+    return finish(std::move(transfer), completion);
+  }
+  if (parts.total() == 0) return nullptr;
+  int* part_counts = transfer->scratch_ints(size());
+  parts.write_counts(part_counts);
+  // Where my part lies in its place within all, MPI, which allows no overlap, writes the result elsewhere
+  // first.
+  const bool overlap = to.data == parts.of(from, rank()).data;
+  const Elements result = overlap ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
+  const MPI_Datatype type = mpi_type(from.type);
+  if (completion == Completion::blocking) {
+    group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
+                 "MPI_Reduce_scatter", parts.total());
+  } else {
+    group_.check(MPI_Ireduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm,
+                                     transfer->request()),
+                 "MPI_Ireduce_scatter", parts.total());
+  }
+  if (overlap) transfer->then([result, to] { copy(result, to); });
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::reduce_by_rank(ConstElements in, Elements out, ReduceOp op,
+                                                         int root, Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  if (rank() != root) {
+    transfer->send(in, root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const Elements received(transfer->scratch(in.bytes() * size()), in.count * size(), in.type);
+  std::vector<const void*> contributions(static_cast<std::size_t>(size()), in.data);
+  for_each_other_rank([&](int peer) {
+    const Elements place = slice(received, peer * in.count, in.count);
+    transfer->receive(place, peer, tag);
+    contributions[static_cast<std::size_t>(peer)] = place.data;
+  });
+  transfer->then([contributions, op, out] { reduce_in_rank_order(contributions, op, out); });
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements all, const RankParts& parts,
+                                                                 Elements mine, ReduceOp op,
+                                                                 Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const Elements received(transfer->scratch(mine.bytes() * size()), mine.count * size(), mine.type);
+  std::vector<const void*> contributions(static_cast<std::size_t>(size()), parts.of(all, rank()).data);
+  for_each_other_rank([&](int peer) {
+    const Elements place = slice(received, peer * mine.count, mine.count);
+    transfer->receive(place, peer, tag);
+    contributions[static_cast<std::size_t>(peer)] = place.data;
+  });
+  for_each_other_rank([&](int peer) { transfer->send(parts.of(all, peer), peer, tag); });
+  transfer->then([contributions, op, mine] { reduce_in_rank_order(contributions, op, mine); });
+  return finish(std::move(transfer), completion);
+}
+
+// Long operands are cut, and every rank reduces a part, if this rank may wait for that before it passes its
+// part on. A started operation has to go on while this rank is elsewhere, so it gathers all contributions in
+// one step.
+MpiCommunicator::Pending MpiCommunicator::all_reduce_by_rank(Elements data, ReduceOp op,
+                                                             Completion completion) {
+  if (completion == Completion::pending || data.bytes() * size() <= one_step_bytes) {
+    return all_reduce_contributions(data, op, completion);
+  }
+  const RankParts parts = RankParts::balanced(data.count, size());
+  const Elements mine = parts.of(data, rank());
+  reduce_scatter_by_rank(data, parts, mine, op, completion);
+  std::vector<Index> counts;
+  for (int part = 0; part < size(); ++part) counts.push_back(parts.count(part));
+  return do_all_gather(mine, data, counts, completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data, ReduceOp op,
+                                                                   Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const MPI_Datatype type = mpi_type(data.type);
+  const Elements received(transfer->scratch(data.bytes() * size()), data.count * size(), data.type);
+  std::vector<const void*> contributions;
+  for (int peer = 0; peer < size(); ++peer)
+    contributions.push_back(slice(received, peer * data.count, data.count).data);
+  if (received.count > max_message_elements) {
+    for_each_other_rank([&](int peer) {
+      transfer->receive(slice(received, peer * data.count, data.count), peer, tag);
+      transfer->send(data, peer, tag);
+    });
+    contributions[static_cast<std::size_t>(rank())] = data.data;
+  } else if (const int n = static_cast<int>(data.count); completion == Completion::blocking) {
+    group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
+  } else {
+    group_.check(MPI_Iallgather(data.data, n, type, received.data, n, type, group_.comm, transfer->request()),
+                 "MPI_Iallgather", n);
+  }
+  transfer->then([contributions, op, data] { reduce_in_rank_order(contributions, op, data); });
+  return finish(std::move(transfer), completion);
+}
+
+}  // namespace gridlops

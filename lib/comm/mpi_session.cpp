@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cxxabi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <typeinfo>
+
+#include "base/message.hpp"
+#include "comm/end_job.hpp"
+#include "comm/mpi_call.hpp"
+#include "comm/operation_record.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// What the one session of a process needs besides its world.
+struct SessionState {
+  MPI_Comm farewell = MPI_COMM_NULL;  // nobody else's messages are on it when ranks meet at the end
+  std::terminate_handler previous_handler = nullptr;
+  double timeout_seconds = 600;  // 0: none
+};
+SessionState session;
+
+volatile std::sig_atomic_t status_at_alarm = 0;
+
+bool mpi_is_running() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+/// One line on stderr: rank, host, text. Written by a single call, so that the ranks' lines stay whole.
+void report(const std::string& text) {
+  int rank = 0;
+  if (mpi_is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  const std::string line = message("gridlops: rank ", rank, " on ", host, ": ", text, "\n");
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t written = write(STDERR_FILENO, line.data() + done, line.size() - done);
+    if (written <= 0) return;
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+std::string readable(const char* mangled_type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(mangled_type, nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : mangled_type;
+}
+
+struct Cause {
+  std::string text;
+  ExitStatus status = ExitStatus::internal;
+};
+
+/// To be called while an exception is being handled.
+Cause cause_of_current_exception() {
+  const auto text = [](const std::exception& error) {
+    return message(readable(typeid(error).name()), ": ", error.what());
+  };
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {text(error), error.status()};
+  } catch (const std::bad_alloc& error) {
+    return {text(error), ExitStatus::out_of_memory};
+  } catch (const std::exception& error) {
+    return {text(error)};
+  } catch (...) {
+    return {readable(abi::__cxa_current_exception_type()->name())};
+  }
+}
+
+[[noreturn]] void end_job_because(const Cause& cause) {
+  const std::string communicating = last_operation().text();
+  report(communicating.empty() ? cause.text : message(cause.text, "; ", communicating));
+  end_job(cause.status);
+}
+
+[[noreturn]] void on_terminate() {
+  static std::atomic_flag entered;
+  if (entered.test_and_set()) _exit(static_cast<int>(ExitStatus::internal));
+  end_job_because(std::current_exception() != nullptr
+                      ? cause_of_current_exception()
+                      : Cause{"std::terminate was called without an exception"});
+}
+
+double timeout_from_environment() {
+  const char* text = std::getenv("GRIDLOPS_TIMEOUT");
+  if (text == nullptr || *text == '\0') return SessionState().timeout_seconds;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  require<UsageError>(*end == '\0' && seconds >= 0, "GRIDLOPS_TIMEOUT is '", text,
+                      "'; it must be a number of seconds, or 0 for no limit");
+  return seconds;
+}
+
+/// Returns when all ranks are here; ends the job if they do not come in time.
+void wait_for_all_ranks() {
+  using Clock = std::chrono::steady_clock;
+  constexpr double notice_seconds = 10;
+  MPI_Request all_here = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(session.farewell, &all_here) != MPI_SUCCESS) return;
+  const auto begin = Clock::now();
+  bool noticed = false;
+  for (int done = 0; MPI_Test(&all_here, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0;) {
+    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (session.timeout_seconds > 0 && waited > session.timeout_seconds) {
+      end_job_because(
+          {message("waited ", session.timeout_seconds,
+                   " s at the end of its session for ranks that did not come; they may wait for this rank "
+                   "in a communication that it left by an exception"),
+           ExitStatus::try_again});
+    }
+    if (!noticed && waited > notice_seconds) {
+      report(
+          message("waits at the end of its session for other ranks",
+                  session.timeout_seconds > 0 ? message(", at most ", session.timeout_seconds, " s") : ""));
+      noticed = true;
+    }
+    if (waited < 0.001) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+}  // namespace
+
+// MPI_Abort may hang, or return; the process then ends by itself.
+void end_job(ExitStatus status) noexcept {
+  status_at_alarm = static_cast<int>(status);
+  std::signal(SIGALRM, [](int) { _exit(status_at_alarm); });
+  alarm(5);
+  if (mpi_is_running()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(status));
+  _exit(static_cast<int>(status));
+}
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) {
+    int provided = 0;
+    MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", 0);
+    owns_mpi_ = true;
+  }
+  session.previous_handler = std::set_terminate(on_terminate);
+  session.timeout_seconds = timeout_from_environment();
+  world_ = make_mpi_communicator(MPI_COMM_WORLD);
+  const MpiGroup world{MPI_COMM_WORLD, world_->rank(), world_->size()};
+  world.check(MPI_Comm_dup(MPI_COMM_WORLD, &session.farewell), "MPI_Comm_dup", 0);
+  world.check(MPI_Comm_set_errhandler(session.farewell, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
+}
+
+MpiSession::~MpiSession() {
+  if (std::uncaught_exceptions() > 0) end_job_because({"an exception left the session"});
+  std::set_terminate(session.previous_handler);
+  if (!mpi_is_running()) return;
+  wait_for_all_ranks();
+  world_.reset();
+  MPI_Comm_free(&session.farewell);
+  if (owns_mpi_) MPI_Finalize();
+}
+
+int MpiSession::run(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (...) {
+    end_job_because(cause_of_current_exception());
+  }
+}
+
+}  // namespace gridlops

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/dist_matrix.hpp"
+
+#include <algorithm>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout)
+    : grid_(std::move(grid)), layout_(std::move(layout)) {
+  place();
+  memory_ = Buffer<T>(grid_->backend(), row_range_.size * col_range_.size);
+  local_ = memory_.matrix(row_range_.size, col_range_.size);
+}
+
+template <Scalar T>
+DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local)
+    : grid_(std::move(grid)), layout_(std::move(layout)), local_(local) {
+  place();
+  require<ShapeError>(local.rows == row_range_.size && local.cols == col_range_.size &&
+                          (local.stride >= local.rows || local.cols <= 1),
+                      "a local block of ", local.rows, " x ", local.cols, " with stride ", local.stride,
+                      " cannot be this rank's part of ", layout_.describe(), ", which is ", row_range_.size,
+                      " x ", col_range_.size,
+                      "; give a block of that shape with a stride of at least its rows");
+}
+
+template <Scalar T>
+void DistMatrix<T>::place() {
+  layout_.check(*grid_);
+  if (!grid_->is_member()) return;
+  const int row = grid_->my_row();
+  const int col = grid_->my_col();
+  row_range_ = layout_.row_range(*grid_, row, col);
+  col_range_ = layout_.col_range(*grid_, row, col);
+  owned_ = layout_.owned_at(*grid_, row, col);
+}
+
+template <Scalar T>
+void DistMatrix<T>::fill(const std::function<T(Index i, Index j)>& value) {
+  std::vector<T> column(static_cast<std::size_t>(local_.rows));
+  for (Index j = 0; j < local_.cols; ++j) {
+    for (Index i = 0; i < local_.rows; ++i)
+      column[static_cast<std::size_t>(i)] = value(row_range_.begin + i, col_range_.begin + j);
+    grid_->backend()->upload(column.data(), local_.column(j), local_.rows * Index{sizeof(T)});
+  }
+}
+
+template <Scalar T>
+void DistMatrix<T>::set_zero() {
+  grid_->backend()->template kernels<T>().fill(T(0), local_);
+}
+
+template <Scalar T>
+DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const Partition& part_sizes) {
+  const Partition& whole = layout_.cols.partition;
+  require<ShapeError>(
+      part_sizes.parts() == whole.parts() && first.size() == static_cast<std::size_t>(whole.parts()),
+      "a slice of columns names ", part_sizes.parts(), " parts, the matrix ", layout_.describe(), " has ",
+      whole.parts());
+  for (int part = 0; part < whole.parts(); ++part) {
+    const Index begin = first[static_cast<std::size_t>(part)];
+    require<ShapeError>(begin >= 0 && begin + part_sizes.size(part) <= whole.size(part), "columns ", begin,
+                        " to ", begin + part_sizes.size(part), " are asked of part ", part, ", which has ",
+                        whole.size(part));
+  }
+  Layout layout{layout_.rows, {layout_.cols.axis, part_sizes}};
+  if (!grid_->is_member()) return DistMatrix(grid_, std::move(layout), {});
+  const int part = grid_->my_part(layout_.cols.axis);
+  const Range mine{first[static_cast<std::size_t>(part)], part_sizes.size(part)};
+  return DistMatrix(grid_, std::move(layout), local_.col_block(mine));
+}
+
+template <Scalar T>
+const DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first,
+                                                const Partition& part_sizes) const {
+  return const_cast<DistMatrix*>(this)->column_slice(first, part_sizes);
+}
+
+template <Scalar T>
+DistMatrix<T> DistMatrix<T>::clone() const {
+  DistMatrix result(grid_, layout_);
+  copy(*this, result);
+  return result;
+}
+
+namespace {
+
+template <Scalar T>
+void require_same_layout(const DistMatrix<T>& X, const DistMatrix<T>& Y, const char* operation) {
+  require<ShapeError>(X.grid() == Y.grid() && X.layout() == Y.layout(), operation,
+                      " of matrices that lie differently: ", X.layout().describe(), " and ",
+                      Y.layout().describe(), "; redistribute one of them to the layout of the other");
+}
+
+/// One value per global column, which `compute` writes for this rank's columns, summed over the canonical
+/// owners.
+template <class Value, Scalar T, class Compute>
+std::vector<Value> sum_over_owners(const DistMatrix<T>& X, const Compute& compute) {
+  std::vector<Value> values(static_cast<std::size_t>(X.cols()), Value(0));
+  const ProcessGrid& grid = *X.grid();
+  if (!grid.is_member()) return values;
+  if (X.owned() && X.local().cols > 0) {
+    Backend& backend = *grid.backend();
+    Buffer<Value> local(grid.backend(), X.local().cols);
+    compute(backend.kernels<T>(), local.data());
+    backend.download(local.data(), values.data() + X.local_col_range().begin,
+                     X.local().cols * static_cast<Index>(sizeof(Value)));
+  }
+  grid.comm().all_reduce(values, ReduceOp::sum);
+  return values;
+}
+
+/// This rank's share of one scalar per global column, in the backend's memory.
+template <Scalar T>
+Buffer<T> local_scalars(const std::vector<T>& alpha, const DistMatrix<T>& X) {
+  require<ShapeError>(static_cast<Index>(alpha.size()) == X.cols(), alpha.size(), " scalars were given for ",
+                      X.cols(), " columns");
+  Buffer<T> scalars(X.grid()->backend(), X.local().cols);
+  X.grid()->backend()->upload(alpha.data() + X.local_col_range().begin, scalars.data(),
+                              X.local().cols * static_cast<Index>(sizeof(T)));
+  return scalars;
+}
+
+}  // namespace
+
+template <Scalar T>
+std::vector<Accumulator<T>> column_dots(const DistMatrix<T>& X, const DistMatrix<T>& Y) {
+  require_same_layout(X, Y, "dot products");
+  return sum_over_owners<Accumulator<T>>(X, [&](const Kernels<T>& kernels, Accumulator<T>* dots) {
+    kernels.column_dots(X.local(), Y.local(), dots);
+  });
+}
+
+template <Scalar T>
+std::vector<double> column_norms(const DistMatrix<T>& X) {
+  std::vector<double> norms = sum_over_owners<double>(X, [&](const Kernels<T>& kernels, double* squares) {
+    kernels.column_norms_squared(X.local(), squares);
+  });
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+template <Scalar T>
+void column_axpy(const std::vector<T>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y) {
+  require_same_layout(X, Y, "axpy");
+  const Buffer<T> scalars = local_scalars(alpha, X);
+  X.grid()->backend()->template kernels<T>().column_axpy(scalars.data(), X.local(), Y.local());
+}
+
+template <Scalar T>
+void column_scale(const std::vector<T>& alpha, DistMatrix<T>& X) {
+  const Buffer<T> scalars = local_scalars(alpha, X);
+  X.grid()->backend()->template kernels<T>().column_scale(scalars.data(), X.local());
+}
+
+template <Scalar T>
+void copy(const DistMatrix<T>& X, DistMatrix<T>& Y) {
+  require_same_layout(X, Y, "copy");
+  X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
+}
+
+template class DistMatrix<float>;
+template class DistMatrix<double>;
+template class DistMatrix<std::complex<float>>;
+template class DistMatrix<std::complex<double>>;
+
+template std::vector<double> column_dots(const DistMatrix<float>&, const DistMatrix<float>&);
+template std::vector<double> column_dots(const DistMatrix<double>&, const DistMatrix<double>&);
+template std::vector<std::complex<double>> column_dots(const DistMatrix<std::complex<float>>&,
+                                                       const DistMatrix<std::complex<float>>&);
+template std::vector<std::complex<double>> column_dots(const DistMatrix<std::complex<double>>&,
+                                                       const DistMatrix<std::complex<double>>&);
+
+template std::vector<double> column_norms(const DistMatrix<float>&);
+template std::vector<double> column_norms(const DistMatrix<double>&);
+template std::vector<double> column_norms(const DistMatrix<std::complex<float>>&);
+template std::vector<double> column_norms(const DistMatrix<std::complex<double>>&);
+
+template void column_axpy(const std::vector<float>&, const DistMatrix<float>&, DistMatrix<float>&);
+template void column_axpy(const std::vector<double>&, const DistMatrix<double>&, DistMatrix<double>&);
+template void column_axpy(const std::vector<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                          DistMatrix<std::complex<float>>&);
+template void column_axpy(const std::vector<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
+                          DistMatrix<std::complex<double>>&);
+
+template void column_scale(const std::vector<float>&, DistMatrix<float>&);
+template void column_scale(const std::vector<double>&, DistMatrix<double>&);
+template void column_scale(const std::vector<std::complex<float>>&, DistMatrix<std::complex<float>>&);
+template void column_scale(const std::vector<std::complex<double>>&, DistMatrix<std::complex<double>>&);
+
+template void copy(const DistMatrix<float>&, DistMatrix<float>&);
+template void copy(const DistMatrix<double>&, DistMatrix<double>&);
+template void copy(const DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&);
+template void copy(const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&);
+
+}  // namespace gridlops

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dist/redistribution.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The part of a matrix that one rank sends to another, and where it lies in the exchanged arrays.
+struct Piece {
+  Range rows, cols;
+  Index offset = 0;
+  Index size() const { return rows.size * cols.size; }
+};
+
+/// One piece per rank of the grid: where this rank's block meets the rank's block in `other`. A side that
+/// sends must own what it sends.
+std::vector<Piece> pieces_with(const ProcessGrid& grid, Range my_rows, Range my_cols, bool i_take_part,
+                               const Layout& other, bool other_must_own) {
+  std::vector<Piece> pieces;
+  Index offset = 0;
+  for (int row = 0; row < grid.rows(); ++row) {
+    for (int col = 0; col < grid.cols(); ++col) {
+      Piece piece{{}, {}, offset};
+      if (i_take_part && (!other_must_own || other.owned_at(grid, row, col))) {
+        piece.rows = intersect(my_rows, other.row_range(grid, row, col));
+        piece.cols = intersect(my_cols, other.col_range(grid, row, col));
+      }
+      offset += piece.size();
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
+std::vector<Index> sizes_of(const std::vector<Piece>& pieces) {
+  std::vector<Index> sizes;
+  for (const Piece& piece : pieces) sizes.push_back(piece.size());
+  return sizes;
+}
+
+Index total_size(const std::vector<Piece>& pieces) { return pieces.back().offset + pieces.back().size(); }
+
+/// The piece within the local block of a matrix whose block begins at (row_begin, col_begin).
+template <class T>
+MatrixView<T> within(MatrixView<T> local, Index row_begin, Index col_begin, const Piece& piece) {
+  return local.block({piece.rows.begin - row_begin, piece.rows.size},
+                     {piece.cols.begin - col_begin, piece.cols.size});
+}
+
+}  // namespace
+
+template <Scalar T>
+void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
+                  RedistributionWorkspace<T>& workspace) {
+  require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
+                      "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
+                      to.layout().describe(), "; both must have one shape, on one grid");
+  const ProcessGrid& grid = *to.grid();
+  if (!grid.is_member()) return;
+  const std::vector<Piece> out =
+      pieces_with(grid, from.local_row_range(), from.local_col_range(), from.owned(), to.layout(), false);
+  const std::vector<Piece> in =
+      pieces_with(grid, to.local_row_range(), to.local_col_range(), true, from.layout(), true);
+  const Kernels<T>& kernels = grid.backend()->template kernels<T>();
+  workspace.outgoing.reserve(grid.backend(), total_size(out));
+  workspace.incoming.reserve(grid.backend(), total_size(in));
+  T* const outgoing = workspace.outgoing.data();
+  T* const incoming = workspace.incoming.data();
+  for (const Piece& piece : out)
+    kernels.copy(within(from.local(), from.local_row_range().begin, from.local_col_range().begin, piece),
+                 MatrixView<T>(outgoing + piece.offset, piece.rows.size, piece.cols.size));
+  grid.comm().all_to_all_v({outgoing, total_size(out)}, sizes_of(out), {incoming, total_size(in)},
+                           sizes_of(in));
+  for (const Piece& piece : in)
+    kernels.add(alpha, MatrixView<const T>(incoming + piece.offset, piece.rows.size, piece.cols.size), beta,
+                within(to.local(), to.local_row_range().begin, to.local_col_range().begin, piece));
+}
+
+template <Scalar T>
+void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to) {
+  RedistributionWorkspace<T> workspace;
+  redistribute(alpha, from, beta, to, workspace);
+}
+
+namespace {
+
+/// Where the elements of the whole matrix are that the grid's rank r owns: the parts of a gather to one rank.
+std::vector<Piece> owned_pieces(const ProcessGrid& grid, const Layout& layout) {
+  std::vector<Piece> pieces;
+  Index offset = 0;
+  for (int row = 0; row < grid.rows(); ++row) {
+    for (int col = 0; col < grid.cols(); ++col) {
+      Piece piece{{}, {}, offset};
+      if (layout.owned_at(grid, row, col)) {
+        piece.rows = layout.row_range(grid, row, col);
+        piece.cols = layout.col_range(grid, row, col);
+      }
+      offset += piece.size();
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+template <Scalar T>
+std::vector<T> gather(const DistMatrix<T>& X, int root) {
+  const ProcessGrid& grid = *X.grid();
+  if (!grid.is_member()) return {};
+  Backend& backend = *grid.backend();
+  const Kernels<T>& kernels = backend.kernels<T>();
+  const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
+  const bool at_root = grid.comm().rank() == root;
+  const Buffer<T> mine(grid.backend(), X.owned() ? X.local().size() : 0);
+  if (X.owned()) kernels.copy(X.local(), mine.matrix(X.local().rows, X.local().cols));
+  const Buffer<T> parts(grid.backend(), at_root ? X.rows() * X.cols() : 0);
+  grid.comm().gather_v(mine.span(), parts.span(), sizes_of(pieces), root);
+  if (!at_root) return {};
+  const Buffer<T> assembled(grid.backend(), X.rows() * X.cols());
+  for (const Piece& piece : pieces)
+    kernels.copy(MatrixView<const T>(parts.data() + piece.offset, piece.rows.size, piece.cols.size),
+                 within(assembled.matrix(X.rows(), X.cols()), 0, 0, piece));
+  std::vector<T> whole(static_cast<std::size_t>(X.rows() * X.cols()));
+  backend.download(assembled.data(), whole.data(), assembled.size() * Index{sizeof(T)});
+  return whole;
+}
+
+template <Scalar T>
+void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
+  const ProcessGrid& grid = *X.grid();
+  if (!grid.is_member()) return;
+  Backend& backend = *grid.backend();
+  const Kernels<T>& kernels = backend.kernels<T>();
+  const bool at_root = grid.comm().rank() == root;
+  succeed_together(grid.comm(), [&] {
+    require<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(), "an array of ",
+                        whole.size(), " elements cannot become a matrix of ", X.rows(), " x ", X.cols());
+  });
+  // From the root to the canonical owners, and from these to the copies.
+  const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
+  const Buffer<T> assembled(grid.backend(), at_root ? X.rows() * X.cols() : 0);
+  const Buffer<T> parts(grid.backend(), assembled.size());
+  if (at_root) {
+    backend.upload(whole.data(), assembled.data(), assembled.size() * Index{sizeof(T)});
+    for (const Piece& piece : pieces)
+      kernels.copy(within(MatrixView<const T>(assembled.matrix(X.rows(), X.cols())), 0, 0, piece),
+                   MatrixView<T>(parts.data() + piece.offset, piece.rows.size, piece.cols.size));
+  }
+  const Buffer<T> mine(grid.backend(), X.owned() ? X.local().size() : 0);
+  grid.comm().scatter_v(parts.span(), sizes_of(pieces), mine.span(), root);
+  if (X.owned()) kernels.copy(mine.matrix(X.local().rows, X.local().cols), X.local());
+  redistribute(X, X);
+}
+
+template void redistribute(float, const DistMatrix<float>&, float, DistMatrix<float>&);
+template void redistribute(double, const DistMatrix<double>&, double, DistMatrix<double>&);
+template void redistribute(std::complex<float>, const DistMatrix<std::complex<float>>&, std::complex<float>,
+                           DistMatrix<std::complex<float>>&);
+template void redistribute(std::complex<double>, const DistMatrix<std::complex<double>>&,
+                           std::complex<double>, DistMatrix<std::complex<double>>&);
+
+template void redistribute(float, const DistMatrix<float>&, float, DistMatrix<float>&,
+                           RedistributionWorkspace<float>&);
+template void redistribute(double, const DistMatrix<double>&, double, DistMatrix<double>&,
+                           RedistributionWorkspace<double>&);
+template void redistribute(std::complex<float>, const DistMatrix<std::complex<float>>&, std::complex<float>,
+                           DistMatrix<std::complex<float>>&, RedistributionWorkspace<std::complex<float>>&);
+template void redistribute(std::complex<double>, const DistMatrix<std::complex<double>>&,
+                           std::complex<double>, DistMatrix<std::complex<double>>&,
+                           RedistributionWorkspace<std::complex<double>>&);
+
+template std::vector<float> gather(const DistMatrix<float>&, int);
+template std::vector<double> gather(const DistMatrix<double>&, int);
+template std::vector<std::complex<float>> gather(const DistMatrix<std::complex<float>>&, int);
+template std::vector<std::complex<double>> gather(const DistMatrix<std::complex<double>>&, int);
+
+template void scatter(const std::vector<float>&, int, DistMatrix<float>&);
+template void scatter(const std::vector<double>&, int, DistMatrix<double>&);
+template void scatter(const std::vector<std::complex<float>>&, int, DistMatrix<std::complex<float>>&);
+template void scatter(const std::vector<std::complex<double>>&, int, DistMatrix<std::complex<double>>&);
+
+}  // namespace gridlops

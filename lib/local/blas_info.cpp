@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+
+#include "gridlops/backend.hpp"
+
+namespace gridlops {
+namespace {
+
+/// Calls a function without arguments if some library in this process has one of that name, else returns
+/// fallback.
+template <class Result>
+Result ask(const char* function_name, Result fallback) {
+  // POSIX guarantees that dlsym's result can be called although C++ knows no such conversion.
+  const auto function = reinterpret_cast<Result (*)()>(dlsym(RTLD_DEFAULT, function_name));
+  return function != nullptr ? function() : fallback;
+}
+
+std::string path_of_blas() {
+  Dl_info found{};
+  const void* gemm = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+  if (gemm == nullptr || dladdr(gemm, &found) == 0 || found.dli_fname == nullptr) return {};
+  std::error_code unresolved;
+  const auto path = std::filesystem::canonical(found.dli_fname, unresolved);
+  return unresolved ? std::string(found.dli_fname) : path.string();
+}
+
+/// "OpenBLAS 0.3.21 DYNAMIC_ARCH …" → "OpenBLAS 0.3.21"; other libraries do not tell, so the file name must
+/// do.
+std::string library_name(const std::string& config, const std::string& path) {
+  if (config.empty()) return path.empty() ? "unknown BLAS" : std::filesystem::path(path).filename().string();
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
+
+enum class InstructionSet { baseline, avx2, avx512 };
+
+const char* name_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512:
+      return "AVX-512";
+    case InstructionSet::avx2:
+      return "AVX2";
+    case InstructionSet::baseline:
+      break;
+  }
+  return "baseline";
+}
+
+InstructionSet best_of_cpu() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return InstructionSet::avx512;
+  if (__builtin_cpu_supports("avx2")) return InstructionSet::avx2;
+#endif
+  return InstructionSet::baseline;
+}
+
+/// What a family of OpenBLAS's kernels needs; those not named here run without AVX2.
+InstructionSet needed_by(const std::string& kernel) {
+  const auto is_one_of = [&](std::initializer_list<const char*> families) {
+    return std::any_of(families.begin(), families.end(),
+                       [&](const char* family) { return strcasecmp(family, kernel.c_str()) == 0; });
+  };
+  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return InstructionSet::avx512;
+  if (is_one_of({"Haswell", "Zen", "Excavator"})) return InstructionSet::avx2;
+  return InstructionSet::baseline;
+}
+
+}  // namespace
+
+BlasInfo blas_info() {
+  BlasInfo info;
+  info.path = path_of_blas();
+  info.library = library_name(ask<const char*>("openblas_get_config", ""), info.path);
+  info.kernel = ask<const char*>("openblas_get_corename", "");
+  info.threads = ask("openblas_get_num_threads", 1);
+  info.best_kernel = name_of(best_of_cpu());
+  const char* pinned = std::getenv("OPENBLAS_CORETYPE");
+  if (pinned != nullptr && !info.kernel.empty()) {
+    info.pinned_by = std::string("OPENBLAS_CORETYPE=") + pinned;
+    info.pinned_below_cpu = needed_by(info.kernel) < best_of_cpu();
+  }
+  return info;
+}
+
+}  // namespace gridlops

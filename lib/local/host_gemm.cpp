@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <limits>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "local/cblas.hpp"
+#include "local/host_kernels.hpp"
+
+namespace gridlops {
+namespace {
+
+/// The part of a stored factor that op maps to (rows, cols) of op(A).
+template <Scalar T>
+MatrixView<const T> stored_block(Op op, MatrixView<const T> A, Range rows, Range cols) {
+  return op == Op::none ? A.block(rows, cols) : A.block(cols, rows);
+}
+
+cblas::Int narrowed(Index size, Index limit) {
+  require<UsageError>(size <= limit, "a local block has ", size,
+                      " rows, or columns so many elements apart, but BLAS counts with integers up to ", limit,
+                      "; use more ranks, or a BLAS with 64-bit integers");
+  return static_cast<cblas::Int>(size);
+}
+
+/// BLAS wants at least max(1, rows), also where there is no second column to find with it.
+template <class T>
+cblas::Int leading_dimension(MatrixView<T> A, Index limit) {
+  return narrowed(std::max<Index>(1, A.cols <= 1 ? A.rows : A.stride), limit);
+}
+
+template <Scalar T>
+void scale(T beta, MatrixView<T> C) {
+  const HostKernels<T> kernels;
+  if (beta == T(0)) {
+    kernels.fill(T(0), C);
+  } else if (beta != T(1)) {
+    for (Index j = 0; j < C.cols; ++j) kernels.column_scale(&beta, C.col_block({j, 1}));
+  }
+}
+
+/// One BLAS call; k > 0 is the inner dimension, and C is not empty.
+template <Scalar T>
+void call_blas(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+               MatrixView<T> C, Index limit) {
+  const cblas::Int lda = leading_dimension(A, limit);
+  if (C.cols == 1 && op_b == Op::none) {
+    // Some releases of OpenBLAS compute 0·NaN here (its issue 929).
+    if (beta == T(0)) scale(beta, C);
+    cblas::gemv(op_a, narrowed(A.rows, limit), narrowed(A.cols, limit), alpha, A.data, lda, B.data, beta,
+                C.data);
+  } else {
+    cblas::gemm(op_a, op_b, narrowed(C.rows, limit), narrowed(C.cols, limit), narrowed(k, limit), alpha,
+                A.data, lda, B.data, leading_dimension(B, limit), beta, C.data, leading_dimension(C, limit));
+  }
+}
+
+}  // namespace
+
+Index blas_limit() { return std::numeric_limits<cblas::Int>::max(); }
+
+template <Scalar T>
+void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+               MatrixView<T> C, Index limit) {
+  const Index inner = op_a == Op::none ? A.cols : A.rows;
+  if (C.empty()) return;
+  if (inner == 0) return scale(beta, C);
+  const auto next = [limit](Index begin, Index end) { return Range{begin, std::min(limit, end - begin)}; };
+  for (Range j = next(0, C.cols); j.size > 0; j = next(j.end(), C.cols)) {
+    for (Range i = next(0, C.rows); i.size > 0; i = next(i.end(), C.rows)) {
+      for (Range k = next(0, inner); k.size > 0; k = next(k.end(), inner)) {
+        call_blas(op_a, op_b, k.size, alpha, stored_block(op_a, A, i, k), stored_block(op_b, B, k, j),
+                  k.begin == 0 ? beta : T(1), C.block(i, j), limit);
+      }
+    }
+  }
+}
+
+template void host_gemm(Op, Op, float, MatrixView<const float>, MatrixView<const float>, float,
+                        MatrixView<float>, Index);
+template void host_gemm(Op, Op, double, MatrixView<const double>, MatrixView<const double>, double,
+                        MatrixView<double>, Index);
+template void host_gemm(Op, Op, std::complex<float>, MatrixView<const std::complex<float>>,
+                        MatrixView<const std::complex<float>>, std::complex<float>,
+                        MatrixView<std::complex<float>>, Index);
+template void host_gemm(Op, Op, std::complex<double>, MatrixView<const std::complex<double>>,
+                        MatrixView<const std::complex<double>>, std::complex<double>,
+                        MatrixView<std::complex<double>>, Index);
+
+}  // namespace gridlops

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/host_kernels.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gridlops {
+namespace {
+
+/// a·b. std::complex's own product calls a routine that repairs infinities, which keeps loops from
+/// vectorising.
+template <Scalar T>
+constexpr T product(T a, T b) {
+  if constexpr (is_complex<T>) {
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else {
+    return a * b;
+  }
+}
+
+/// a̅·b in double precision.
+template <Scalar T>
+constexpr Accumulator<T> dot_term(T a, T b) {
+  return product(conjugate(static_cast<Accumulator<T>>(a)), static_cast<Accumulator<T>>(b));
+}
+
+template <Scalar T>
+constexpr double norm_term(T a) {
+  const auto x = static_cast<Accumulator<T>>(a);
+  if constexpr (is_complex<T>) {
+    return x.real() * x.real() + x.imag() * x.imag();
+  } else {
+    return x * x;
+  }
+}
+
+/// term(0) + … + term(n − 1). Independent partial sums let the compiler vectorise without reordering
+/// anything.
+template <class Term>
+auto sum_of(Index n, Term&& term) {
+  constexpr Index lanes = 8;
+  using Sum = decltype(term(Index{0}));
+  std::array<Sum, lanes> sums{};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += term(i + lane);
+  }
+  for (; i < n; ++i) sums[0] += term(i);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  return sums[0];
+}
+
+/// Calls work(x, y, length) for runs of elements that follow each other in both: columns, or everything at
+/// once.
+template <Scalar T, class Function>
+void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
+  if (X.contiguous() && Y.contiguous()) return work(X.data, Y.data, Y.size());
+  for (Index j = 0; j < Y.cols; ++j) work(X.column(j), Y.column(j), Y.rows);
+}
+
+}  // namespace
+
+template <Scalar T>
+void HostKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {
+  for_each_run(X, Y, [](const T* x, T* y, Index n) { std::copy_n(x, n, y); });
+}
+
+template <Scalar T>
+void HostKernels<T>::fill(T value, MatrixView<T> X) const {
+  for_each_run<T>(X, X, [=](const T*, T* x, Index n) { std::fill_n(x, n, value); });
+}
+
+template <Scalar T>
+void HostKernels<T>::add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  for_each_run(X, Y, [=](const T* x, T* y, Index n) {
+    if (beta == T(0)) {
+      for (Index i = 0; i < n; ++i) y[i] = product(alpha, x[i]);
+    } else {
+      for (Index i = 0; i < n; ++i) y[i] = product(alpha, x[i]) + product(beta, y[i]);
+    }
+  });
+}
+
+template <Scalar T>
+void HostKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                                       MatrixView<T> Y) const {
+  const auto scaled = [=](Index i, T x) {
+    return product(alpha, product(conjugate_d ? conjugate(d[i]) : d[i], x));
+  };
+  for (Index j = 0; j < Y.cols; ++j) {
+    const T* x = X.column(j);
+    T* y = Y.column(j);
+    if (beta == T(0)) {
+      for (Index i = 0; i < Y.rows; ++i) y[i] = scaled(i, x[i]);
+    } else {
+      for (Index i = 0; i < Y.rows; ++i) y[i] = scaled(i, x[i]) + product(beta, y[i]);
+    }
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
+  for (Index j = 0; j < X.cols; ++j) {
+    dots[j] = sum_of(X.rows, [x = X.column(j), y = Y.column(j)](Index i) { return dot_term(x[i], y[i]); });
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_norms_squared(MatrixView<const T> X, double* norms) const {
+  for (Index j = 0; j < X.cols; ++j) {
+    norms[j] = sum_of(X.rows, [x = X.column(j)](Index i) { return norm_term(x[i]); });
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
+  for (Index j = 0; j < Y.cols; ++j) {
+    const T factor = alpha[j];
+    const T* x = X.column(j);
+    T* y = Y.column(j);
+    for (Index i = 0; i < Y.rows; ++i) y[i] += product(factor, x[i]);
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
+  for (Index j = 0; j < Y.cols; ++j) {
+    const T factor = beta[j];
+    const T* x = X.column(j);
+    T* y = Y.column(j);
+    if (factor == T(0)) {
+      std::copy_n(x, Y.rows, y);
+    } else {
+      for (Index i = 0; i < Y.rows; ++i) y[i] = x[i] + product(factor, y[i]);
+    }
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
+  for (Index j = 0; j < X.cols; ++j) {
+    const T factor = alpha[j];
+    T* x = X.column(j);
+    for (Index i = 0; i < X.rows; ++i) x[i] = product(factor, x[i]);
+  }
+}
+
+template class HostKernels<float>;
+template class HostKernels<double>;
+template class HostKernels<std::complex<float>>;
+template class HostKernels<std::complex<double>>;
+
+}  // namespace gridlops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/backend.hpp"
+
+namespace gridlops {
+
+/// The largest integer that the BLAS takes.
+Index blas_limit();
+
+/// C ← α op_a(A) op_b(B) + β C by BLAS calls in which no dimension is larger than limit.
+/// Throws UsageError if a leading dimension is.
+template <Scalar T>
+void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+               MatrixView<T> C, Index limit);
+
+template <Scalar T>
+class HostKernels final : public Kernels<T> {
+ public:
+  void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+            MatrixView<T> C) const override {
+    host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
+  }
+  void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
+  void fill(T value, MatrixView<T> X) const override;
+  void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;
+  void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y) const override;
+  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override;
+  void column_norms_squared(MatrixView<const T> X, double* norms) const override;
+  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
+  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
+  void column_scale(const T* alpha, MatrixView<T> X) const override;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/algorithms.hpp"
+#include "ops/local_product.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Block row q of A on every rank of grid column q, block column p of X on every rank of grid row p: Y(q, p)
+/// = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) sums over a grid row.
+template <Scalar T>
+class BlockMult final : public LinearOperator<T> {
+ public:
+  BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
+      : LinearOperator<T>({A.grid(), A.layout().rows, Axis::grid_rows},
+                          {A.grid(), A.layout().cols, Axis::grid_rows}),
+        A_(std::move(A)),
+        product_(A_.grid()->backend(), options.column_stable),
+        order_(reduction_order(options)) {}
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    product_.multiply(Op::none, alpha, matrix(), X.local(), beta, Y.local());
+  }
+
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    const ProcessGrid& grid = *A_.grid();
+    const MatrixView<T> X_local = X.local();
+    if (grid.row_comm().size() == 1) {
+      product_.multiply(Op::adjoint, alpha, matrix(), Y.local(), beta, X_local);
+      return;
+    }
+    sum_.reserve(grid.backend(), X_local.size());
+    const MatrixView<T> sum = sum_.matrix(X_local.rows, X_local.cols);
+    product_.multiply(Op::adjoint, alpha, matrix(), Y.local(), T(0), sum);
+    grid.row_comm().all_reduce({sum.data, sum.size()}, ReduceOp::sum, order_);
+    grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
+  }
+
+  MatrixView<const T> matrix() const { return A_.local(); }
+
+  DistMatrix<T> A_;
+  LocalProduct<T> product_;
+  ReductionOrder order_;
+  mutable Buffer<T> sum_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options) {
+  return std::make_shared<BlockMult<T>>(std::move(A), options);
+}
+
+template OperatorPtr<float> make_block_mult(DistMatrix<float>, const MatrixMultOptions&);
+template OperatorPtr<double> make_block_mult(DistMatrix<double>, const MatrixMultOptions&);
+template OperatorPtr<std::complex<float>> make_block_mult(DistMatrix<std::complex<float>>,
+                                                          const MatrixMultOptions&);
+template OperatorPtr<std::complex<double>> make_block_mult(DistMatrix<std::complex<double>>,
+                                                           const MatrixMultOptions&);
+
+}  // namespace gridlops

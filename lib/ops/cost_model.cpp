@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/cost_model.hpp"
+
+#include <algorithm>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "ops/panels.hpp"
+
+namespace gridlops {
+
+namespace {
+
+constexpr std::array<Algorithm, 4> algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
+                                              Algorithm::stationary_b};
+
+/// The sizes that the formulas are made of, for the rank at (p, q) of a P × Q grid. A is m × n, X is n × r.
+/// RankCost counts elements here; product_cost() makes bytes of them.
+struct Formulas {
+  Index m, n, r;
+  int P, Q, p, q;
+  Index width;
+  int lookahead = MatrixMultOptions{}.lookahead;
+
+  Partition R = Partition::balanced(m, P), C = Partition::balanced(n, Q);  // rows and columns of A
+  Partition Rx = Partition::balanced(n, P),
+            Cx = Partition::balanced(r, Q);  // rows and columns of X, blocks_2d
+
+  RankCost block(bool adjoint) const {
+    const Index m_q = Partition::balanced(m, Q).size(q);
+    const Index r_p = Partition::balanced(r, P).size(p);
+    RankCost cost;
+    cost.flops = 2.0 * static_cast<double>(m_q) * static_cast<double>(n) * static_cast<double>(r_p);
+    if (adjoint && Q > 1) {
+      const Index N = n * r_p;
+      const Index own = Partition::balanced(N, Q).size(q);
+      cost.bytes_received = cost.bytes_sent = own * (Q - 1) + (N - own);
+      cost.messages = 1;
+      cost.workspace_bytes = N;
+    }
+    return cost;
+  }
+
+  RankCost summa(bool adjoint) const {
+    const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
+    const Index steps = static_cast<Index>(summa_panels(C, Rx, width).size());
+    RankCost cost;
+    cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n) * static_cast<double>(r_q);
+    cost.bytes_received = m_p * (n - n_q);
+    cost.bytes_sent = m_p * n_q * (Q - 1);
+    if (adjoint) {
+      cost.bytes_received += n_p * r_q * (P - 1);
+      cost.bytes_sent += (n - n_p) * r_q;
+    } else {
+      cost.bytes_received += (n - n_p) * r_q;
+      cost.bytes_sent += n_p * r_q * (P - 1);
+    }
+    cost.messages = steps * ((Q > 1) + (P > 1));
+    const Index widest = std::min(width, n);
+    cost.workspace_bytes = (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
+    return cost;
+  }
+
+  RankCost stationary_a(bool adjoint) const {
+    // Forward: X gathered in the grid column, Y reduce-scattered in the grid row. The adjoint exchanges the
+    // roles.
+    const Index m_p = R.size(p), n_q = C.size(q);
+    const Index own_m = Partition::balanced(m_p, Q).size(q), own_n = Partition::balanced(n_q, P).size(p);
+    RankCost cost;
+    cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
+    const Index n_gathered = (n_q - own_n) * r, n_spread = own_n * r * (P - 1);
+    const Index m_gathered = (m_p - own_m) * r, m_spread = own_m * r * (Q - 1);
+    cost.bytes_received = adjoint ? m_gathered + n_spread : n_gathered + m_spread;
+    cost.bytes_sent = adjoint ? m_spread + n_gathered : n_spread + m_gathered;
+    cost.messages = (Q > 1) + (P > 1);
+    cost.workspace_bytes = ((P > 1 ? 2 * n_q + own_n : 0) + (Q > 1 ? 2 * m_p + own_m : 0)) * r;
+    return cost;
+  }
+
+  RankCost stationary_b(bool adjoint) const {
+    const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
+    const Index meet = intersect(C.range(q), Rx.range(p)).size;  // columns of A that are here and needed here
+    const Index steps = static_cast<Index>(row_panels(R, width).size());
+    RankCost cost;
+    cost.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n_p) * static_cast<double>(r_q);
+    cost.bytes_received = (m - m_p) * meet + m * (n_p - meet);
+    cost.bytes_sent = m_p * (n_q - meet) + m * meet * (Q - 1);
+    cost.bytes_received += adjoint ? (m - m_p) * r_q : m_p * r_q * (P - 1);
+    cost.bytes_sent += adjoint ? m_p * r_q * (P - 1) : (m - m_p) * r_q;
+    cost.messages = steps * (2 * (P > 1) + (Q > 1));
+    const Index tallest = std::min(width, R.largest());
+    cost.workspace_bytes = (lookahead + 1) * tallest * (n_q + n_p + r_q * (adjoint ? 1 : 2));
+    return cost;
+  }
+
+  RankCost of(Algorithm algorithm, bool adjoint) const {
+    switch (algorithm) {
+      case Algorithm::block:
+        return block(adjoint);
+      case Algorithm::summa:
+        return summa(adjoint);
+      case Algorithm::stationary_a:
+        return stationary_a(adjoint);
+      case Algorithm::stationary_b:
+        return stationary_b(adjoint);
+      case Algorithm::automatic:
+        break;
+    }
+    throw UsageError("'auto' is not an algorithm that has a cost; choose_algorithm() finds one that has");
+  }
+};
+
+}  // namespace
+
+const char* name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::automatic:
+      return "auto";
+    case Algorithm::block:
+      return "block";
+    case Algorithm::summa:
+      return "summa";
+    case Algorithm::stationary_a:
+      return "stationary-a";
+    case Algorithm::stationary_b:
+      break;
+  }
+  return "stationary-b";
+}
+
+Algorithm parse_algorithm(const std::string& name) {
+  if (name == name_of(Algorithm::automatic)) return Algorithm::automatic;
+  for (const Algorithm algorithm : algorithms)
+    if (name == name_of(algorithm)) return algorithm;
+  throw UsageError(message("there is no algorithm '", name,
+                           "'; there are auto, block, summa, stationary-a, stationary-b"));
+}
+
+RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
+                      bool adjoint, Index panel) {
+  const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows,
+                          grid.cols,  row,        col,        panel_width(panel)};
+  RankCost cost = formulas.of(algorithm, adjoint);
+  const Index bytes = size_of(shape.type);
+  cost.bytes_received *= bytes;
+  cost.bytes_sent *= bytes;
+  cost.workspace_bytes *= bytes;
+  // A complex multiply and add is four of the reals' each.
+  if (shape.type == ScalarType::c64 || shape.type == ScalarType::c128) cost.flops *= 4;
+  return cost;
+}
+
+double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
+                        const MachineModel& machine) {
+  double both = 0;
+  for (const bool adjoint : {false, true}) {
+    double slowest = 0;
+    for (int row = 0; row < grid.rows; ++row) {
+      for (int col = 0; col < grid.cols; ++col) {
+        const RankCost cost = product_cost(algorithm, shape, grid, row, col, adjoint);
+        slowest = std::max(slowest, cost.flops * machine.seconds_per_flop +
+                                        static_cast<double>(cost.bytes_received) * machine.seconds_per_byte +
+                                        static_cast<double>(cost.messages) * machine.seconds_per_message);
+      }
+    }
+    both += slowest;
+  }
+  return both;
+}
+
+Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const MachineModel& machine) {
+  Algorithm best = Algorithm::automatic;
+  double best_seconds = 0;
+  for (const Algorithm algorithm : algorithms) {
+    if (algorithm == Algorithm::block && grid.rows > 1) continue;
+    const double seconds = modelled_seconds(algorithm, shape, grid, machine);
+    if (best == Algorithm::automatic || seconds < best_seconds) {
+      best = algorithm;
+      best_seconds = seconds;
+    }
+  }
+  return best;
+}
+
+}  // namespace gridlops

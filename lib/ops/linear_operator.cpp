@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/linear_operator.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+std::string describe(const Space& space) { return space.layout(Partition::balanced(0, 1)).describe(); }
+
+template <Scalar T>
+void require_in(const Space& space, const DistMatrix<T>& X, const char* role) {
+  require<ShapeError>(
+      space.contains(X), "the ", role, " is ", X.layout().describe(), ", but the operator takes ",
+      describe(space), " (columns as many as you like)", X.grid() == space.grid ? "" : " on another grid",
+      X.rows() == space.dimension() ? "; make it with the operator's own space, or redistribute it" : "");
+}
+
+template <Scalar T>
+void require_same_columns(const DistMatrix<T>& X, const DistMatrix<T>& Y) {
+  require<ShapeError>(X.layout().cols.partition == Y.layout().cols.partition, "model and data have ",
+                      X.cols(), " and ", Y.cols(),
+                      " columns, or cut them at different places; they must agree column for column");
+}
+
+}  // namespace
+
+Layout Space::layout(Index nrhs) const { return layout(Partition::balanced(nrhs, grid->parts(columns))); }
+
+template <Scalar T>
+LinearOperator<T>::LinearOperator(Space range, Space domain)
+    : range_(std::move(range)), domain_(std::move(domain)) {
+  require<ShapeError>(range_.grid == domain_.grid && range_.columns == domain_.columns, "an operator from ",
+                      describe(domain_), " to ", describe(range_),
+                      " would change the grid or the axis of the columns; both must stay the same");
+  range_.layout(0).check(*range_.grid);
+  domain_.layout(0).check(*domain_.grid);
+}
+
+template <Scalar T>
+void LinearOperator<T>::apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
+  require_in(domain_, X, "model");
+  require_in(range_, Y, "data");
+  require_same_columns(X, Y);
+  ++activity_.forward_applications;
+  activity_.forward_columns += X.cols();
+  if (X.cols() > 0 && domain_.grid->is_member()) do_apply(alpha, X, beta, Y);
+}
+
+template <Scalar T>
+void LinearOperator<T>::apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
+  require_in(domain_, X, "model");
+  require_in(range_, Y, "data");
+  require_same_columns(X, Y);
+  ++activity_.adjoint_applications;
+  activity_.adjoint_columns += Y.cols();
+  if (Y.cols() > 0 && domain_.grid->is_member()) do_apply_adjoint(alpha, Y, beta, X);
+}
+
+template class LinearOperator<float>;
+template class LinearOperator<double>;
+template class LinearOperator<std::complex<float>>;
+template class LinearOperator<std::complex<double>>;
+
+}  // namespace gridlops

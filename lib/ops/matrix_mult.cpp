@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/matrix_mult.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "ops/algorithms.hpp"
+
+namespace gridlops {
+
+Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, Index cols) {
+  require<UsageError>(algorithm != Algorithm::automatic,
+                      "'auto' has no layout of its own; choose_algorithm() finds an algorithm that has");
+  if (algorithm == Algorithm::block) return {Cut::balanced(Axis::grid_cols, rows, grid), Cut::uncut(cols)};
+  return blocks_2d(grid, rows, cols);
+}
+
+template <Scalar T>
+OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMultOptions& options) {
+  require<UsageError>(options.panel >= 0, "panels cannot be ", options.panel, " wide; 0 chooses a width");
+  require<UsageError>(options.lookahead >= 1, "a lookahead of ", options.lookahead,
+                      " steps is impossible; it is at least 1");
+  const Layout needed = matrix_layout(algorithm, *A.grid(), A.rows(), A.cols());
+  require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
+                      "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
+                      ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
+  switch (algorithm) {
+    case Algorithm::block:
+      return make_block_mult(std::move(A), options);
+    case Algorithm::summa:
+      return make_summa(std::move(A), options);
+    case Algorithm::stationary_a:
+      return make_stationary_a(std::move(A), options);
+    default:
+      return make_stationary_b(std::move(A), options);
+  }
+}
+
+template OperatorPtr<float> matrix_mult(Algorithm, DistMatrix<float>, const MatrixMultOptions&);
+template OperatorPtr<double> matrix_mult(Algorithm, DistMatrix<double>, const MatrixMultOptions&);
+template OperatorPtr<std::complex<float>> matrix_mult(Algorithm, DistMatrix<std::complex<float>>,
+                                                      const MatrixMultOptions&);
+template OperatorPtr<std::complex<double>> matrix_mult(Algorithm, DistMatrix<std::complex<double>>,
+                                                       const MatrixMultOptions&);
+
+}  // namespace gridlops

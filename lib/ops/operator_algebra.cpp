@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/operator_algebra.hpp"
+
+#include "base/message.hpp"
+#include "dist/redistribution.hpp"
+#include "gridlops/error.hpp"
+#include "ops/scratch.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+class Adjoint final : public LinearOperator<T> {
+ public:
+  explicit Adjoint(OperatorPtr<T> A) : LinearOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply_adjoint(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply(alpha, Y, beta, X);
+  }
+  OperatorPtr<T> A_;
+};
+
+template <Scalar T>
+class Scaled final : public LinearOperator<T> {
+ public:
+  Scaled(T factor, OperatorPtr<T> A)
+      : LinearOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha * factor_, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha * conjugate(factor_), Y, beta, X);
+  }
+  T factor_;
+  OperatorPtr<T> A_;
+};
+
+template <Scalar T>
+class Sum final : public LinearOperator<T> {
+ public:
+  Sum(OperatorPtr<T> A, OperatorPtr<T> B)
+      : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)), B_(std::move(B)) {
+    require<ShapeError>(A_->range() == B_->range() && A_->domain() == B_->domain(), "operators of ",
+                        A_->rows(), " x ", A_->cols(), " and ", B_->rows(), " x ", B_->cols(),
+                        " cannot be added: their spaces must be the same, layouts included");
+  }
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha, X, beta, Y);
+    B_->apply(alpha, X, T(1), Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha, Y, beta, X);
+    B_->apply_adjoint(alpha, Y, T(1), X);
+  }
+  OperatorPtr<T> A_, B_;
+};
+
+template <Scalar T>
+class Product final : public LinearOperator<T> {
+ public:
+  Product(OperatorPtr<T> A, OperatorPtr<T> B)
+      : LinearOperator<T>(A->range(), B->domain()), A_(std::move(A)), B_(std::move(B)) {
+    require<ShapeError>(A_->domain() == B_->range(), "operators of ", A_->rows(), " x ", A_->cols(), " and ",
+                        B_->rows(), " x ", B_->cols(),
+                        " cannot be multiplied: the domain of the first must be the range of "
+                        "the second, layouts included; identity() redistributes between them");
+  }
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    DistMatrix<T> between = scratch_.matrix(B_->range(), X.layout().cols.partition);
+    B_->apply(T(1), X, T(0), between);
+    A_->apply(alpha, between, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    DistMatrix<T> between = scratch_.matrix(B_->range(), Y.layout().cols.partition);
+    A_->apply_adjoint(T(1), Y, T(0), between);
+    B_->apply_adjoint(alpha, between, beta, X);
+  }
+  OperatorPtr<T> A_, B_;
+  mutable Scratch<T> scratch_;
+};
+
+template <Scalar T>
+class Identity final : public LinearOperator<T> {
+ public:
+  Identity(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {
+    require<ShapeError>(this->rows() == this->cols(), "an identity from dimension ", this->cols(), " to ",
+                        this->rows(), " is impossible; the two must be equal");
+  }
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    move(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    move(alpha, Y, beta, X);
+  }
+  void move(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to) const {
+    if (from.layout() == to.layout()) {
+      to.grid()->backend()->template kernels<T>().add(alpha, from.local(), beta, to.local());
+    } else {
+      redistribute(alpha, from, beta, to, workspace_);
+    }
+  }
+  mutable RedistributionWorkspace<T> workspace_;
+};
+
+template <Scalar T>
+class Zero final : public LinearOperator<T> {
+ public:
+  Zero(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {}
+
+ private:
+  void do_apply(T, const DistMatrix<T>&, T beta, DistMatrix<T>& Y) const override { multiply_by(beta, Y); }
+  void do_apply_adjoint(T, const DistMatrix<T>&, T beta, DistMatrix<T>& X) const override {
+    multiply_by(beta, X);
+  }
+  static void multiply_by(T beta, DistMatrix<T>& Y) {
+    if (beta == T(0)) {
+      Y.set_zero();
+    } else {
+      const DistMatrix<T>& old = Y;
+      Y.grid()->backend()->template kernels<T>().add(beta, old.local(), T(0), Y.local());
+    }
+  }
+};
+
+template <Scalar T>
+class Diagonal final : public LinearOperator<T> {
+ public:
+  Diagonal(DistMatrix<T> d, const Space& space) : LinearOperator<T>(space, space), d_(std::move(d)) {}
+
+ private:
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    multiply(alpha, false, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    multiply(alpha, true, Y, beta, X);
+  }
+  void multiply(T alpha, bool conjugate_d, const DistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
+    out.grid()->backend()->template kernels<T>().diagonal_multiply(alpha, d_.local().data, conjugate_d,
+                                                                   in.local(), beta, out.local());
+  }
+  DistMatrix<T> d_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> adjoint(OperatorPtr<T> A) {
+  return std::make_shared<Adjoint<T>>(std::move(A));
+}
+
+template <Scalar T>
+OperatorPtr<T> scale(T factor, OperatorPtr<T> A) {
+  return std::make_shared<Scaled<T>>(factor, std::move(A));
+}
+
+template <Scalar T>
+OperatorPtr<T> sum(OperatorPtr<T> A, OperatorPtr<T> B) {
+  return std::make_shared<Sum<T>>(std::move(A), std::move(B));
+}
+
+template <Scalar T>
+OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B) {
+  return std::make_shared<Product<T>>(std::move(A), std::move(B));
+}
+
+template <Scalar T>
+OperatorPtr<T> identity(Space range, Space domain) {
+  return std::make_shared<Identity<T>>(std::move(range), std::move(domain));
+}
+
+template <Scalar T>
+OperatorPtr<T> zero(Space range, Space domain) {
+  return std::make_shared<Zero<T>>(std::move(range), std::move(domain));
+}
+
+template <Scalar T>
+OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns) {
+  require<ShapeError>(d.cols() == 1 && d.layout().cols.axis == Axis::uncut,
+                      "a diagonal is one uncut column, not ", d.layout().describe());
+  const Space space{d.grid(), d.layout().rows, columns};
+  return std::make_shared<Diagonal<T>>(std::move(d), space);
+}
+
+template OperatorPtr<float> adjoint(OperatorPtr<float>);
+template OperatorPtr<double> adjoint(OperatorPtr<double>);
+template OperatorPtr<std::complex<float>> adjoint(OperatorPtr<std::complex<float>>);
+template OperatorPtr<std::complex<double>> adjoint(OperatorPtr<std::complex<double>>);
+
+template OperatorPtr<float> scale(float, OperatorPtr<float>);
+template OperatorPtr<double> scale(double, OperatorPtr<double>);
+template OperatorPtr<std::complex<float>> scale(std::complex<float>, OperatorPtr<std::complex<float>>);
+template OperatorPtr<std::complex<double>> scale(std::complex<double>, OperatorPtr<std::complex<double>>);
+
+template OperatorPtr<float> sum(OperatorPtr<float>, OperatorPtr<float>);
+template OperatorPtr<double> sum(OperatorPtr<double>, OperatorPtr<double>);
+template OperatorPtr<std::complex<float>> sum(OperatorPtr<std::complex<float>>,
+                                              OperatorPtr<std::complex<float>>);
+template OperatorPtr<std::complex<double>> sum(OperatorPtr<std::complex<double>>,
+                                               OperatorPtr<std::complex<double>>);
+
+template OperatorPtr<float> product(OperatorPtr<float>, OperatorPtr<float>);
+template OperatorPtr<double> product(OperatorPtr<double>, OperatorPtr<double>);
+template OperatorPtr<std::complex<float>> product(OperatorPtr<std::complex<float>>,
+                                                  OperatorPtr<std::complex<float>>);
+template OperatorPtr<std::complex<double>> product(OperatorPtr<std::complex<double>>,
+                                                   OperatorPtr<std::complex<double>>);
+
+template OperatorPtr<float> identity(Space, Space);
+template OperatorPtr<double> identity(Space, Space);
+template OperatorPtr<std::complex<float>> identity(Space, Space);
+template OperatorPtr<std::complex<double>> identity(Space, Space);
+
+template OperatorPtr<float> zero(Space, Space);
+template OperatorPtr<double> zero(Space, Space);
+template OperatorPtr<std::complex<float>> zero(Space, Space);
+template OperatorPtr<std::complex<double>> zero(Space, Space);
+
+template OperatorPtr<float> diagonal(DistMatrix<float>, Axis);
+template OperatorPtr<double> diagonal(DistMatrix<double>, Axis);
+template OperatorPtr<std::complex<float>> diagonal(DistMatrix<std::complex<float>>, Axis);
+template OperatorPtr<std::complex<double>> diagonal(DistMatrix<std::complex<double>>, Axis);
+
+}  // namespace gridlops

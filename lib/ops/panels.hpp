@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "gridlops/partition.hpp"
+
+namespace gridlops {
+
+/// The width of the panels that travel: the one asked for, or one that is wide enough for a product near peak
+/// speed and narrow enough that many of them overlap.
+inline Index panel_width(Index asked) { return asked > 0 ? asked : 256; }
+
+/// Each block cut again into pieces of at most `width`.
+inline std::vector<Range> cut_into_panels(const std::vector<Range>& blocks, Index width) {
+  std::vector<Range> panels;
+  for (const Range& block : blocks)
+    for (Index begin = block.begin; begin < block.end(); begin += width)
+      panels.push_back({begin, std::min(width, block.end() - begin)});
+  return panels;
+}
+
+/// The steps of SUMMA: the inner dimension cut wherever the owner of A's columns or of X's rows changes, and
+/// at the panel width.
+inline std::vector<Range> summa_panels(const Partition& columns_of_A, const Partition& rows_of_X,
+                                       Index width) {
+  return cut_into_panels(common_refinement(columns_of_A, rows_of_X), width);
+}
+
+/// The steps of stationary-b: the rows of A, block by block of its owners, in pieces of at most `height`.
+inline std::vector<Range> row_panels(const Partition& rows_of_A, Index height) {
+  std::vector<Range> blocks;
+  for (int part = 0; part < rows_of_A.parts(); ++part) blocks.push_back(rows_of_A.range(part));
+  return cut_into_panels(blocks, height);
+}
+
+}  // namespace gridlops

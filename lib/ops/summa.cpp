@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/algorithms.hpp"
+#include "ops/local_product.hpp"
+#include "ops/panels.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Y stays where it is. Step k takes the columns K of A and the rows K of X:
+///   forward  Y(p, q) += A(p, K) X(K, q), A(p, K) broadcast along grid row p, X(K, q) along grid column q;
+///   adjoint  X(K, q) = Σ over p of A(p, K)ᴴ Y(p, q), the sum reduced along grid column q to the owner of
+///   X(K, q).
+/// Panels of the next `lookahead` steps travel, and partial sums of the last ones, while a step multiplies.
+template <Scalar T>
+class Summa final : public LinearOperator<T> {
+ public:
+  Summa(DistMatrix<T> A, const MatrixMultOptions& options)
+      : LinearOperator<T>({A.grid(), A.layout().rows, Axis::grid_cols},
+                          {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols}),
+        A_(std::move(A)),
+        product_(A_.grid()->backend(), options.column_stable),
+        order_(reduction_order(options)),
+        lookahead_(static_cast<std::size_t>(options.lookahead)),
+        panels_(summa_panels(A_.layout().cols.partition, this->domain().rows.partition,
+                             panel_width(options.panel))),
+        slots_(lookahead_ + 1) {}
+
+ private:
+  /// What one step needs while it is under way.
+  struct Slot {
+    Buffer<T> A_memory, X_memory, sum_memory;
+    MatrixView<const T> A, X;
+    Request A_request, X_request, sum_request;
+  };
+  Slot& slot(std::size_t step) const { return slots_[step % slots_.size()]; }
+
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    const MatrixView<T> Y_local = Y.local();
+    if (panels_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
+    const auto send = [&](std::size_t step) {
+      send_A(step);
+      send_X(step, X);
+    };
+    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send(step);
+    for (std::size_t step = 0; step < panels_.size(); ++step) {
+      if (step + lookahead_ < panels_.size()) send(step + lookahead_);
+      Slot& now = slot(step);
+      now.A_request.wait();
+      now.X_request.wait();
+      make_progress();
+      product_.multiply(Op::none, alpha, now.A, now.X, step == 0 ? beta : T(1), Y_local);
+    }
+  }
+
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send_A(step);
+    for (std::size_t step = 0; step < panels_.size(); ++step) {
+      if (step + lookahead_ < panels_.size()) send_A(step + lookahead_);
+      slot(step).A_request.wait();
+      if (step >= slots_.size()) receive_sum(step - slots_.size(), beta, X);
+      make_progress();
+      multiply_and_send_sum(step, alpha, Y.local(), beta, X);
+    }
+    for (std::size_t step = panels_.size() - std::min(slots_.size(), panels_.size()); step < panels_.size();
+         ++step)
+      receive_sum(step, beta, X);
+  }
+
+  /// A(p, K), from the owner's own memory where that has no gaps.
+  void send_A(std::size_t step) const {
+    const ProcessGrid& grid = *A_.grid();
+    const Range K = panels_[step];
+    const int owner = A_.layout().cols.partition.owner_of(K.begin);
+    MatrixView<const T> mine;
+    if (grid.my_col() == owner) mine = local_A().col_block({K.begin - A_.local_col_range().begin, K.size});
+    Slot& next = slot(step);
+    next.A =
+        send(grid.row_comm(), owner, mine, A_.local_row_range().size, K.size, next.A_memory, next.A_request);
+  }
+
+  /// X(K, q).
+  void send_X(std::size_t step, const DistMatrix<T>& X) const {
+    const ProcessGrid& grid = *A_.grid();
+    const Range K = panels_[step];
+    const int owner = this->domain().rows.partition.owner_of(K.begin);
+    MatrixView<const T> mine;
+    if (grid.my_row() == owner) mine = X.local().row_block({K.begin - X.local_row_range().begin, K.size});
+    Slot& next = slot(step);
+    next.X = send(grid.col_comm(), owner, mine, K.size, X.local().cols, next.X_memory, next.X_request);
+  }
+
+  /// Starts the broadcast of a rows × cols panel, `mine` on its owner; returns where it will be.
+  MatrixView<const T> send(Communicator& comm, int owner, MatrixView<const T> mine, Index rows, Index cols,
+                           Buffer<T>& memory, Request& request) const {
+    const bool is_owner = comm.rank() == owner;
+    if (is_owner && comm.size() == 1) return mine;
+    MatrixView<const T> panel = mine;
+    if (!is_owner || !mine.contiguous()) {
+      memory.reserve(backend(), rows * cols);
+      if (is_owner) kernels().copy(mine, memory.matrix(rows, cols));
+      panel = memory.matrix(rows, cols);
+    }
+    // The owner's memory is only read.
+    request = comm.start_broadcast({const_cast<T*>(panel.data), rows * cols}, owner);
+    return panel;
+  }
+
+  void multiply_and_send_sum(std::size_t step, T alpha, MatrixView<const T> Y, T beta,
+                             DistMatrix<T>& X) const {
+    Communicator& comm = A_.grid()->col_comm();
+    Slot& now = slot(step);
+    const Range K = panels_[step];
+    if (comm.size() == 1) {
+      product_.multiply(Op::adjoint, alpha, now.A, Y, beta, rows_of(X, K));
+      return;
+    }
+    const Index size = K.size * Y.cols;
+    now.X_memory.reserve(backend(), size);
+    now.sum_memory.reserve(backend(), size);
+    product_.multiply(Op::adjoint, alpha, now.A, Y, T(0), now.X_memory.matrix(K.size, Y.cols));
+    const int owner = this->domain().rows.partition.owner_of(K.begin);
+    now.sum_request = comm.start_reduce({now.X_memory.data(), size}, {now.sum_memory.data(), size},
+                                        ReduceOp::sum, owner, order_);
+  }
+
+  void receive_sum(std::size_t step, T beta, DistMatrix<T>& X) const {
+    const ProcessGrid& grid = *A_.grid();
+    if (grid.col_comm().size() == 1) return;
+    Slot& done = slot(step);
+    done.sum_request.wait();
+    const Range K = panels_[step];
+    if (grid.my_row() != this->domain().rows.partition.owner_of(K.begin)) return;
+    kernels().add(T(1), done.sum_memory.matrix(K.size, X.local().cols), beta, rows_of(X, K));
+  }
+
+  static MatrixView<T> rows_of(DistMatrix<T>& X, Range K) {
+    return X.local().row_block({K.begin - X.local_row_range().begin, K.size});
+  }
+
+  /// Lets messages under way advance: many MPI libraries move data only while they are called.
+  void make_progress() const {
+    for (Slot& other : slots_) {
+      other.A_request.test();
+      other.X_request.test();
+      other.sum_request.test();
+    }
+  }
+
+  MatrixView<const T> local_A() const { return A_.local(); }
+  const std::shared_ptr<Backend>& backend() const { return A_.grid()->backend(); }
+  const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
+
+  DistMatrix<T> A_;
+  LocalProduct<T> product_;
+  ReductionOrder order_;
+  std::size_t lookahead_;
+  std::vector<Range> panels_;
+  mutable std::vector<Slot> slots_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+  return std::make_shared<Summa<T>>(std::move(A), options);
+}
+
+template OperatorPtr<float> make_summa(DistMatrix<float>, const MatrixMultOptions&);
+template OperatorPtr<double> make_summa(DistMatrix<double>, const MatrixMultOptions&);
+template OperatorPtr<std::complex<float>> make_summa(DistMatrix<std::complex<float>>,
+                                                     const MatrixMultOptions&);
+template OperatorPtr<std::complex<double>> make_summa(DistMatrix<std::complex<double>>,
+                                                      const MatrixMultOptions&);
+
+}  // namespace gridlops

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/active_columns.hpp"
+
+#include <numeric>
+
+namespace gridlops {
+
+namespace {
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+}  // namespace
+
+ActiveColumns::ActiveColumns(Partition columns) : columns_(std::move(columns)), active_(columns_) {
+  order_.resize(at(columns_.parts()));
+  for (int part = 0; part < columns_.parts(); ++part) {
+    order_[at(part)].resize(at(columns_.size(part)));
+    std::iota(order_[at(part)].begin(), order_[at(part)].end(), Index{0});
+  }
+}
+
+Index ActiveColumns::column(Index k) const {
+  const int part = active_.owner_of(k);
+  return columns_.begin(part) + order_[at(part)][at(k - active_.begin(part))];
+}
+
+void ActiveColumns::exchange(int part, Index i, Index j, int swaps_of, Swaps& swaps) {
+  if (i == j) return;
+  std::swap(order_[at(part)][at(i)], order_[at(part)][at(j)]);
+  if (part == swaps_of) swaps.emplace_back(i, j);
+}
+
+ActiveColumns::Swaps ActiveColumns::retire(const std::vector<char>& leaves, int part) {
+  Swaps swaps;
+  std::vector<Index> sizes;
+  for (int of = 0; of < columns_.parts(); ++of) {
+    Index remaining = active_.size(of);
+    for (Index position = remaining - 1; position >= 0; --position)
+      if (leaves[at(active_.begin(of) + position)] != 0) exchange(of, position, --remaining, part, swaps);
+    sizes.push_back(remaining);
+  }
+  active_ = Partition::with_sizes(sizes);
+  return swaps;
+}
+
+ActiveColumns::Swaps ActiveColumns::activate(const std::vector<char>& active, int part) {
+  std::vector<char> leaves;
+  for (Index column = 0; column < columns_.total(); ++column) leaves.push_back(active[at(column)] == 0);
+  return retire(leaves, part);
+}
+
+ActiveColumns::Swaps ActiveColumns::restore(int part) {
+  Swaps swaps;
+  for (int of = 0; of < columns_.parts(); ++of)
+    for (Index position = 0; position < columns_.size(of); ++position)
+      while (order_[at(of)][at(position)] != position)
+        exchange(of, position, order_[at(of)][at(position)], part, swaps);
+  active_ = columns_;
+  return swaps;
+}
+
+}  // namespace gridlops

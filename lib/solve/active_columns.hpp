@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// Which right-hand sides still take part in an iteration, and where their columns lie. In every part of the
+/// column partition the active columns come first, so that a slice of the parts' first columns is all that
+/// products and updates touch; a column that leaves changes places with the last active one. All ranks keep
+/// the same account of all parts.
+///
+/// Columns are named by their global number in the matrices at hand; entry k of a per-active-column array
+/// belongs to column(k), part by part, in the order in which the columns lie.
+class ActiveColumns {
+ public:
+  /// All columns active, each in its place.
+  explicit ActiveColumns(Partition columns);
+
+  Index count() const { return active_.total(); }
+  const Partition& partition() const { return active_; }
+  Index column(Index k) const;
+
+  /// Swaps of local columns (positions in a part), to be made in this order.
+  using Swaps = std::vector<std::pair<Index, Index>>;
+
+  /// leaves[k]: active column k takes no further part. Returns the swaps that part `part` has to make.
+  Swaps retire(const std::vector<char>& leaves, int part);
+
+  /// Makes exactly those columns active for which `active` says so, in their places: call restore() first.
+  Swaps activate(const std::vector<char>& active, int part);
+
+  /// Puts every column back in its own place; all are active then.
+  Swaps restore(int part);
+
+ private:
+  void exchange(int part, Index i, Index j, int swaps_of, Swaps& swaps);
+
+  Partition columns_;  // of all, active or not
+  Partition active_;
+  std::vector<std::vector<Index>> order_;  // per part: which local column lies at a position
+};
+
+}  // namespace gridlops

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "gridlops/partition.hpp"
+
+namespace gridlops {
+
+/// Columns that are solved together: sizes.size(k) columns from first[k] on, of every part k of a column
+/// partition.
+struct ColumnBatch {
+  std::vector<Index> first;
+  Partition sizes;
+
+  /// The columns' numbers in the whole, in the order in which they lie.
+  std::vector<Index> numbers_in(const Partition& whole) const {
+    std::vector<Index> numbers;
+    for (int part = 0; part < whole.parts(); ++part)
+      for (Index j = 0; j < sizes.size(part); ++j)
+        numbers.push_back(whole.begin(part) + first[static_cast<std::size_t>(part)] + j);
+    return numbers;
+  }
+};
+
+/// Columns of one part that one batch takes, if it is to have at most `batch` columns (0: any number) but one
+/// per part.
+inline Index batch_width(const Partition& columns, Index batch) {
+  return batch == 0 ? std::max<Index>(columns.largest(), 1) : std::max<Index>(batch / columns.parts(), 1);
+}
+
+/// All columns in batches; at least one batch, if it is an empty one.
+inline std::vector<ColumnBatch> column_batches(const Partition& columns, Index batch) {
+  const Index width = batch_width(columns, batch);
+  std::vector<ColumnBatch> batches;
+  for (Index begin = 0; begin == 0 || begin < columns.largest(); begin += width) {
+    std::vector<Index> first, sizes;
+    for (int part = 0; part < columns.parts(); ++part) {
+      first.push_back(std::min(begin, columns.size(part)));
+      sizes.push_back(std::min(width, columns.size(part) - first.back()));
+    }
+    batches.push_back({std::move(first), Partition::with_sizes(sizes)});
+  }
+  return batches;
+}
+
+}  // namespace gridlops

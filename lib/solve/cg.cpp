@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "solve/conjugate_directions.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+class Cg final : public ConjugateDirections<T> {
+ public:
+  Cg(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>("cg", A, damp) {
+    require<ShapeError>(
+        A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
+        A.rows(), " x ", A.cols(),
+        A.rows() == A.cols()
+            ? ", and its models and data lie differently: multiply it with an identity() that redistributes"
+            : ": use cgls() for least squares");
+  }
+
+  bool tests_residual() const override { return true; }
+  void compute_gradient(Directions<T>&) const override {}
+  void update_gradient(Directions<T>&) const override {}
+  void compute_product(Directions<T>& v) const override {
+    this->A().apply(T(1), v.p, T(0), v.q);
+    this->add_damping(+1, v.p, v.q);
+  }
+  const DistMatrix<T>& compute_normal_residual(Directions<T>& v) const override {
+    this->A().apply_adjoint(T(1), v.r, T(0), v.q);
+    this->add_damping(-1, v.x, v.q);
+    return v.q;
+  }
+
+  void add_denominator(const Directions<T>& v, ColumnSums<T>& sums) const override {
+    sums.add_real_dots(v.p, v.q);
+  }
+  double denominator(const ColumnSums<T>& sums, Index k) const override { return sums.of(2, k); }
+
+  // The recurrence for r falls for ever; the true residual stays at a few ε‖A‖‖x‖ (Greenbaum: Estimating the
+  // attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl. 18, 1997).
+  // ‖q‖/‖p‖ includes the damping.
+  bool at_rounding_level(const ColumnState& column) const override {
+    const double unit = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    return column.residual_norm <= unit * column.operator_norm * column.x_norm;
+  }
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+               const SolveOptions& options) {
+  return run_conjugate_directions(Cg<T>(A, options.damp), B, X, options);
+}
+
+template SolveReport cg(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                        const SolveOptions&);
+template SolveReport cg(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                        const SolveOptions&);
+template SolveReport cg(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                        DistMatrix<std::complex<float>>&, const SolveOptions&);
+template SolveReport cg(const LinearOperator<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
+                        DistMatrix<std::complex<double>>&, const SolveOptions&);
+
+}  // namespace gridlops
