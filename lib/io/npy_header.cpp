@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/npy_header.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <string_view>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the elements of .npy files are not swapped");
+
+constexpr std::string_view magic = "\x93NUMPY";
+
+constexpr std::string_view descr_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::f32:
+      return "<f4";
+    case ScalarType::f64:
+      return "<f8";
+    case ScalarType::c64:
+      return "<c8";
+    case ScalarType::c128:
+      break;
+  }
+  return "<c16";
+}
+
+/// Text from a file as it may stand in a message.
+std::string quoted(std::string_view text) {
+  std::string shown(text.substr(0, 40));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return "'" + shown + (text.size() > shown.size() ? "…'" : "'");
+}
+
+/// The elements that numpy means by a descr which is not supported.
+std::string_view elements_of(std::string_view descr) {
+  if (!descr.empty() && descr[0] == '>') return "big-endian";
+  switch (descr.size() < 2 ? '\0' : descr[1]) {
+    case 'i':
+    case 'u':
+      return "integers";
+    case 'b':
+    case '?':
+      return "booleans";
+    case 'O':
+      return "Python objects";
+    case 'S':
+    case 'a':
+    case 'U':
+      return "text";
+    case 'V':
+      return "raw bytes";
+    case 'm':
+    case 'M':
+      return "dates or times";
+    default:
+      return "of an unsupported type";
+  }
+}
+
+[[noreturn]] void refuse_type(const std::string& path, std::string_view elements, std::string_view descr) {
+  const bool complex = descr.size() > 1 && descr[1] == 'c';
+  throw InputError(
+      message(path, ": its elements are ", elements, " (", quoted(descr),
+              "), but only f4, f8, c8 and c16 in little-endian order can be read; convert the array "
+              "in Python: array.astype('",
+              complex ? "complex128" : "float64", "')"));
+}
+
+ScalarType type_of(std::string_view descr, const std::string& path) {
+  for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
+    const std::string_view known = descr_of(type);
+    if (descr == known || (descr.substr(0, 1) == "=" && descr.substr(1) == known.substr(1))) return type;
+  }
+  refuse_type(path, elements_of(descr), descr);
+}
+
+/// Reads the dictionary, which begins at byte `offset` of the file.
+class DictParser {
+ public:
+  DictParser(std::string_view text, Index offset, const std::string& path)
+      : text_(text), offset_(offset), path_(path) {}
+
+  NpyHeader parse() {
+    expect('{');
+    while (!accept('}')) {
+      parse_entry();
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (position_ < text_.size()) fail("nothing after the dictionary");
+    for (const auto& [given, key] :
+         {std::pair(type_given_, "descr"), std::pair(order_given_, "fortran_order"),
+          std::pair(shape_given_, "shape")}) {
+      require<InputError>(given, path_, ": its header has no ", key, "; the file is damaged");
+    }
+    return header_;
+  }
+
+ private:
+  void parse_entry() {
+    const std::string_view key = parse_string("a key in quotes");
+    expect(':');
+    if (key == "descr") {
+      once(type_given_, key);
+      skip_space();
+      if (peek() == '[' || peek() == '(') refuse_type(path_, "structured", text_.substr(position_));
+      header_.type = type_of(parse_string("an element type in quotes"), path_);
+    } else if (key == "fortran_order") {
+      once(order_given_, key);
+      header_.fortran_order = parse_bool();
+    } else if (key == "shape") {
+      once(shape_given_, key);
+      parse_shape();
+    } else {
+      throw InputError(message(path_, ": its header has an entry ", quoted(key),
+                               ", which no .npy file has; the file is damaged"));
+    }
+  }
+
+  void once(bool& given, std::string_view key) {
+    require<InputError>(!given, path_, ": its header has two entries ", quoted(key), "; the file is damaged");
+    given = true;
+  }
+
+  void parse_shape() {
+    expect('(');
+    std::array<Index, 2> sizes{0, 1};
+    std::size_t dimensions = 0;
+    bool comma = true;
+    while (!accept(')')) {
+      if (!comma) fail("a comma or the end of the shape");
+      const Index size = parse_size();
+      if (dimensions < sizes.size()) sizes[dimensions] = size;
+      ++dimensions;
+      comma = accept(',');
+    }
+    if (dimensions == 1 && !comma) fail("a comma before it: (n) is a number in Python, (n,) a shape");
+    require<InputError>(
+        dimensions == 1 || dimensions == 2, path_, ": its array has ", dimensions,
+        " dimensions, but a matrix has two and a vector one; reshape it in Python: array.reshape(m, n)");
+    header_.rows = sizes[0];
+    header_.cols = sizes[1];
+    header_.dimensions = static_cast<int>(dimensions);
+  }
+
+  Index parse_size() {
+    skip_space();
+    const std::size_t begin = position_;
+    const bool negative = accept('-');
+    if (peek() < '0' || peek() > '9') fail("a size");
+    Index size = 0;
+    bool overflow = false;
+    for (; peek() >= '0' && peek() <= '9'; ++position_) {
+      overflow = __builtin_mul_overflow(size, Index{10}, &size) || overflow;
+      overflow = __builtin_add_overflow(size, Index{peek() - '0'}, &size) || overflow;
+    }
+    const std::string digits = quoted(text_.substr(begin, position_ - begin));
+    require<InputError>(!negative, path_, ": its shape has a negative size, ", digits,
+                        "; the file is damaged");
+    require<InputError>(!overflow, path_, ": its shape has a size beyond 64 bits, ", digits,
+                        "; the file is damaged");
+    if (peek() == 'L') ++position_;  // a long integer of Python 2
+    return size;
+  }
+
+  bool parse_bool() {
+    skip_space();
+    for (const auto& [word, value] : {std::pair<std::string_view, bool>("True", true), {"False", false}}) {
+      if (text_.substr(position_, word.size()) == word) {
+        position_ += word.size();
+        return value;
+      }
+    }
+    fail("True or False");
+  }
+
+  std::string_view parse_string(const char* what) {
+    skip_space();
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') fail(what);
+    const std::size_t begin = position_ + 1;
+    const std::size_t end = text_.find(quote, begin);
+    if (end == std::string_view::npos) fail("a text that ends");
+    position_ = end + 1;
+    return text_.substr(begin, end - begin);
+  }
+
+  void expect(char wanted) {
+    if (!accept(wanted)) fail(quoted({&wanted, 1}));
+  }
+  bool accept(char wanted) {
+    skip_space();
+    if (peek() != wanted) return false;
+    ++position_;
+    return true;
+  }
+  void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\n\r\f\v", position_), text_.size()); }
+  /// No character that is asked for is NUL, so that it can stand for the end.
+  char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
+
+  [[noreturn]] void fail(const std::string& wanted) const {
+    throw InputError(
+        message(path_, ": its header is damaged: at byte ", offset_ + static_cast<Index>(position_),
+                " there should be ", wanted, ", but there is ",
+                position_ < text_.size() ? quoted(text_.substr(position_, 1)) : "the end of the header"));
+  }
+
+  std::string_view text_;
+  Index offset_;
+  const std::string& path_;
+  std::size_t position_ = 0;
+  NpyHeader header_;
+  bool type_given_ = false, order_given_ = false, shape_given_ = false;
+};
+
+/// Where the dictionary begins, and its length.
+Range dictionary_range(std::string_view start, Index file_size, const std::string& path) {
+  require<InputError>(start.substr(0, 2) != "PK", path,
+                      ": is an archive (.npz), not a .npy file; save the array alone in Python: numpy.save");
+  require<InputError>(start.substr(0, magic.size()) == magic, path, ": is not a .npy file: it ",
+                      start.empty() ? "is empty" : "begins with " + quoted(start.substr(0, magic.size())));
+  const auto byte = [&](std::size_t position) {
+    require<InputError>(position < start.size(), path, ": ends within its header, after ", file_size,
+                        " bytes; the file is incomplete");
+    return Index{static_cast<unsigned char>(start[position])};
+  };
+  const Index version = byte(6);
+  const Index minor = byte(7);
+  require<InputError>(1 <= version && version <= 3 && minor == 0, path, ": is a .npy file of version ",
+                      version, ".", minor, "; versions 1.0, 2.0 and 3.0 can be read");
+  Range range{version == 1 ? 10 : 12, byte(8) + (byte(9) << 8)};
+  if (version > 1) range.size += (byte(10) << 16) + (byte(11) << 24);
+  require<InputError>(range.end() <= npy_header_limit, path, ": its header has ", range.size,
+                      " bytes, where a real one has about a hundred; the file is damaged");
+  require<InputError>(range.end() <= static_cast<Index>(start.size()), path,
+                      ": ends within its header, after ", file_size, " bytes of ", range.end(),
+                      "; the file is incomplete");
+  return range;
+}
+
+/// The bytes that a whole file has; nothing if they are more than an Index can say.
+std::optional<Index> whole_size(const NpyHeader& header) {
+  Index elements = 0;
+  Index bytes = 0;
+  Index total = 0;
+  if (__builtin_mul_overflow(header.rows, header.cols, &elements) ||
+      __builtin_mul_overflow(elements, size_of(header.type), &bytes) ||
+      __builtin_add_overflow(bytes, header.data_offset, &total)) {
+    return std::nullopt;
+  }
+  return total;
+}
+
+}  // namespace
+
+NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
+  const std::string_view start(start_of_file.data(), start_of_file.size());
+  const Range range = dictionary_range(start, file_size, path);
+  const std::string_view dictionary =
+      start.substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
+  NpyHeader header = DictParser(dictionary, range.begin, path).parse();
+  header.data_offset = range.end();
+
+  const std::optional<Index> expected_size = whole_size(header);
+  require<InputError>(expected_size.has_value(), path, ": its shape, ", header.rows, " x ", header.cols,
+                      ", is larger than any file can be; the file is damaged");
+  require<InputError>(
+      file_size == *expected_size, path, ": has ", file_size, " bytes, but an array of ", header.rows, " x ",
+      header.cols, " elements of ", size_of(header.type), " bytes needs ", *expected_size, "; the file is ",
+      file_size < *expected_size ? "incomplete" : "damaged, or has other data after the array");
+  return header;
+}
+
+std::string npy_header_text(const NpyHeader& header) {
+  std::string dictionary = message("{'descr': '", descr_of(header.type),
+                                   "', 'fortran_order': ", header.fortran_order ? "True" : "False",
+                                   ", 'shape': (", header.rows, ",");
+  dictionary += header.dimensions == 2 ? message(" ", header.cols, "), }") : std::string("), }");
+  // Spaces and a newline bring the first element to a multiple of 64 bytes.
+  constexpr std::size_t prefix = 10;
+  const std::size_t length = (prefix + dictionary.size() + 1 + 63) / 64 * 64 - prefix;
+  dictionary.resize(length - 1, ' ');
+  const auto low = static_cast<char>(length & 0xff);
+  const auto high = static_cast<char>(length >> 8);
+  return std::string(magic) + '\1' + '\0' + low + high + dictionary + '\n';
+}
+
+}  // namespace gridlops

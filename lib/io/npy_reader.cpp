@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
+#include "io/file.hpp"
+#include "io/npy_header.hpp"
+#include "io/tiles.hpp"
+
+namespace gridlops {
+namespace {
+
+NpyHeader read_header_of(const std::string& path) {
+  const InputFile file(path);
+  std::vector<char> start(static_cast<std::size_t>(std::min(file.size(), npy_header_limit)));
+  file.read(start.data(), static_cast<Index>(start.size()), 0);
+  return parse_npy_header(start, file.size(), path);
+}
+
+/// to(j, i) ← from(i, j), in squares that stay in the nearest cache.
+template <Scalar T>
+void transpose(MatrixView<const T> from, MatrixView<T> to) {
+  constexpr Index side = 32;
+  for (Index j = 0; j < from.cols; j += side) {
+    for (Index i = 0; i < from.rows; i += side) {
+      const MatrixView<const T> square =
+          from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, {0, from.cols}));
+      for (Index k = 0; k < square.rows; ++k) {
+        for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
+      }
+    }
+  }
+}
+
+/// Reads blocks of the matrix in a file into memory of a backend.
+template <Scalar T>
+class BlockReader {
+ public:
+  BlockReader(const std::string& path, const NpyHeader& header, Backend& backend)
+      : file_(path), header_(header), backend_(backend) {}
+
+  /// block ← rows × cols of the matrix, not empty.
+  void read(Range rows, Range cols, MatrixView<T> block) {
+    const bool by_columns = header_.fortran_order || header_.cols == 1;
+    if (by_columns && on_host()) return read_lines(header_.rows, cols, rows, block);
+    if (by_columns) {
+      for_each_tile(cols, rows, buffer_elements<T>, [&](Range tile_cols, Range tile_rows) {
+        const MatrixView<T> tile = view(lines_, tile_rows.size, tile_cols.size);
+        read_lines(header_.rows, tile_cols, tile_rows, tile);
+        upload(tile, block.block(relative_to(rows, tile_rows), relative_to(cols, tile_cols)));
+      });
+    } else {
+      for_each_tile(rows, cols, buffer_elements<T>, [&](Range tile_rows, Range tile_cols) {
+        const MatrixView<T> lines = view(lines_, tile_cols.size, tile_rows.size);
+        read_lines(header_.cols, tile_rows, tile_cols, lines);
+        const MatrixView<T> part = block.block(relative_to(rows, tile_rows), relative_to(cols, tile_cols));
+        if (on_host()) {
+          transpose<T>(lines, part);
+        } else {
+          const MatrixView<T> tile = view(transposed_, tile_rows.size, tile_cols.size);
+          transpose<T>(lines, tile);
+          upload(tile, part);
+        }
+      });
+    }
+  }
+
+ private:
+  bool on_host() const { return backend_.memory_space() == MemorySpace::host; }
+
+  static MatrixView<T> view(std::vector<T>& buffer, Index rows, Index cols) {
+    buffer.resize(std::max(buffer.size(), static_cast<std::size_t>(rows * cols)));
+    return {buffer.data(), rows, cols};
+  }
+
+  /// Column k of `to` ← the elements `along` of line lines.begin + k of the file.
+  void read_lines(Index line_length, Range lines, Range along, MatrixView<T> to) const {
+    constexpr Index size = sizeof(T);
+    for_each_run(line_length, lines, along, to.stride, [&](Index in_file, Index in_memory, Index count) {
+      file_.read(to.data + in_memory, count * size, header_.data_offset + in_file * size);
+    });
+  }
+
+  void upload(MatrixView<const T> from, MatrixView<T> to) {
+    for (Index j = 0; j < to.cols; ++j) {
+      backend_.upload(from.column(j), to.column(j), to.rows * static_cast<Index>(sizeof(T)));
+    }
+  }
+
+  InputFile file_;
+  const NpyHeader& header_;
+  Backend& backend_;
+  std::vector<T> lines_, transposed_;
+};
+
+}  // namespace
+
+NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
+  NpyHeader header;
+  succeed_together(comm, [&] {
+    if (comm.rank() == 0) header = read_header_of(path);
+  });
+  std::array<Index, 6> fields{static_cast<Index>(header.type),
+                              header.rows,
+                              header.cols,
+                              header.dimensions,
+                              header.fortran_order,
+                              header.data_offset};
+  comm.broadcast(fields, 0);
+  return {static_cast<ScalarType>(fields[0]), fields[1],      fields[2],
+          static_cast<int>(fields[3]),        fields[4] != 0, fields[5]};
+}
+
+template <Scalar T>
+void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
+  require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
+                      ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>));
+  require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), path, " is ", header.rows, " x ",
+                      header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
+  if (!X.grid()->is_member()) return;
+  succeed_together(X.grid()->comm(), [&] {
+    if (X.local().empty()) return;
+    BlockReader<T> reader(path, header, *X.grid()->backend());
+    reader.read(X.local_row_range(), X.local_col_range(), X.local());
+  });
+}
+
+template void read_npy(const std::string&, const NpyHeader&, DistMatrix<float>&);
+template void read_npy(const std::string&, const NpyHeader&, DistMatrix<double>&);
+template void read_npy(const std::string&, const NpyHeader&, DistMatrix<std::complex<float>>&);
+template void read_npy(const std::string&, const NpyHeader&, DistMatrix<std::complex<double>>&);
+
+}  // namespace gridlops

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+
+#include "gridlops/types.hpp"
+
+namespace gridlops {
+
+// An array file is a sequence of lines, its columns or its rows, of equal length. A block is the elements
+// `along` of the lines `lines`; neither is empty.
+
+/// Calls work(in_file, in_memory, count), all in elements, for every run of a block that is contiguous both
+/// in the file and in memory, where its line k starts at k·stride.
+template <class Function>
+void for_each_run(Index line_length, Range lines, Range along, Index stride, Function&& work) {
+  if (along.size == line_length && stride == line_length) {
+    return work(lines.begin * line_length, Index{0}, lines.size * line_length);
+  }
+  for (Index k = 0; k < lines.size; ++k) {
+    work((lines.begin + k) * line_length + along.begin, k * stride, along.size);
+  }
+}
+
+/// Calls work(lines, along) for tiles of at most so many elements that make up a block, parts of lines as
+/// long as can be.
+template <class Function>
+void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
+  const Index length = std::min(along.size, elements);
+  const Index count = elements / length;
+  for (Index line = lines.begin; line < lines.end(); line += count) {
+    for (Index begin = along.begin; begin < along.end(); begin += length) {
+      work(intersect({line, count}, lines), intersect({begin, length}, along));
+    }
+  }
+}
+
+/// Elements of a buffer that a block passes through; at most two are used at a time.
+template <Scalar T>
+inline constexpr Index buffer_elements = (Index{4} << 20) / static_cast<Index>(sizeof(T));
+
+/// The part of a range as indices into that range.
+constexpr Range relative_to(Range whole, Range part) { return {part.begin - whole.begin, part.size}; }
+
+}  // namespace gridlops

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shows what scripts/demo computed: a table on the terminal, and FOLDER/demo.png.
+
+demo_picture.py FOLDER [--tolerance T], where FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, history.csv.
+"""
+import argparse
+import collections
+import csv
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+POSITION_SPACING = 10  # metres between positions along the line, and between depth samples
+DEPTH_SPACING = 10
+
+
+def best_multiple(image, truth):
+    """The multiple of image that is nearest to truth: the adjoint has no scale of its own."""
+    return image * (np.vdot(image, truth) / np.vdot(image, image))
+
+
+def relative_error(model, truth):
+    return np.linalg.norm(model - truth) / np.linalg.norm(truth)
+
+
+def read_history(path, columns):
+    """The tested norms, iterations × columns; a column that has ended keeps its last value."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = [(int(row["iteration"]), int(row["column"]), float(row["tested_norm"])) for row in csv.DictReader(file)]
+    norms = np.full((max(row[0] for row in rows) + 1, columns), np.nan)
+    for iteration, column, norm in rows:
+        norms[iteration, column] = norm
+    for k in range(1, len(norms)):
+        norms[k] = np.where(np.isnan(norms[k]), norms[k - 1], norms[k])
+    return norms
+
+
+def print_table(report, errors):
+    verdicts = collections.Counter(column["reason"] for column in report["columns"])
+    iterations = [column["iterations"] for column in report["columns"]]
+    p, q = report["grid"]
+    print()
+    print(f"  matrix                  {report['rows']} x {report['cols']} {report['dtype']}, "
+          f"{report['nrhs']} right-hand sides")
+    print(f"  grid, algorithm         {p} x {q}, {report['algorithm']} over {report['transport']}")
+    print(f"  verdicts                {', '.join(f'{count} {reason}' for reason, count in verdicts.most_common())}")
+    print(f"  iterations              {min(iterations)} to {max(iterations)}")
+    print(f"  seconds computing       {report['seconds']['compute']:.2f}")
+    for name, error in errors.items():
+        print(f"  {'error of ' + name:<24}{100 * error:.1f} % of the true model")
+    print()
+
+
+def draw_model(axes, model, limit, title):
+    positions, depths = model.shape
+    extent = (0, positions * POSITION_SPACING, depths * DEPTH_SPACING, 0)
+    image = axes.imshow(model.real.T, cmap="RdBu_r", vmin=-limit, vmax=limit, extent=extent, aspect="auto")
+    axes.set(title=title, xlabel="position along the line (m)", ylabel="depth (m)")
+    return image
+
+
+def draw_convergence(axes, norms, tolerance):
+    iterations = np.arange(len(norms))
+    lowest, median, highest = norms.min(axis=1), np.median(norms, axis=1), norms.max(axis=1)
+    axes.fill_between(iterations, lowest, highest, color="tab:blue", alpha=0.25, linewidth=0,
+                      label=f"all {norms.shape[1]} right-hand sides")
+    axes.semilogy(iterations, median, color="tab:blue", linewidth=2, label="median")
+    if tolerance:
+        axes.axhline(tolerance, color="black", linestyle="--", linewidth=1, label="tolerance")
+        axes.set_ylim(bottom=tolerance / 5)
+    axes.set(title="Convergence of each right-hand side", xlabel="iteration", ylabel="relative normal residual",
+             xlim=(0, max(len(norms) - 1, 1)))
+    axes.grid(alpha=0.3)
+    axes.legend()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Shows what scripts/demo computed.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tolerance", type=float)
+    arguments = parser.parse_args()
+    folder = arguments.folder
+
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    truth = np.load(folder / "X_true.npy")
+    adjoint = best_multiple(np.load(folder / "X_adjoint.npy"), truth)
+    inverted = np.load(folder / "X.npy")
+    errors = {"the adjoint": relative_error(adjoint, truth), "the inversion": relative_error(inverted, truth)}
+    print_table(report, errors)
+
+    figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
+    figure.suptitle(f"{report['solver'].upper()} on {report['ranks']} ranks, {report['nrhs']} right-hand sides at once")
+    limit = np.percentile(np.abs(truth.real), 99.5) or 1.0  # robust against single spikes
+    draw_model(axes[0, 0], truth, limit, "True model")
+    draw_model(axes[0, 1], adjoint, limit, f"Adjoint, best scaled: error {100 * errors['the adjoint']:.1f} %")
+    image = draw_model(axes[1, 0], inverted, limit, f"Inversion: error {100 * errors['the inversion']:.1f} %")
+    figure.colorbar(image, ax=axes, label="real part of the model", shrink=0.6)
+    draw_convergence(axes[1, 1], read_history(folder / "history.csv", truth.shape[1]), arguments.tolerance)
+    picture = folder / "demo.png"
+    figure.savefig(picture, dpi=110)
+    print(f"Picture: {picture}")
+
+
+if __name__ == "__main__":
+    main()

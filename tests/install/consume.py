@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The installed library is complete: consume.py BUILD_FOLDER SOURCE_ROOT [COMPILER…].
+
+Installs the build into a temporary folder, checks what is there, then builds tests/install/program.cpp against it
+with nothing but pkg-config, and runs it on two ranks.
+"""
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SONAME = "libgridlops.so.0"
+
+
+def run(command, **options):
+    """The output of a command that must succeed."""
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
+    if result.returncode != 0:
+        sys.exit(f"{shlex.join(str(word) for word in command)}\nended with status {result.returncode}:\n"
+                 f"{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def only(paths, what):
+    paths = list(paths)
+    if len(paths) != 1:
+        sys.exit(f"installed {what}: expected one, found {paths}")
+    return paths[0]
+
+
+def check_headers(include, source):
+    expected = {path.name.removesuffix(".in") for path in (source / "include/gridlops").glob("*.hpp*")}
+    installed = {path.name for path in include.glob("gridlops/*")}
+    if expected != installed:
+        sys.exit(f"installed headers differ from include/gridlops: {sorted(expected ^ installed)}")
+
+
+def check_library(library):
+    dynamic = run(["readelf", "-d", library])
+    if f"soname: [{SONAME}]" not in dynamic:
+        sys.exit(f"{library.name}: its soname is not {SONAME}:\n{dynamic}")
+    if re.search(r"\(R(?:UN)?PATH\)", dynamic):
+        sys.exit(f"{library.name}: still has a path into the build:\n{dynamic}")
+    # Besides our own names only what every C++ library shares: weak instances of the standard library's templates.
+    foreign = [line for line in run(["nm", "-D", "--defined-only", "-C", library]).splitlines()
+               if "gridlops::" not in line and not re.match(r"[0-9a-f]* *[VWu] .*(?:std|__gnu_cxx)::", line)]
+    if foreign:
+        sys.exit(f"{library.name} exports names that are not ours:\n" + "\n".join(foreign))
+
+
+def main(build, source, compiler):
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "root"
+        run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
+        package = only(root.rglob("gridlops.pc"), "gridlops.pc")
+        text = package.read_text(encoding="utf-8")
+        # The package is not where it will be used; everything in it must hang on the one line that says so.
+        prefix = re.search(r"^prefix=(.*)$", text, re.MULTILINE)[1]
+        text = text.replace(f"prefix={prefix}\n", f"prefix={root}{prefix}\n", 1)
+        package.write_text(text, encoding="utf-8")
+        libdir = only(root.rglob(SONAME), SONAME).parent
+
+        check_headers(only(root.rglob("include"), "include folder"), source)
+        check_library((libdir / SONAME).resolve())
+
+        paths = [str(package.parent), os.environ.get("PKG_CONFIG_PATH", "")]
+        found = dict(os.environ, PKG_CONFIG_PATH=":".join(filter(None, paths)))
+        flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "gridlops"], env=found))
+        program = Path(scratch) / "program"
+        run([*compiler, "-std=c++20", source / "tests/install/program.cpp", *flags, "-o", program])
+
+        library_paths = [str(libdir), os.environ.get("LD_LIBRARY_PATH", "")]
+        environment = dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, library_paths)))
+        print(run([source / "tests/support/launch", "2", program], env=environment), end="")
+        for tool in root.rglob("bin/gridlops"):
+            print(run([tool, "--version"], env=environment), end="")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), Path(sys.argv[2]).resolve(), sys.argv[3:] or shlex.split(os.environ.get("CXX", "c++")))

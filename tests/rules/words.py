@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence."""
+import re
+
+import rule
+
+# Put together here, so that this file obeys its own rule.
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
+MACHINE_PATH = re.compile(r"(?<![\w.}*~-])/(?:home|root|Users|work)/\w")
+LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
+
+
+def needs_licence(root, path):
+    return rule.is_cpp(path) or path.suffix == ".py" or rule.is_shell_script(root, path)
+
+
+def check_lines(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{path}:{number}"
+        if UNFINISHED.search(line):
+            yield f"{where}: a mark of unfinished work; finish it, or open an issue"
+        if MACHINE_PATH.search(line):
+            yield f"{where}: the path of one machine"
+        if line != line.rstrip():
+            yield f"{where}: white space at the end of the line"
+
+
+def check(root):
+    failures = []
+    for path in rule.project_files(root):
+        text = rule.read(root, path)
+        failures += check_lines(path, text)
+        if text and not text.endswith("\n"):
+            failures.append(f"{path}: the last line has no end")
+        if "\r" in text:
+            failures.append(f"{path}: lines end with a carriage return")
+        if needs_licence(root, path) and LICENCE not in "\n".join(text.splitlines()[:2]):
+            failures.append(f"{path}: the first line (after #!) must say {LICENCE}")
+    return failures
+
+
+GOOD = {
+    "lib/a.cpp": f"// {LICENCE}\nint a;\n",
+    "scripts/a.py": f"#!/usr/bin/env python3\n# {LICENCE}\n",
+    "scripts/b": f"#!/bin/sh\n# {LICENCE}\nls build/work/x /usr/bin/python3 https://example.org/home/x\n",
+    "README.md": "# Words\n",
+}
+PLANTS = [
+    ("unfinished work", {"docs/a.md": "a TO" + "DO\n"}, "docs/a.md:1: a mark"),
+    ("the path of one machine", {"meson.build": "x\ny = '/ho" + "me/me/x'\n"}, "meson.build:2: the path"),
+    ("trailing white space", {"README.md": "text \n"}, "white space"),
+    ("an open last line", {"README.md": "text"}, "has no end"),
+    ("a carriage return", {"README.md": "text\r\nmore\n"}, "carriage return"),
+    ("a source without a licence", {"lib/a.cpp": "int a;\n"}, "lib/a.cpp: the first line"),
+    ("a script without a licence", {"scripts/b": "#!/bin/sh\nls\n"}, "scripts/b: the first line"),
+]
+
+if __name__ == "__main__":
+    rule.run(check, GOOD, PLANTS)

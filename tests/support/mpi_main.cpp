@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The main of test programs that run on several ranks. Rank 0 reports as usual; another rank's output appears
+// only if a test case failed there, and then at once. A failure on any rank fails the job, and a test case
+// that lasts too long ends it: ranks that wait for one that left a test case early would wait for ever.
+#include <signal.h>
+#include <unistd.h>
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+#endif
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <optional>
+
+#include "gridlops/mpi.hpp"
+#include "support/mpi_main.hpp"
+
+namespace {
+
+using gridlops::Communicator;
+
+constexpr unsigned test_case_seconds = 120;
+
+Communicator* the_world = nullptr;
+std::array<char, 512> hang_message{};
+
+/// Standard output, kept in a file that is gone when the process ends.
+class CapturedOutput {
+ public:
+  CapturedOutput() : file_(std::tmpfile()) {
+    if (file_ != nullptr) dup2(fileno(file_), STDOUT_FILENO);
+  }
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
+  ~CapturedOutput() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  /// Writes what came so far to standard error, and forgets it.
+  void show(int rank) {
+    std::cout.flush();
+    std::fflush(stdout);
+    if (file_ == nullptr) return;
+    std::cerr << "---- rank " << rank << " ----\n";
+    std::rewind(file_);
+    std::array<char, 4096> text;
+    for (std::size_t n; (n = std::fread(text.data(), 1, text.size(), file_)) > 0;)
+      std::fwrite(text.data(), 1, n, stderr);
+    std::rewind(file_);
+    if (ftruncate(fileno(file_), 0) != 0) std::perror("gridlops tests");
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+std::optional<CapturedOutput> captured_output;
+
+#if __has_include(<catch2/catch_all.hpp>)
+using ListenerBase = Catch::EventListenerBase;
+#else
+using ListenerBase = Catch::TestEventListenerBase;
+#endif
+
+struct RankListener : ListenerBase {
+  using ListenerBase::ListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo& info) override {
+    std::snprintf(hang_message.data(), hang_message.size(), "rank %d hangs in test case \"%s\"\n",
+                  the_world->rank(), info.name.c_str());
+    alarm(test_case_seconds);
+  }
+
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    if (captured_output && stats.totals.assertions.failed > 0) captured_output->show(the_world->rank());
+  }
+};
+
+CATCH_REGISTER_LISTENER(RankListener)
+
+void on_alarm(int) {
+  if (write(STDERR_FILENO, hang_message.data(), std::strlen(hang_message.data())) < 0) _exit(70);
+  _exit(75);
+}
+
+}  // namespace
+
+gridlops::Communicator& gridlops::testing::world() { return *the_world; }
+
+int main(int argc, char** argv) {
+  gridlops::MpiSession session(&argc, &argv);
+  the_world = &session.world();
+  signal(SIGALRM, on_alarm);
+  Catch::Session catch_session;
+  if (const int wrong = catch_session.applyCommandLine(argc, argv); wrong != 0) return wrong;
+  std::array<std::int64_t, 1> seed{catch_session.configData().rngSeed};
+  the_world->broadcast(seed, 0);
+  catch_session.configData().rngSeed = static_cast<std::uint32_t>(seed[0]);
+  if (the_world->rank() != 0) captured_output.emplace();
+
+  std::array<std::int32_t, 1> failed{catch_session.run()};
+  the_world->all_reduce(failed, gridlops::ReduceOp::max);
+  return failed[0];
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "gridlops/random.hpp"
+#include "gridlops/types.hpp"
+
+namespace gridlops::testing {
+
+/// For test cases over all of them.
+using Scalars = std::tuple<float, double, std::complex<float>, std::complex<double>>;
+
+/// What references are computed in.
+template <Scalar T>
+using Extended = std::conditional_t<is_complex<T>, std::complex<long double>, long double>;
+
+template <Scalar T>
+Extended<T> extended(T value) {
+  if constexpr (is_complex<T>) {
+    return {static_cast<long double>(value.real()), static_cast<long double>(value.imag())};
+  } else {
+    return value;
+  }
+}
+
+template <Scalar T>
+T rounded(Extended<T> value) {
+  if constexpr (is_complex<T>) {
+    return T(static_cast<Real<T>>(value.real()), static_cast<Real<T>>(value.imag()));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+/// An integer in −3 … 3, for complex T one in each part, as a function of the indices: sums of products of a
+/// few thousand of them are exact also in single precision, so that results can be compared with ==.
+template <Scalar T>
+T small_integer(std::uint64_t seed, Index i, Index j) {
+  const auto integer = [](auto uniform) { return static_cast<Real<T>>(static_cast<int>(uniform * 4)); };
+  const auto uniform = counter_random<T>(seed, i, j);
+  if constexpr (is_complex<T>) {
+    return T(integer(uniform.real()), integer(uniform.imag()));
+  } else {
+    return integer(uniform);
+  }
+}
+
+/// The m × n matrix of value(i, j), column-major without gaps, as all matrices here.
+template <Scalar T, class Function>
+std::vector<T> dense(Index m, Index n, Function&& value) {
+  std::vector<T> A;
+  A.reserve(static_cast<std::size_t>(m * n));
+  for (Index j = 0; j < n; ++j) {
+    for (Index i = 0; i < m; ++i) A.push_back(value(i, j));
+  }
+  return A;
+}
+
+/// op(A) of an m × n matrix.
+template <Scalar T>
+std::vector<T> reference_op(Op op, const T* A, Index m, Index n) {
+  if (op == Op::none) return std::vector<T>(A, A + m * n);
+  return dense<T>(n, m, [&](Index i, Index j) {
+    const T a = A[j + i * m];
+    return op == Op::adjoint ? conjugate(a) : a;
+  });
+}
+
+/// alpha op(A) B + beta C with A m × n and B of `columns` columns, summed in extended precision and rounded
+/// once. C may be null if beta is zero.
+template <Scalar T>
+std::vector<T> reference_product(Op op, T alpha, const T* A, Index m, Index n, const T* B, Index columns,
+                                 T beta = T(0), const T* C = nullptr) {
+  const Index rows = op == Op::none ? m : n;
+  const Index inner = op == Op::none ? n : m;
+  const std::vector<T> op_A = reference_op(op, A, m, n);
+  return dense<T>(rows, columns, [&](Index i, Index j) {
+    Extended<T> sum{};
+    for (Index k = 0; k < inner; ++k) {
+      sum += extended(op_A[static_cast<std::size_t>(i + k * rows)]) * extended(B[k + j * inner]);
+    }
+    sum *= extended(alpha);
+    if (beta != T(0)) sum += extended(beta) * extended(C[i + j * rows]);
+    return rounded<T>(sum);
+  });
+}
+
+}  // namespace gridlops::testing
