@@ -288,13 +288,10 @@ std::string npy_header_text(const NpyHeader& header) {
                                    "', 'fortran_order': ", header.fortran_order ? "True" : "False",
                                    ", 'shape': (", header.rows, ",");
   dictionary += header.dimensions == 2 ? message(" ", header.cols, "), }") : std::string("), }");
-  // Spaces and a newline bring the first element to a multiple of 64 bytes.
-  constexpr std::size_t prefix = 10;
-  const std::size_t length = (prefix + dictionary.size() + 1 + 63) / 64 * 64 - prefix;
+  // NumPy wants the first element at a multiple of 64 bytes. In 128 there is room for two sizes of 19 digits.
+  constexpr char length = 128 - 10;
   dictionary.resize(length - 1, ' ');
-  const auto low = static_cast<char>(length & 0xff);
-  const auto high = static_cast<char>(length >> 8);
-  return std::string(magic) + '\1' + '\0' + low + high + dictionary + '\n';
+  return std::string(magic) + '\1' + '\0' + length + '\0' + dictionary + '\n';
 }
 
 }  // namespace gridlops

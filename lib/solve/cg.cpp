@@ -43,7 +43,7 @@ class Cg final : public ConjugateDirections<T> {
   // attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl. 18, 1997).
   // ‖q‖/‖p‖ includes the damping.
   bool at_rounding_level(const ColumnState& column) const override {
-    const double unit = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     return column.residual_norm <= unit * column.operator_norm * column.x_norm;
   }
 };

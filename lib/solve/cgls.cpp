@@ -33,7 +33,7 @@ class Cgls final : public ConjugateDirections<T> {
   // recurrence falls for ever, but x is a solution to within rounding of A once ‖r‖ ≤ ε‖A‖‖x‖ (Paige,
   // Saunders: LSQR, ACM TOMS 8, 1982, §6).
   bool at_rounding_level(const ColumnState& column) const override {
-    const double unit = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     const double norm_A = column.operator_norm;
     const double floor = unit * (norm_A * column.residual_norm + this->damp() * this->damp() * column.x_norm);
     return column.tested_norm() <= floor ||
