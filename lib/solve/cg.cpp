@@ -11,8 +11,10 @@ namespace {
 
 template <Scalar T>
 class Cg final : public ConjugateDirections<T> {
+  using Vectors = typename ConjugateDirections<T>::Vectors;
+
  public:
-  Cg(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>("cg", A, damp) {
+  Cg(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>(A, damp) {
     require<ShapeError>(
         A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
         A.rows(), " x ", A.cols(),
@@ -21,22 +23,23 @@ class Cg final : public ConjugateDirections<T> {
             : ": use cgls() for least squares");
   }
 
+  const char* name() const override { return "cg"; }
+
+ private:
   bool tests_residual() const override { return true; }
-  void compute_gradient(Directions<T>&) const override {}
-  void update_gradient(Directions<T>&) const override {}
-  void compute_product(Directions<T>& v) const override {
+  void compute_gradient(Vectors&) const override {}
+  void update_gradient(Vectors&) const override {}
+  void compute_product(Vectors& v) const override {
     this->A().apply(T(1), v.p, T(0), v.q);
     this->add_damping(+1, v.p, v.q);
   }
-  const DistMatrix<T>& compute_normal_residual(Directions<T>& v) const override {
+  const DistMatrix<T>& compute_normal_residual(Vectors& v) const override {
     this->A().apply_adjoint(T(1), v.r, T(0), v.q);
     this->add_damping(-1, v.x, v.q);
     return v.q;
   }
 
-  void add_denominator(const Directions<T>& v, ColumnSums<T>& sums) const override {
-    sums.add_real_dots(v.p, v.q);
-  }
+  void add_denominator(const Vectors& v, ColumnSums<T>& sums) const override { sums.add_real_dots(v.p, v.q); }
   double denominator(const ColumnSums<T>& sums, Index k) const override { return sums.of(2, k); }
 
   // The recurrence for r falls for ever; the true residual stays at a few ε‖A‖‖x‖ (Greenbaum: Estimating the
@@ -53,7 +56,8 @@ class Cg final : public ConjugateDirections<T> {
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                const SolveOptions& options) {
-  return run_conjugate_directions(Cg<T>(A, options.damp), B, X, options);
+  Cg<T> method(A, options.damp);
+  return solve_columns(method, B, X, options);
 }
 
 template SolveReport cg(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,

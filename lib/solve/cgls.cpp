@@ -9,22 +9,27 @@ namespace {
 
 template <Scalar T>
 class Cgls final : public ConjugateDirections<T> {
- public:
-  Cgls(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>("cgls", A, damp) {}
+  using Vectors = typename ConjugateDirections<T>::Vectors;
 
+ public:
+  Cgls(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>(A, damp) {}
+
+  const char* name() const override { return "cgls"; }
+
+ private:
   bool tests_residual() const override { return false; }
-  void compute_gradient(Directions<T>& v) const override { this->A().apply_adjoint(T(1), v.r, T(0), v.s); }
-  void update_gradient(Directions<T>& v) const override {
+  void compute_gradient(Vectors& v) const override { this->A().apply_adjoint(T(1), v.r, T(0), v.s); }
+  void update_gradient(Vectors& v) const override {
     compute_gradient(v);
     this->add_damping(-1, v.x, v.s);
   }
-  void compute_product(Directions<T>& v) const override { this->A().apply(T(1), v.p, T(0), v.q); }
-  const DistMatrix<T>& compute_normal_residual(Directions<T>& v) const override {
+  void compute_product(Vectors& v) const override { this->A().apply(T(1), v.p, T(0), v.q); }
+  const DistMatrix<T>& compute_normal_residual(Vectors& v) const override {
     update_gradient(v);
     return v.s;
   }
 
-  void add_denominator(const Directions<T>&, ColumnSums<T>&) const override {}
+  void add_denominator(const Vectors&, ColumnSums<T>&) const override {}
   double denominator(const ColumnSums<T>& sums, Index k) const override {
     return sums.of(0, k) + this->damp() * this->damp() * sums.of(1, k);
   }
@@ -36,7 +41,7 @@ class Cgls final : public ConjugateDirections<T> {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     const double norm_A = column.operator_norm;
     const double floor = unit * (norm_A * column.residual_norm + this->damp() * this->damp() * column.x_norm);
-    return column.tested_norm() <= floor ||
+    return column.tested_norm <= floor ||
            (this->damp() == 0 && column.residual_norm <= unit * norm_A * column.x_norm);
   }
 };
@@ -46,7 +51,8 @@ class Cgls final : public ConjugateDirections<T> {
 template <Scalar T>
 SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
-  return run_conjugate_directions(Cgls<T>(A, options.damp), B, X, options);
+  Cgls<T> method(A, options.damp);
+  return solve_columns(method, B, X, options);
 }
 
 template SolveReport cgls(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,

@@ -5,29 +5,26 @@
 
 namespace gridlops {
 
-double ColumnState::tested_norm() const { return std::sqrt(gamma); }
-
-double ColumnState::relative_norm() const { return reference > 0 ? tested_norm() / reference : 0; }
+double ColumnState::relative_norm() const { return reference > 0 ? tested_norm / reference : 0; }
 
 bool ColumnState::finite() const {
-  return std::isfinite(gamma) && std::isfinite(residual_norm) && std::isfinite(x_norm) &&
+  return std::isfinite(tested_norm) && std::isfinite(residual_norm) && std::isfinite(x_norm) &&
          std::isfinite(reference);
 }
 
 void ColumnState::begin_descent() {
-  lowest_norm = snapshot_norm = tested_norm();
+  lowest_norm = snapshot_norm = tested_norm;
   lowest_at = iterations;
 }
 
 bool ColumnState::note_descent() {
-  const double norm = tested_norm();
-  if (norm < 0.9 * lowest_norm) {
-    lowest_norm = norm;
+  if (tested_norm < 0.9 * lowest_norm) {
+    lowest_norm = tested_norm;
     lowest_at = iterations;
   }
   // A copy of x for every halving costs little, and the best iterate is known to a factor of two.
-  if (norm >= 0.5 * snapshot_norm) return false;
-  snapshot_norm = norm;
+  if (tested_norm >= 0.5 * snapshot_norm) return false;
+  snapshot_norm = tested_norm;
   return true;
 }
 

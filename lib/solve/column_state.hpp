@@ -7,34 +7,34 @@
 
 namespace gridlops {
 
-/// The scalars of one right-hand side in an iteration of conjugate directions, and what is known about it.
+/// What is known about one right-hand side while it is solved for.
 struct ColumnState {
   std::optional<StopReason> reason;  ///< empty while the column takes part
   Index iterations = 0;
-  double gamma = 0;          ///< ‖s‖², s being the vector that is tested
-  double residual_norm = 0;  ///< ‖r‖
+  double tested_norm = 0;    ///< of what the tolerance is for: the gradient, for CG the residual
+  double residual_norm = 0;  ///< as the recurrence has it
   double x_norm = 0;
   double reference = 0;      ///< what the tolerance is relative to
-  double operator_norm = 0;  ///< max ‖q‖/‖p‖ so far: ‖A‖ from below
-  double snapshot_norm = 0;  ///< ‖s‖ where x was last kept as the best so far
-  double lowest_norm = 0;    ///< ‖s‖ where it last fell by a tenth below all before, and the iteration
+  double operator_norm = 0;  ///< ‖A‖ as far as it is known, from below
+  double snapshot_norm = 0;  ///< tested_norm where x was last kept as the best so far
+  double lowest_norm = 0;  ///< tested_norm where it last fell by a tenth below all before, and the iteration
   Index lowest_at = 0;
-  double verified_norm = 0;  ///< ‖s‖ from its definition when the column was last restarted; 0: never was
+  double verified_norm =
+      0;  ///< tested_norm from its definition when the column was last restarted; 0: never was
 
   // From their definitions, when all have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖
   double final_normal_norm = 0;    ///< ‖Aᴴ(b−Ax) − D²x‖
 
-  double tested_norm() const;
-  /// ‖s‖ over its reference; 0 for a zero reference.
+  /// tested_norm over its reference; 0 for a zero reference.
   double relative_norm() const;
   bool finite() const;
 
-  /// Forgets the history of ‖s‖: at the start, and after a restart.
+  /// Forgets how tested_norm fell: at the start, and after a restart.
   void begin_descent();
-  /// Takes note of a new ‖s‖; true if x is so much better now that it should be kept.
+  /// Takes note of a new tested_norm; true if x is so much better now that it should be kept.
   bool note_descent();
-  /// ‖s‖ has not fallen for so long that rounding, not the spectrum, must be the cause: more than 500
+  /// tested_norm has not fallen for so long that rounding, not the spectrum, must be the cause: more than 500
   /// iterations, and longer than it fell.
   bool stopped_falling() const { return iterations - lowest_at > (lowest_at > 500 ? lowest_at : Index{500}); }
 };

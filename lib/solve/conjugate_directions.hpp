@@ -1,73 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/solver.hpp"
-#include "solve/column_state.hpp"
-#include "solve/column_sums.hpp"
+#include "solve/column_method.hpp"
 
 namespace gridlops {
-
-/// The vectors of all active columns: x, p, s in the domain, r, q in the range.
-template <Scalar T>
-struct Directions {
-  DistMatrix<T> x, r, p, q, s;
-};
 
 /// What CGLS and CG share, for many right-hand sides at once, with α, γ, δ of its own for each column:
 ///
 ///   q = A p (CG: + D² p)    δ = ‖q‖² + D²‖p‖² (CG: pᴴq)    α = γ/δ    x += α p,  r −= α q
 ///   s = Aᴴ r − D² x (CG: s is r)    γ' = ‖s‖²    p = s + (γ'/γ) p
 ///
-/// This interface is what differs; run_conjugate_directions() is what does not.
+/// Two reductions an iteration: of what makes δ, and of ‖s‖², ‖r‖², ‖x‖².
 template <Scalar T>
-class ConjugateDirections {
+class ConjugateDirections : public ColumnMethod<T> {
  public:
-  virtual ~ConjugateDirections() = default;
+  const LinearOperator<T>& A() const final { return A_; }
 
-  const char* name() const { return name_; }
-  const LinearOperator<T>& A() const { return A_; }
-  double damp() const { return damp_; }
-
-  /// Whether s is r; then v.s shares the memory of v.r.
-  virtual bool tests_residual() const = 0;
-  /// s from r, without damping.
-  virtual void compute_gradient(Directions<T>& v) const = 0;
-  /// s after x and r have moved.
-  virtual void update_gradient(Directions<T>& v) const = 0;
-  /// q from p.
-  virtual void compute_product(Directions<T>& v) const = 0;
-  /// Aᴴ r − D² x for r = b − A x, in s or q, whichever is returned; r stays.
-  virtual const DistMatrix<T>& compute_normal_residual(Directions<T>& v) const = 0;
-
-  /// Adds what δ needs to the sums; kinds 0 and 1 are ‖q‖² and ‖p‖² already.
-  virtual void add_denominator(const Directions<T>& v, ColumnSums<T>& sums) const = 0;
-  virtual double denominator(const ColumnSums<T>& sums, Index k) const = 0;
-
-  /// Whether the column is as accurate as rounding lets this method get.
-  virtual bool at_rounding_level(const ColumnState& column) const = 0;
-
-  /// y ← y + factor · D² x.
-  void add_damping(int factor, const DistMatrix<T>& x, DistMatrix<T>& y) const {
-    if (damp_ == 0) return;
-    const T coefficient = static_cast<T>(static_cast<Real<T>>(factor * damp_ * damp_));
-    y.grid()->backend()->template kernels<T>().add(coefficient, x.local(), T(1), y.local());
-  }
+  void start(ColumnRun<T>& run, bool from_zero) final;
+  bool iterate(ColumnRun<T>& run) final;
+  std::vector<DistMatrix<T>> lasting(const Partition& columns) final;
+  void add_final_norms(ColumnRun<T>& run) final;
+  void restart(ColumnRun<T>& run) final;
 
  protected:
-  ConjugateDirections(const char* name, const LinearOperator<T>& A, double damp)
-      : name_(name), A_(A), damp_(damp) {}
+  ConjugateDirections(const LinearOperator<T>& A, double damp) : A_(A), damp_(damp) {}
+
+  /// The vectors of the active columns: x, p, s in the domain, r, q in the range.
+  struct Vectors {
+    DistMatrix<T> x, r, p, q, s;
+  };
+  double damp() const { return damp_; }
+  /// y ← y + factor · D² x.
+  void add_damping(int factor, const DistMatrix<T>& x, DistMatrix<T>& y) const;
 
  private:
-  const char* name_;
-  const LinearOperator<T>& A_;
-  double damp_;
-};
+  /// Whether s is r; then both share their memory.
+  virtual bool tests_residual() const = 0;
+  /// s from r, without damping.
+  virtual void compute_gradient(Vectors& v) const = 0;
+  /// s after x and r have moved.
+  virtual void update_gradient(Vectors& v) const = 0;
+  /// q from p.
+  virtual void compute_product(Vectors& v) const = 0;
+  /// Aᴴ r − D² x for r = b − A x, in s or q, whichever is returned; r stays.
+  virtual const DistMatrix<T>& compute_normal_residual(Vectors& v) const = 0;
+  /// Adds what δ needs to the sums; kinds 0 and 1 are ‖q‖² and ‖p‖² already.
+  virtual void add_denominator(const Vectors& v, ColumnSums<T>& sums) const = 0;
+  virtual double denominator(const ColumnSums<T>& sums, Index k) const = 0;
 
-/// Two reductions an iteration: of what makes δ, and of ‖s‖², ‖r‖², ‖x‖². A column that ends is frozen at
-/// once and leaves the products. When all have ended, the norms are recomputed from their definitions;
-/// columns that claimed to have converged and have not are restarted from there as long as that helps.
-template <Scalar T>
-SolveReport run_conjugate_directions(const ConjugateDirections<T>& method, const DistMatrix<T>& B,
-                                     DistMatrix<T>& X, const SolveOptions& options);
+  Vectors vectors(ColumnRun<T>& run);
+  void reduce_norms(ColumnRun<T>& run, const Vectors& v);
+  void raise_references(ColumnRun<T>& run);
+  void find_steps(ColumnRun<T>& run);
+  void take_norms(ColumnRun<T>& run, Index k);
+
+  const LinearOperator<T>& A_;
+  const double damp_;
+  Scratch<T> r_, p_, q_, s_;
+  std::vector<double> gamma_;    // ‖s‖², per column of the batch
+  std::vector<double> scalars_;  // α or β, per active column
+};
 
 }  // namespace gridlops

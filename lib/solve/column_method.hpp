@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "solve/column_run.hpp"
+
+namespace gridlops {
+
+/// A solver that takes one step for all active columns at once, with scalars of its own for each. It keeps
+/// its vectors and scalars for one batch at a time; ColumnRun does the rest.
+template <Scalar T>
+class ColumnMethod {
+ public:
+  virtual ~ColumnMethod() = default;
+
+  virtual const char* name() const = 0;
+  virtual const LinearOperator<T>& A() const = 0;
+
+  /// Begins with all columns, from the x that is there (zero unless there is an initial guess). Sets every
+  /// column's norms and reference.
+  virtual void start(ColumnRun<T>& run, bool from_zero) = 0;
+
+  /// One iteration of the active columns: x, and the norms in their states; sets a reason where the method
+  /// itself sees one. False, with x untouched, if reduce() told that the end was asked for.
+  virtual bool iterate(ColumnRun<T>& run) = 0;
+
+  /// Views of what lasts from one iteration to the next, besides x, of `columns`: it follows the columns when
+  /// these change places.
+  virtual std::vector<DistMatrix<T>> lasting(const Partition& columns) = 0;
+
+  virtual bool meets_tolerance(const ColumnState& column, double tolerance) const {
+    return column.tested_norm <= tolerance * column.reference;
+  }
+
+  /// Whether the column is as accurate as rounding lets this method get.
+  virtual bool at_rounding_level(const ColumnState& column) const = 0;
+
+  /// Adds ‖b − Ax‖², ‖Aᴴ(b − Ax) − D²x‖² and the square of what is tested to the sums, from their
+  /// definitions, for all columns in their places.
+  virtual void add_final_norms(ColumnRun<T>& run) = 0;
+
+  /// Goes on from there, for all columns in their places.
+  virtual void restart(ColumnRun<T>& run) = 0;
+};
+
+/// Checks the arguments of a solver, and runs the method on B batch by batch (collective over the grid; an
+/// empty report on idle ranks). Throws on all ranks before any communication.
+template <Scalar T>
+SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistMatrix<T>& X,
+                          const SolveOptions& options);
+
+}  // namespace gridlops

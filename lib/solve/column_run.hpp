@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gridlops/solver.hpp"
+#include "ops/scratch.hpp"
+#include "solve/active_columns.hpp"
+#include "solve/batches.hpp"
+#include "solve/column_state.hpp"
+#include "solve/column_sums.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+class ColumnMethod;
+
+/// What all batches of one solve share.
+struct SolveProgress {
+  SolveReport report;
+  std::vector<double> residual_norms, tested_norms;  // the last known, per column of B
+  bool stop_asked = false;                           // by a callback, on this rank or, once agreed, on any
+};
+
+/// The right-hand sides that are solved together by one method: which of them still take part, their
+/// verdicts, and what a method needs to work on all active columns at once. A column that ends is frozen at
+/// once and leaves the products. When all have ended the norms are recomputed from their definitions; columns
+/// that claimed to have converged and have not are restarted from there as long as that helps.
+///
+/// Blocks are as wide as the batch, and the active columns come first in them. Entry k of what is per active
+/// column belongs to column(k).
+template <Scalar T>
+class ColumnRun {
+ public:
+  ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
+            const DistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& columns);
+  void solve();
+
+  // For methods.
+
+  const SolveOptions& options() const { return options_; }
+  double tolerance() const { return tolerance_; }
+  Index active_count() const { return active_.count(); }
+  /// The number of active column k within the batch, and its state.
+  Index number(Index k) const { return active_.column(k); }
+  ColumnState& column(Index k) { return columns_[static_cast<std::size_t>(number(k))]; }
+  /// All columns of the batch, in their own places: for the start, when all are active.
+  const DistMatrix<T>& B() const { return B_; }
+
+  /// The active columns of x and of matrices kept in scratch memory.
+  DistMatrix<T> x();
+  DistMatrix<T> matrix(Scratch<T>& memory, const Space& space) const {
+    return memory.matrix(space, active_.partition());
+  }
+
+  ColumnSums<T>& sums() { return sums_; }
+  /// Sums over the ranks what was added to sums(); true if a callback has asked for the end, which any rank
+  /// learns here.
+  bool reduce();
+
+  const Kernels<T>& kernels() const { return grid_.backend()->template kernels<T>(); }
+  void copy(const DistMatrix<T>& X, DistMatrix<T>& Y) const { kernels().copy(X.local(), Y.local()); }
+  /// Y ← Y + X diag(α), Y ← X + Y diag(β), X ← X diag(α), with one entry per active column.
+  void axpy(const std::vector<double>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y);
+  void xpby(const DistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y);
+  void scale(const std::vector<double>& alpha, DistMatrix<T>& X);
+
+ private:
+  void judge(ColumnState& state) const;
+  void judge_active();
+  void begin_descents();
+  void keep_best();
+  void iterate();
+  void retire_ended();
+  void swap_columns(const ActiveColumns::Swaps& swaps);
+  bool verify();
+  bool conclude(ColumnState& state, double tested);
+  void record();
+  IterationInfo information();
+  void write_report();
+  MatrixView<T> column_block(DistMatrix<T>& X, Index k) const;
+  const T* local_scalars(const std::vector<double>& scalars);
+
+  ColumnMethod<T>& method_;
+  const SolveOptions& options_;
+  const double tolerance_;
+  SolveProgress& progress_;
+  const ProcessGrid& grid_;
+  const int part_;
+  const DistMatrix<T> B_;
+  DistMatrix<T> X_;
+  ColumnSums<T> sums_;
+  ActiveColumns active_;
+  std::vector<ColumnState> columns_;
+  std::vector<Index> numbers_;  // of the batch's columns in B
+  Scratch<T> best_;
+  Buffer<T> spare_;  // one column
+  std::vector<T> host_scalars_;
+  Buffer<T> device_scalars_;
+  Index iteration_ = 0;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "solve/column_method.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+void check_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
+                     const SolveOptions& options) {
+  const auto require_in = [&](const Space& space, const DistMatrix<T>& M, const char* what) {
+    require<ShapeError>(space.contains(M), method.name(), ": ", what, " is ", M.layout().describe(),
+                        ", but the ", method.A().rows(), " x ", method.A().cols(), " operator needs ",
+                        space.layout(M.cols()).describe(), " cut as its own space is");
+  };
+  require_in(method.A().range(), B, "B");
+  require_in(method.A().domain(), X, "X");
+  require<ShapeError>(B.layout().cols.partition == X.layout().cols.partition, method.name(), ": B has ",
+                      B.cols(), " columns and X has ", X.cols(),
+                      ", or they are cut at different places; they must agree");
+  require<UsageError>(options.max_iterations >= 0, "a limit of ", options.max_iterations,
+                      " iterations is impossible");
+  require<UsageError>(options.damp >= 0 && std::isfinite(options.damp), "the damping is ", options.damp,
+                      "; it must be a finite number ≥ 0");
+  require<UsageError>(!options.tolerance || (*options.tolerance >= 0 && std::isfinite(*options.tolerance)),
+                      "the tolerance is ", options.tolerance.value_or(0), "; it must be a finite number ≥ 0");
+  require<UsageError>(options.batch >= 0, "batches of ", options.batch,
+                      " columns are impossible; 0 takes all at once");
+}
+
+}  // namespace
+
+template <Scalar T>
+SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistMatrix<T>& X,
+                          const SolveOptions& options) {
+  check_arguments(method, B, X, options);
+  SolveProgress progress;
+  progress.report.solver = method.name();
+  if (!B.grid()->is_member()) return progress.report;
+  const auto nrhs = static_cast<std::size_t>(B.cols());
+  progress.report.columns.resize(nrhs);
+  progress.residual_norms.resize(nrhs, 0.0);
+  progress.tested_norms.resize(nrhs, 0.0);
+  for (const ColumnBatch& columns : column_batches(B.layout().cols.partition, options.batch))
+    ColumnRun<T>(method, options, progress, B, X, columns).solve();
+  return progress.report;
+}
+
+template SolveReport solve_columns(ColumnMethod<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                                   const SolveOptions&);
+template SolveReport solve_columns(ColumnMethod<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                                   const SolveOptions&);
+template SolveReport solve_columns(ColumnMethod<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                                   DistMatrix<std::complex<float>>&, const SolveOptions&);
+template SolveReport solve_columns(ColumnMethod<std::complex<double>>&,
+                                   const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                                   const SolveOptions&);
+
+}  // namespace gridlops
