@@ -39,7 +39,10 @@ struct SolveOptions {
   /// Relative; see the solver for its test. Unset: 1e-8 in double, 1e-4 in single precision. 0 never
   /// converges.
   std::optional<double> tolerance;
-  double damp = 0;             ///< D ≥ 0
+  double damp = 0;  ///< D ≥ 0
+  // For lsqr() and lsmr(): relative to ‖A‖‖r‖, to ‖b‖, and of cond(A); unset: the tolerance; 0: no limit.
+  std::optional<double> atol, btol;
+  double condition_limit = 0;
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
   Index batch = 0;             ///< at most so many columns at a time, to bound the workspace; 0: all
   bool column_stable =
@@ -56,6 +59,9 @@ struct ColumnReport {
   Index iterations = 0;
   double residual_norm = 0;         ///< ‖b − Ax‖, without damping, from its definition
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
+  double operator_norm =
+      0;  ///< what the method has learnt of ‖A‖: a lower bound (lsqr, lsmr: Frobenius norm)
+  double condition = 0;  ///< and of cond(A), with damping: lsqr and lsmr, else 0
 };
 
 /// Entry k of `residual_norms` and `tested_norms` belongs to `columns[k]`, the right-hand sides that were
@@ -83,6 +89,19 @@ struct SolveReport {
 /// Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                 const SolveOptions& options = {});
+
+/// Least squares as cgls(), by LSQR (Paige, Saunders, ACM TOMS 8, 1982): better than CGLS on ill-conditioned
+/// problems. Column j has converged when, with r and A those of the damped system, ‖r‖ ≤ btol·‖b‖ +
+/// atol·‖A‖‖x‖ or ‖Aᴴr‖ ≤ atol·‖A‖‖r‖, and ends with condition_limit when cond(A) reaches its limit.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                 const SolveOptions& options = {});
+
+/// The same by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls monotonically: for
+/// stopping early.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
 /// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),

@@ -34,13 +34,23 @@ class ColumnMethod {
   /// Whether the column is as accurate as rounding lets this method get.
   virtual bool at_rounding_level(const ColumnState& column) const = 0;
 
-  /// Adds ‖b − Ax‖², ‖Aᴴ(b − Ax) − D²x‖² and the square of what is tested to the sums, from their
+  virtual bool beyond_condition_limit(const ColumnState&) const { return false; }
+
+  /// Adds ‖b − Ax‖², ‖Aᴴ(b − Ax) − D²x‖², the square of what is tested and ‖x‖² to the sums, from their
   /// definitions, for all columns in their places.
   virtual void add_final_norms(ColumnRun<T>& run) = 0;
 
+  /// Whether a column that claimed to have converged, and has not, may go on from where it is.
+  virtual bool can_restart() const { return true; }
   /// Goes on from there, for all columns in their places.
   virtual void restart(ColumnRun<T>& run) = 0;
 };
+
+/// Throws ShapeError or UsageError, on all ranks, unless the arguments fit the method's operator and each
+/// other.
+template <Scalar T>
+void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
+                           const SolveOptions& options);
 
 /// Checks the arguments of a solver, and runs the method on B batch by batch (collective over the grid; an
 /// empty report on idle ranks). Throws on all ranks before any communication.

@@ -124,6 +124,8 @@ void ColumnRun<T>::judge(ColumnState& state) const {
     state.reason = StopReason::converged;
   } else if (state.iterations > 0 && (method_.at_rounding_level(state) || state.stopped_falling())) {
     state.reason = StopReason::stagnated;
+  } else if (method_.beyond_condition_limit(state)) {
+    state.reason = StopReason::condition_limit;
   } else if (state.iterations >= options_.max_iterations) {
     state.reason = StopReason::iteration_limit;
   }
@@ -199,6 +201,7 @@ bool ColumnRun<T>::verify() {
     ColumnState& state = columns_[j];
     state.final_residual_norm = std::sqrt(sums_.of(0, k));
     state.final_normal_norm = std::sqrt(sums_.of(1, k));
+    state.x_norm = std::sqrt(sums_.of(3, k));
     goes_on[j] = conclude(state, std::sqrt(sums_.of(2, k))) ? 1 : 0;
     any = any || goes_on[j] != 0;
   }
@@ -217,6 +220,7 @@ bool ColumnRun<T>::conclude(ColumnState& state, double tested) {
   if (state.reason == StopReason::non_finite) return false;
   const bool claimed = state.reason == StopReason::converged;
   state.tested_norm = tested;
+  state.residual_norm = state.final_residual_norm;
   if (method_.meets_tolerance(state, tolerance_)) {
     state.reason = StopReason::converged;
   } else if (claimed && state.iterations >= options_.max_iterations) {
@@ -224,7 +228,7 @@ bool ColumnRun<T>::conclude(ColumnState& state, double tested) {
   } else if (claimed) {
     const bool closer = state.verified_norm == 0 || tested < 0.5 * state.verified_norm;
     state.reason = StopReason::stagnated;
-    if (!closer || progress_.stop_asked) return false;
+    if (!closer || !method_.can_restart() || progress_.stop_asked) return false;
     state.reason.reset();
     state.verified_norm = tested;
     return true;
@@ -260,11 +264,15 @@ void ColumnRun<T>::write_report() {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t j = 0; j < columns_.size(); ++j) {
     const ColumnState& state = columns_[j];
+    ColumnReport& column_report = progress_.report.columns[at(numbers_[j])];
     const bool lost = state.reason == StopReason::non_finite;
     if (lost) kernels().fill(T(static_cast<Real<T>>(nan)), column_block(X_, static_cast<Index>(j)));
-    progress_.report.columns[at(numbers_[j])] = {*state.reason, state.iterations,
-                                                 lost ? nan : state.final_residual_norm,
-                                                 lost ? nan : state.final_normal_norm};
+    column_report.reason = *state.reason;
+    column_report.iterations = state.iterations;
+    column_report.residual_norm = lost ? nan : state.final_residual_norm;
+    column_report.normal_residual_norm = lost ? nan : state.final_normal_norm;
+    column_report.operator_norm = state.operator_norm;
+    column_report.condition = state.condition;
     progress_.report.iterations = std::max(progress_.report.iterations, state.iterations);
   }
 }

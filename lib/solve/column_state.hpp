@@ -15,6 +15,8 @@ struct ColumnState {
   double residual_norm = 0;  ///< as the recurrence has it
   double x_norm = 0;
   double reference = 0;      ///< what the tolerance is relative to
+  double data_norm = 0;      ///< ‖b‖, for methods whose tests need it
+  double condition = 0;      ///< of A as far as it is known; 0 for methods that do not estimate it
   double operator_norm = 0;  ///< ‖A‖ as far as it is known, from below
   double snapshot_norm = 0;  ///< tested_norm where x was last kept as the best so far
   double lowest_norm = 0;  ///< tested_norm where it last fell by a tenth below all before, and the iteration

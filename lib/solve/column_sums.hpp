@@ -39,6 +39,9 @@ class ColumnSums {
   double of(std::size_t kind, Index column) const {
     return values_[kind * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)];
   }
+  std::size_t kinds() const {
+    return columns_ == 0 ? 0 : values_.size() / static_cast<std::size_t>(columns_);
+  }
   double flag() const { return values_.back(); }
 
  private:

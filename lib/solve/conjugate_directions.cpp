@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/conjugate_directions.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gridlops {
@@ -136,6 +137,7 @@ void ConjugateDirections<T>::add_final_norms(ColumnRun<T>& run) {
   run.sums().add_norms_squared(compute_normal_residual(v));
   if (tests_residual()) add_damping(-1, v.x, v.s);
   run.sums().add_norms_squared(v.s);
+  run.sums().add_norms_squared(v.x);
 }
 
 template <Scalar T>

@@ -7,11 +7,9 @@
 
 namespace gridlops {
 
-namespace {
-
 template <Scalar T>
-void check_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
-                     const SolveOptions& options) {
+void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
+                           const SolveOptions& options) {
   const auto require_in = [&](const Space& space, const DistMatrix<T>& M, const char* what) {
     require<ShapeError>(space.contains(M), method.name(), ": ", what, " is ", M.layout().describe(),
                         ", but the ", method.A().rows(), " x ", method.A().cols(), " operator needs ",
@@ -32,12 +30,10 @@ void check_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, cons
                       " columns are impossible; 0 takes all at once");
 }
 
-}  // namespace
-
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
-  check_arguments(method, B, X, options);
+  check_solve_arguments(method, B, X, options);
   SolveProgress progress;
   progress.report.solver = method.name();
   if (!B.grid()->is_member()) return progress.report;

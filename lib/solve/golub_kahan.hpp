@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+#include "solve/column_method.hpp"
+#include "solve/stacked_guess.hpp"
+
+namespace gridlops {
+
+/// A plane rotation that takes (a, b) to (r, 0): c a + s b = r (Paige, Saunders 1982; hypot avoids overflow).
+struct Rotation {
+  double c = 1, s = 0, r = 0;
+  static Rotation of(double a, double b);
+};
+
+/// What LSQR and LSMR share: the lower bidiagonalisation of Golub and Kahan, for many right-hand sides at
+/// once,
+///
+///   β₁ u₁ = b − A x₀,  α₁ v₁ = Aᴴ u₁,    β u ← A v − α u,  α v ← Aᴴ u − β v,
+///
+/// with scalars of its own for each column, and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and
+/// cond(A) as the recurrences estimate them, r being that of the damped system. Two reductions an iteration:
+/// of ‖u‖² and ‖v‖².
+template <Scalar T>
+class GolubKahan : public ColumnMethod<T> {
+ public:
+  const LinearOperator<T>& A() const final { return A_; }
+
+  GolubKahan(const LinearOperator<T>& A, const SolveOptions& options) : A_(A), options_(options) {}
+
+  void start(ColumnRun<T>& run, bool from_zero) final;
+  bool iterate(ColumnRun<T>& run) final;
+  std::vector<DistMatrix<T>> lasting(const Partition& columns) final;
+  void add_final_norms(ColumnRun<T>& run) final;
+  bool can_restart() const final { return false; }
+  void restart(ColumnRun<T>&) final {}
+
+  bool meets_tolerance(const ColumnState& column, double tolerance) const final;
+  bool at_rounding_level(const ColumnState& column) const final;
+  bool beyond_condition_limit(const ColumnState& column) const final;
+
+ protected:
+  double damp() const { return options_.damp; }
+
+  /// α and β of one column, after a step of the bidiagonalisation.
+  struct Bidiagonal {
+    double alpha = 0, beta = 0;
+  };
+
+  /// From the norms of the damped system as the method's scalars have them.
+  void set_norms(ColumnState& state, double damped_residual, double gradient) const;
+
+ private:
+  /// The method's own vectors, in the domain.
+  virtual std::vector<Scratch<T>*> own_vectors() = 0;
+  /// They begin with v₁, its scalars with α₁ and β₁.
+  virtual void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) = 0;
+  /// Adds at most one kind of sum to the reduction of ‖u‖².
+  virtual void add_norms(ColumnRun<T>& run) = 0;
+  /// Moves x and the method's vectors, and sets the norms in the states; `own_sums` is what add_norms() asked
+  /// for.
+  virtual void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
+                       const std::vector<double>& own_sums) = 0;
+
+  /// Divides each column by its norm, the square of which is kind 0 of the sums; returns the norms, per
+  /// active column.
+  std::vector<double> normalise(ColumnRun<T>& run, DistMatrix<T>& X);
+
+  const LinearOperator<T>& A_;
+  const SolveOptions& options_;
+  Scratch<T> u_, v_;
+  std::vector<Bidiagonal> bidiagonal_;  // per column of the batch
+};
+
+/// Solves with the method, on A itself; or, where an initial guess X₀ meets damping, for the correction of X₀
+/// on the stacked system [A; D·I] with [B − A·X₀; −D·X₀], so that ‖X‖ is damped and not ‖X − X₀‖.
+template <Scalar T, class Method>
+SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                       const SolveOptions& options) {
+  Method method(A, options);
+  if (options.damp == 0 || !options.initial_guess) return solve_columns(method, B, X, options);
+  check_solve_arguments(method, B, X, options);
+  const StackedGuess<T> stacked(A, B, X, options.damp);
+  SolveOptions plain = options;
+  plain.damp = 0;
+  plain.initial_guess = false;
+  Method stacked_method(stacked.A(), plain);
+  DistMatrix<T> correction(X.grid(), X.layout());
+  SolveReport report = solve_columns(stacked_method, stacked.B(), correction, plain);
+  X.grid()->backend()->template kernels<T>().add(T(1), std::as_const(correction).local(), T(1), X.local());
+  recompute_norms(A, B, X, options.damp, report);
+  return report;
+}
+
+}  // namespace gridlops

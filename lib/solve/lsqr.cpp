@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+
+#include "solve/golub_kahan.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The scalars of one column, with the names of Paige and Saunders (1982, §4 and §5).
+struct LsqrScalars {
+  double rho_bar = 0, phi_bar = 0;
+  double step = 0, w_factor = 0;  // x += step·w, then w = v + w_factor·w
+  double old_alpha = 0;
+  double norm_A_squared = 0;     // Frobenius, of the bidiagonal matrix so far, damping included
+  double norm_pinv_squared = 0;  // Frobenius, of its pseudo-inverse: Σ ‖w/ρ‖²
+  double damped_part = 0;        // Σ ψ²: what damping leaves in the residual
+  double residual = 0, gradient = 0;
+
+  void begin(double alpha, double beta) {
+    rho_bar = old_alpha = alpha;
+    phi_bar = residual = beta;
+    gradient = alpha * beta;
+  }
+
+  void advance(double alpha, double beta, double damp, double w_norm_squared) {
+    const Rotation damping = Rotation::of(rho_bar, damp);
+    const double psi = damping.s * phi_bar;
+    phi_bar *= damping.c;
+    const Rotation next = Rotation::of(damping.r, beta);
+    const double rho = next.r, theta = next.s * alpha, phi = next.c * phi_bar, tau = next.s * phi;
+    rho_bar = -next.c * alpha;
+    phi_bar *= next.s;
+    step = rho > 0 ? phi / rho : 0;
+    w_factor = rho > 0 ? -theta / rho : 0;
+    norm_A_squared += old_alpha * old_alpha + beta * beta + damp * damp;
+    norm_pinv_squared += rho > 0 ? w_norm_squared / (rho * rho) : 0;
+    damped_part += psi * psi;
+    old_alpha = alpha;
+    residual = std::sqrt(phi_bar * phi_bar + damped_part);
+    gradient = alpha * std::abs(tau);
+  }
+};
+
+template <Scalar T>
+class Lsqr final : public GolubKahan<T> {
+ public:
+  using GolubKahan<T>::GolubKahan;
+  const char* name() const override { return "lsqr"; }
+
+ private:
+  using typename GolubKahan<T>::Bidiagonal;
+
+  std::vector<Scratch<T>*> own_vectors() override { return {&w_}; }
+
+  void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) override {
+    DistMatrix<T> w = run.matrix(w_, this->A().domain());
+    run.copy(v, w);
+    scalars_.assign(first.size(), {});
+    for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
+  }
+
+  void add_norms(ColumnRun<T>& run) override {
+    run.sums().add_norms_squared(run.matrix(w_, this->A().domain()));
+  }
+
+  void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
+               const std::vector<double>& w_norms_squared) override {
+    std::vector<double> steps, w_factors;
+    for (Index k = 0; k < run.active_count(); ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      LsqrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
+      scalars.advance(now[i].alpha, now[i].beta, this->damp(), w_norms_squared[i]);
+      steps.push_back(scalars.step);
+      w_factors.push_back(scalars.w_factor);
+      ColumnState& state = run.column(k);
+      state.operator_norm = std::sqrt(scalars.norm_A_squared);
+      state.condition = state.operator_norm * std::sqrt(scalars.norm_pinv_squared);
+      this->set_norms(state, scalars.residual, scalars.gradient);
+    }
+    DistMatrix<T> x = run.x(), w = run.matrix(w_, this->A().domain());
+    run.axpy(steps, w, x);
+    run.xpby(v, w_factors, w);
+  }
+
+  Scratch<T> w_;
+  std::vector<LsqrScalars> scalars_;  // per column of the batch
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                 const SolveOptions& options) {
+  return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options);
+}
+
+template SolveReport lsqr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                          const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                          const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                          DistMatrix<std::complex<float>>&, const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<std::complex<double>>&,
+                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                          const SolveOptions&);
+
+}  // namespace gridlops
