@@ -13,6 +13,15 @@ namespace gridlops {
 
 enum class MemorySpace { host, device };
 
+/// What makes vectors sparse, element by element (the proximal maps of t times a penalty, for z = |z|eⁱᶿ):
+///
+///   soft   max(|z| − t, 0) eⁱᶿ                                       Σ|z|
+///   hard   z where |z| > √(2t), else 0                               the number of z ≠ 0
+///   half   (2/3) z (1 + cos(2π/3 − (2/3) arccos((t/8)(|z|/3)^−3/2)))  ½Σ√|z|
+///          where |z| > (54^⅓/4) t^⅔, else 0 (Xu, Chang, Xu, Zhang: L½ regularization, IEEE Trans. Neural
+///          Networks and Learning Systems 23, 2012)
+enum class Threshold { soft, hard, half };
+
 /// What one process can do with blocks of one element type in the memory of its Backend.
 /// All pointers, also those to scalars, are to that memory. Work is ordered: a call sees the results of the
 /// calls before it; Backend::synchronize() makes results visible to the host. Operands must not overlap
@@ -48,6 +57,10 @@ class Kernels {
   virtual void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const = 0;
   /// xⱼ ← αⱼ xⱼ.
   virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
+  /// Every element of xⱼ ← its threshold with t = tⱼ ≥ 0; NaN stays NaN.
+  virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
+  /// penaltiesⱼ ← the penalty of xⱼ that the threshold belongs to: for soft ‖xⱼ‖₁.
+  virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
 };
 
 /// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its

@@ -104,6 +104,18 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
+/// Least squares as cgls(), but all right-hand sides share one Krylov space, which holds what any of them has
+/// found of A: far fewer iterations where few large singular directions, or many right-hand sides, make them
+/// (block CGLS: O'Leary, Linear Algebra Appl. 29, 1980; here by block bidiagonalisation: Golub, Luk, Overton,
+/// ACM TOMS 7, 1981). Test, verdicts and reports are those of cgls(), column by column; columns may be
+/// dependent, tiny, zero, not finite, or more than there are unknowns. Batches bound the block, and have a
+/// space each; column_stable cannot make columns independent here. The operator's columns must be uncut
+/// (Algorithm::stationary_a). Four reductions an iteration, of k² numbers for k columns, and up to four more
+/// where the block is ill-conditioned.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                       const SolveOptions& options = {});
+
 /// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
 /// otherwise as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain must be its
 /// range: where an operator's layouts differ, redistribute with identity().

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
 
 namespace gridlops {
 namespace {
@@ -50,6 +52,44 @@ auto sum_of(Index n, Term&& term) {
     for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
   }
   return sums[0];
+}
+
+/// The magnitude that an element keeps of m > 0, one column's t at a time. Comparisons are such that NaN
+/// stays.
+class Shrinkage {
+ public:
+  Shrinkage(Threshold kind, double t)
+      : kind_(kind),
+        t_(t),
+        none_below_(kind == Threshold::soft   ? t
+                    : kind == Threshold::hard ? std::sqrt(2 * t)
+                                              : std::cbrt(54.0) / 4 * std::cbrt(t) * std::cbrt(t)) {}
+
+  double operator()(double m) const {
+    if (m <= none_below_) return 0;
+    if (kind_ == Threshold::soft) return m - t_;
+    if (kind_ == Threshold::hard) return m;
+    const double scaled = m / 3, phi = std::acos(t_ / 8 / (scaled * std::sqrt(scaled)));
+    return 2.0 / 3 * m * (1 + std::cos(2.0 / 3 * (std::numbers::pi - phi)));
+  }
+
+ private:
+  Threshold kind_;
+  double t_, none_below_;
+};
+
+template <Scalar T>
+T shrunk(const Shrinkage& shrink, T x) {
+  const auto magnitude = static_cast<double>(std::abs(x));
+  if (magnitude == 0) return T(0);
+  const double kept = shrink(magnitude);
+  if (kept == 0) return T(0);
+  if (kept == magnitude) return x;
+  if constexpr (is_complex<T>) {
+    return x * static_cast<Real<T>>(kept / magnitude);
+  } else {
+    return std::copysign(static_cast<T>(kept), x);
+  }
 }
 
 /// Calls work(x, y, length) for runs of elements that follow each other in both: columns, or everything at
@@ -144,6 +184,27 @@ void HostKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
     const T factor = alpha[j];
     T* x = X.column(j);
     for (Index i = 0; i < X.rows; ++i) x[i] = product(factor, x[i]);
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_threshold(Threshold kind, const double* t, MatrixView<T> X) const {
+  for (Index j = 0; j < X.cols; ++j) {
+    const Shrinkage shrink(kind, t[j]);
+    T* x = X.column(j);
+    for (Index i = 0; i < X.rows; ++i) x[i] = shrunk(shrink, x[i]);
+  }
+}
+
+template <Scalar T>
+void HostKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const {
+  for (Index j = 0; j < X.cols; ++j) {
+    const auto magnitude = [x = X.column(j)](Index i) { return static_cast<double>(std::abs(x[i])); };
+    penalties[j] = sum_of(X.rows, [kind, magnitude](Index i) {
+      if (kind == Threshold::soft) return magnitude(i);
+      if (kind == Threshold::hard) return magnitude(i) == 0 ? 0.0 : 1.0;
+      return 0.5 * std::sqrt(magnitude(i));
+    });
   }
 }
 

@@ -31,6 +31,8 @@ class HostKernels final : public Kernels<T> {
   void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
   void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
   void column_scale(const T* alpha, MatrixView<T> X) const override;
+  void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
+  void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
 };
 
 }  // namespace gridlops

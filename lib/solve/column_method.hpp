@@ -34,6 +34,9 @@ class ColumnMethod {
   /// Whether the column is as accurate as rounding lets this method get.
   virtual bool at_rounding_level(const ColumnState& column) const = 0;
 
+  /// Whether what is tested falls fast enough that rounding must be the cause if for long it has not.
+  virtual bool rounding_ends_descent() const { return true; }
+
   virtual bool beyond_condition_limit(const ColumnState&) const { return false; }
 
   /// Adds ‖b − Ax‖², ‖Aᴴ(b − Ax) − D²x‖², the square of what is tested and ‖x‖² to the sums, from their

@@ -116,13 +116,36 @@ void ColumnRun<T>::scale(const std::vector<double>& alpha, DistMatrix<T>& X) {
 }
 
 template <Scalar T>
+void ColumnRun<T>::threshold(Threshold kind, const std::vector<double>& t, DistMatrix<T>& X) {
+  const Range mine = active_.partition().range(part_);
+  device_thresholds_.reserve(grid_.backend(), mine.size);
+  grid_.backend()->upload(t.data() + mine.begin, device_thresholds_.data(),
+                          mine.size * static_cast<Index>(sizeof(double)));
+  kernels().column_threshold(kind, device_thresholds_.data(), X.local());
+}
+
+/// Neighbours go in one copy.
+template <Scalar T>
+void ColumnRun<T>::copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X,
+                                DistMatrix<T>& Y) const {
+  const Range mine = active_.partition().range(part_);
+  const auto is_chosen = [&](Index j) { return j < mine.size && chosen[at(mine.begin + j)] != 0; };
+  for (Index begin = 0, end = 0; begin < mine.size; begin = end + 1) {
+    for (end = begin; is_chosen(end);) ++end;
+    const Range run{begin, end - begin};
+    if (run.size > 0) kernels().copy(X.local().col_block(run), Y.local().col_block(run));
+  }
+}
+
+template <Scalar T>
 void ColumnRun<T>::judge(ColumnState& state) const {
   if (state.reason) return;
   if (!state.finite()) {
     state.reason = StopReason::non_finite;
   } else if (method_.meets_tolerance(state, tolerance_)) {
     state.reason = StopReason::converged;
-  } else if (state.iterations > 0 && (method_.at_rounding_level(state) || state.stopped_falling())) {
+  } else if (state.iterations > 0 && (method_.at_rounding_level(state) ||
+                                      (method_.rounding_ends_descent() && state.stopped_falling()))) {
     state.reason = StopReason::stagnated;
   } else if (method_.beyond_condition_limit(state)) {
     state.reason = StopReason::condition_limit;
@@ -163,7 +186,10 @@ void ColumnRun<T>::retire_ended() {
     const ColumnState& state = column(k);
     if (!state.reason) continue;
     leaves[at(k)] = 1;
-    if (state.reason == StopReason::stagnated && state.tested_norm > state.snapshot_norm)
+    // At the rounding level this iterate is as good as any, and where that is one of ‖r‖ an earlier one with less ‖s‖
+    // may be far worse.
+    if (state.reason == StopReason::stagnated && !method_.at_rounding_level(state) &&
+        state.tested_norm > state.snapshot_norm)
       kernels().copy(column_block(kept, k), column_block(X_, k));
   }
   swap_columns(active_.retire(leaves, part_));
@@ -193,7 +219,7 @@ bool ColumnRun<T>::verify() {
   swap_columns(active_.restore(part_));
   sums_.begin(active_.count());
   method_.add_final_norms(*this);
-  sums_.reduce();
+  reduce();
   std::vector<char> goes_on(columns_.size(), 0);
   bool any = false;
   for (std::size_t j = 0; j < columns_.size(); ++j) {
@@ -223,15 +249,19 @@ bool ColumnRun<T>::conclude(ColumnState& state, double tested) {
   state.residual_norm = state.final_residual_norm;
   if (method_.meets_tolerance(state, tolerance_)) {
     state.reason = StopReason::converged;
-  } else if (claimed && state.iterations >= options_.max_iterations) {
-    state.reason = StopReason::iteration_limit;
   } else if (claimed) {
     const bool closer = state.verified_norm == 0 || tested < 0.5 * state.verified_norm;
-    state.reason = StopReason::stagnated;
-    if (!closer || !method_.can_restart() || progress_.stop_asked) return false;
-    state.reason.reset();
-    state.verified_norm = tested;
-    return true;
+    if (state.iterations >= options_.max_iterations) {
+      state.reason = StopReason::iteration_limit;
+    } else if (!closer || !method_.can_restart()) {
+      state.reason = StopReason::stagnated;
+    } else if (progress_.stop_asked) {
+      state.reason = StopReason::user_stop;
+    } else {
+      state.reason.reset();
+      state.verified_norm = tested;
+      return true;
+    }
   }
   return false;
 }

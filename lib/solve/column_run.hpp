@@ -44,6 +44,8 @@ class ColumnRun {
   Index active_count() const { return active_.count(); }
   /// The number of active column k within the batch, and its state.
   Index number(Index k) const { return active_.column(k); }
+  /// And its number in the whole B.
+  Index right_hand_side(Index k) const { return numbers_[static_cast<std::size_t>(number(k))]; }
   ColumnState& column(Index k) { return columns_[static_cast<std::size_t>(number(k))]; }
   /// All columns of the batch, in their own places: for the start, when all are active.
   const DistMatrix<T>& B() const { return B_; }
@@ -65,6 +67,10 @@ class ColumnRun {
   void axpy(const std::vector<double>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y);
   void xpby(const DistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y);
   void scale(const std::vector<double>& alpha, DistMatrix<T>& X);
+  /// Thresholds X, with one t per active column.
+  void threshold(Threshold kind, const std::vector<double>& t, DistMatrix<T>& X);
+  /// yₖ ← xₖ for the active columns k with chosen[k].
+  void copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X, DistMatrix<T>& Y) const;
 
  private:
   void judge(ColumnState& state) const;
@@ -98,6 +104,7 @@ class ColumnRun {
   Buffer<T> spare_;  // one column
   std::vector<T> host_scalars_;
   Buffer<T> device_scalars_;
+  Buffer<double> device_thresholds_;
   Index iteration_ = 0;
 };
 

@@ -31,8 +31,20 @@ class ColumnSums {
       kernels.column_dots(X.local(), Y.local(), sums);
     });
   }
+  /// The next kind of sum: the penalty of xⱼ.
+  void add_penalties(Threshold kind, const DistMatrix<T>& X) {
+    add<double>(
+        X, [&](const Kernels<T>& kernels, double* sums) { kernels.column_penalties(kind, X.local(), sums); });
+  }
   /// One number per rank, summed over the ranks; after the sums of columns.
   void add_flag(double value) { values_.push_back(value); }
+
+  /// Any numbers of this rank's share, after the sums of columns; returns where they begin.
+  std::size_t add_numbers(const std::vector<double>& numbers) {
+    values_.insert(values_.end(), numbers.begin(), numbers.end());
+    return values_.size() - numbers.size();
+  }
+  double number(std::size_t position) const { return values_[position]; }
 
   void reduce() { grid_.comm().all_reduce(values_, ReduceOp::sum, order_); }
 

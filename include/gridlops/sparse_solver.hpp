@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "gridlops/export.hpp"
+#include "gridlops/solver.hpp"
+
+namespace gridlops {
+
+struct SparseOptions {
+  double lambda = 0;            ///< ≥ 0
+  std::vector<double> lambdas;  ///< one for each right-hand side instead
+  Threshold threshold = Threshold::soft;
+  /// Iteration k of a column thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+  std::vector<double> decay;
+  /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. That is from below, by less
+  /// than the 2 per cent unless the spectrum is very dense; then α is still far below 2/‖A‖².
+  std::optional<double> step;
+  /// Each column tries α, or 1/‖A‖² as estimated without the 2 per cent, and makes it smaller, at least by
+  /// half, where it proves too large: α‖A(x₊ − y)‖² > ‖x₊ − y‖². Such an iteration leaves x as it is.
+  bool backtracking = false;
+  /// fista() only: where the objective rises the step is not taken and the momentum starts anew, so that the
+  /// objective falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes,
+  /// Found. Comput. Math. 15, 2015).
+  bool restart = false;
+  Index max_iterations = 100;
+  std::optional<double> tolerance;  ///< relative; unset: 1e-8 in double, 1e-4 in single precision
+  double absolute_tolerance = 0;
+  // As in SolveOptions.
+  bool initial_guess = false;
+  Index batch = 0;
+  bool column_stable = false;
+  bool record_history = true;
+  std::function<bool(const IterationInfo&)> callback;
+};
+
+/// Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ) for every column j, P being the penalty of the threshold
+/// (‖x‖₁ for soft), by iterative shrinkage (Daubechies, Defrise, De Mol, Comm. Pure Appl. Math. 57, 2004),
+///
+///   x₊ = threshold(x + α Aᴴ(b − A x), αλ),
+///
+/// each column with its own test, verdict and history (collective over the grid; idle ranks return at once).
+/// PyLops' eps is 2λ. B: in A.range(); X: in A.domain(), same column partition. One reduction, one product
+/// with A and one with Aᴴ an iteration, whatever the columns.
+///
+/// Column j has converged when a step moves it no further than max(T·‖x₊‖, absolute tolerance); verified by a
+/// step from the final x, which is not taken. The history's tested norms are ‖x₊ − x‖/‖x₊‖. A column ends
+/// with breakdown if the step is too large: α‖A(x₊ − x)‖² > ‖x₊ − x‖² and the objective is above that of the
+/// start, which cannot be with α ≤ 1/‖A‖² and a soft threshold; X then holds the last iterate before. Throws
+/// ShapeError or UsageError on all ranks.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport ista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                 const SparseOptions& options = {});
+
+/// Models that are sparse in another domain, x = S z: P is that of z, and x₊ = S threshold(Sᴴ(x + α Aᴴ(b −
+/// A x)), αλ). The range of S is the domain of A; S Sᴴ = I for this to minimise anything.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S,
+                                 const DistMatrix<T>& B, DistMatrix<T>& X, const SparseOptions& options = {});
+
+/// The same with momentum (Beck, Teboulle: A fast iterative shrinkage-thresholding algorithm, SIAM J. Imaging
+/// Sci. 2, 2009): steps are from y = x + (t₋ − 1)/t · (x − x₋), t = (1 + √(1 + 4t₋²))/2, and what is tested
+/// is the larger of ‖x₊ − x‖ and ‖x₊ − y‖, which bounds how far a step from x₊ would move.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport fista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                  const SparseOptions& options = {});
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S,
+                                  const DistMatrix<T>& B, DistMatrix<T>& X,
+                                  const SparseOptions& options = {});
+
+}  // namespace gridlops

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include "gridlops/export.hpp"
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+struct DominantEigenpair {
+  Accumulator<T> eigenvalue{};  ///< vᴴAv
+  Index iterations = 0;
+  bool converged = false;
+  DistMatrix<T> vector;  ///< v, one column of norm 1, in the operator's domain
+};
+
+/// The eigenvalue of largest modulus by power iteration from a random start (collective over the grid; the
+/// same on all members, 0 on idle ranks). Converged when two successive vᴴAv differ by at most tolerance
+/// times the last one; where several eigenvalues share the largest modulus, as λ and −λ do, it does not. A's
+/// domain is its range, or ShapeError.
+template <Scalar T>
+GRIDLOPS_EXPORT DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations = 100,
+                                                     double tolerance = 1e-5, std::uint64_t seed = 1);
+
+struct SpectrumExtremes {
+  double smallest = 0;
+  double largest = 0;
+};
+
+/// The smallest and the largest eigenvalue of a Hermitian A, both from within the spectrum, by Lanczos'
+/// method with full reorthogonalisation (Golub, Van Loan: Matrix Computations, §10.3) from a random start;
+/// collective as above. `steps` vectors are kept, and no more than the dimension are taken. Eigenvalues at
+/// well separated ends take few steps; whether A is Hermitian is not checked.
+template <Scalar T>
+GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps = 30,
+                                                  std::uint64_t seed = 1);
+
+}  // namespace gridlops

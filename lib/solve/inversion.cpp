@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/inversion.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+T real_scalar(double value) {
+  return static_cast<T>(static_cast<Real<T>>(value));
+}
+
+template <Scalar T>
+void check_operands(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X) {
+  require<ShapeError>(A.range().contains(B) && A.domain().contains(X) &&
+                          B.layout().cols.partition == X.layout().cols.partition,
+                      "B is ", B.layout().describe(), " and X is ", X.layout().describe(), ", but a ",
+                      A.rows(), " x ", A.cols(),
+                      " operator needs them in its range and its domain, with the same columns");
+}
+
+void check_epsilon(double epsilon) {
+  require<UsageError>(epsilon >= 0 && std::isfinite(epsilon), "a regulariser's epsilon is ", epsilon,
+                      "; it must be a finite number ≥ 0");
+}
+
+template <Scalar T>
+void check_regularizers(const std::vector<Regularizer<T>>& regularizers, const LinearOperator<T>& A,
+                        const DistMatrix<T>& B) {
+  for (const Regularizer<T>& term : regularizers) {
+    check_epsilon(term.epsilon);
+    require<ShapeError>(term.R->domain() == A.domain(), "a ", term.R->rows(), " x ", term.R->cols(),
+                        " regulariser does not take the models of a ", A.rows(), " x ", A.cols(),
+                        " operator: their domains must be the same, layouts included");
+    require<ShapeError>(
+        term.data == nullptr || (term.R->range().contains(*term.data) &&
+                                 term.data->layout().cols.partition == B.layout().cols.partition),
+        "the data of a ", term.R->rows(), " x ", term.R->cols(),
+        " regulariser must be in its range, with the columns of B");
+  }
+}
+
+template <Scalar T>
+OperatorPtr<T> normal_operator(const OperatorPtr<T>& A) {
+  return product(adjoint(A), A);
+}
+
+/// How R's range is made one that can be stacked below `above`.
+template <Scalar T>
+OperatorPtr<T> into_stack(const Space& above, const Space& range) {
+  if (range.rows.axis == above.rows.axis) return identity<T>(range);
+  return identity<T>(
+      {range.grid, Cut::balanced(above.rows.axis, range.dimension(), *range.grid), range.columns}, range);
+}
+
+template <Scalar T>
+SolveReport least_squares(LeastSquaresSolver solver, const LinearOperator<T>& A, const DistMatrix<T>& B,
+                          DistMatrix<T>& X, const SolveOptions& options) {
+  switch (solver) {
+    case LeastSquaresSolver::cgls:
+      return cgls(A, B, X, options);
+    case LeastSquaresSolver::lsmr:
+      return lsmr(A, B, X, options);
+    case LeastSquaresSolver::lsqr:
+      break;
+  }
+  return lsqr(A, B, X, options);
+}
+
+/// [W^½A; ε₁R₁; …] and [W^½B; ε₁d₁; …].
+template <Scalar T>
+class RegularizedSystem {
+ public:
+  RegularizedSystem(const OperatorPtr<T>& A, const DistMatrix<T>& B, const RegularizedTerms<T>& terms)
+      : A_(stack(A, terms)), B_(B.grid(), A_->range().layout(B.layout().cols.partition)) {
+    DistMatrix<T> upper = stack_member(ranges_, 0, B_);
+    if (terms.weight) {
+      terms.weight->apply(T(1), B, T(0), upper);
+    } else {
+      copy(B, upper);
+    }
+    for (std::size_t k = 0; k < terms.regularizers.size(); ++k) {
+      DistMatrix<T> part = stack_member(ranges_, k + 1, B_);
+      const Regularizer<T>& term = terms.regularizers[k];
+      if (term.data == nullptr) {
+        part.set_zero();
+      } else {
+        into_stack_[k]->apply(real_scalar<T>(term.epsilon), *term.data, T(0), part);
+      }
+    }
+  }
+
+  const LinearOperator<T>& A() const { return *A_; }
+  const DistMatrix<T>& B() const { return B_; }
+
+ private:
+  OperatorPtr<T> stack(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms) {
+    std::vector<OperatorPtr<T>> members{terms.weight ? product(terms.weight, A) : A};
+    ranges_.push_back(members.front()->range());
+    for (const Regularizer<T>& term : terms.regularizers) {
+      into_stack_.push_back(into_stack<T>(ranges_.front(), term.R->range()));
+      const bool in_place = into_stack_.back()->range() == term.R->range();
+      members.push_back(
+          scale(real_scalar<T>(term.epsilon), in_place ? term.R : product(into_stack_.back(), term.R)));
+      ranges_.push_back(members.back()->range());
+    }
+    return vertical_stack(std::move(members));
+  }
+
+  std::vector<OperatorPtr<T>> into_stack_;
+  std::vector<Space> ranges_;
+  OperatorPtr<T> A_;
+  DistMatrix<T> B_;
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                       const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
+  check_operands(*A, B, X);
+  check_regularizers(terms.regularizers, *A, B);
+  for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
+  const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
+  OperatorPtr<T> normal = product(adjoint(A), weighted);
+  for (const Regularizer<T>& term : terms.regularizers)
+    normal = sum(normal, scale(real_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
+  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+    normal = sum(normal, scale(real_scalar<T>(term.epsilon * term.epsilon), term.N));
+
+  DistMatrix<T> right_hand_sides(X.grid(), X.layout());
+  if (terms.weight) {
+    product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
+  } else {
+    A->apply_adjoint(T(1), B, T(0), right_hand_sides);
+  }
+  for (const Regularizer<T>& term : terms.regularizers)
+    if (term.data != nullptr)
+      term.R->apply_adjoint(real_scalar<T>(term.epsilon * term.epsilon), *term.data, T(1), right_hand_sides);
+  return cg(*normal, right_hand_sides, X, options);
+}
+
+template <Scalar T>
+SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                  const RegularizedTerms<T>& terms, const SolveOptions& options) {
+  check_operands(*A, B, X);
+  check_regularizers(terms.regularizers, *A, B);
+  const RegularizedSystem<T> system(A, B, terms);
+  return least_squares(terms.solver, system.A(), system.B(), X, options);
+}
+
+template <Scalar T>
+SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const DistMatrix<T>& B,
+                                     DistMatrix<T>& X, LeastSquaresSolver solver,
+                                     const SolveOptions& options) {
+  check_operands(*A, B, X);
+  const OperatorPtr<T> preconditioned = product(A, P);
+  DistMatrix<T> Z(X.grid(), P->domain().layout(X.layout().cols.partition));
+  if (!options.initial_guess) {
+    SolveReport report = least_squares(solver, *preconditioned, B, Z, options);
+    P->apply(T(1), Z, T(0), X);
+    return report;
+  }
+  DistMatrix<T> residual = B.clone();
+  A->apply(T(-1), X, T(1), residual);
+  SolveOptions for_correction = options;
+  for_correction.initial_guess = false;
+  SolveReport report = least_squares(solver, *preconditioned, residual, Z, for_correction);
+  P->apply(T(1), Z, T(1), X);
+  return report;
+}
+
+template <Scalar T>
+OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain) {
+  require<ShapeError>(matrix.grid() == domain.grid && matrix.cols() == domain.dimension(), "a matrix of ",
+                      matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
+                      ": they must be equal, and on the same grid");
+  const std::vector<double> norms = column_norms(matrix);
+  DistMatrix<T> factors(domain.grid, {domain.rows, Cut::uncut(1)});
+  factors.fill([&norms](Index i, Index) {
+    const double norm = norms[static_cast<std::size_t>(i)];
+    return real_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);
+  });
+  return diagonal(std::move(factors), domain.columns);
+}
+
+template SolveReport normal_equations_inversion(OperatorPtr<float>, const DistMatrix<float>&,
+                                                DistMatrix<float>&, const NormalEquationsTerms<float>&,
+                                                const SolveOptions&);
+template SolveReport normal_equations_inversion(OperatorPtr<double>, const DistMatrix<double>&,
+                                                DistMatrix<double>&, const NormalEquationsTerms<double>&,
+                                                const SolveOptions&);
+template SolveReport normal_equations_inversion(OperatorPtr<std::complex<float>>,
+                                                const DistMatrix<std::complex<float>>&,
+                                                DistMatrix<std::complex<float>>&,
+                                                const NormalEquationsTerms<std::complex<float>>&,
+                                                const SolveOptions&);
+template SolveReport normal_equations_inversion(OperatorPtr<std::complex<double>>,
+                                                const DistMatrix<std::complex<double>>&,
+                                                DistMatrix<std::complex<double>>&,
+                                                const NormalEquationsTerms<std::complex<double>>&,
+                                                const SolveOptions&);
+
+template SolveReport regularized_inversion(OperatorPtr<float>, const DistMatrix<float>&, DistMatrix<float>&,
+                                           const RegularizedTerms<float>&, const SolveOptions&);
+template SolveReport regularized_inversion(OperatorPtr<double>, const DistMatrix<double>&,
+                                           DistMatrix<double>&, const RegularizedTerms<double>&,
+                                           const SolveOptions&);
+template SolveReport regularized_inversion(OperatorPtr<std::complex<float>>,
+                                           const DistMatrix<std::complex<float>>&,
+                                           DistMatrix<std::complex<float>>&,
+                                           const RegularizedTerms<std::complex<float>>&, const SolveOptions&);
+template SolveReport regularized_inversion(OperatorPtr<std::complex<double>>,
+                                           const DistMatrix<std::complex<double>>&,
+                                           DistMatrix<std::complex<double>>&,
+                                           const RegularizedTerms<std::complex<double>>&,
+                                           const SolveOptions&);
+
+template SolveReport preconditioned_inversion(OperatorPtr<float>, OperatorPtr<float>,
+                                              const DistMatrix<float>&, DistMatrix<float>&,
+                                              LeastSquaresSolver, const SolveOptions&);
+template SolveReport preconditioned_inversion(OperatorPtr<double>, OperatorPtr<double>,
+                                              const DistMatrix<double>&, DistMatrix<double>&,
+                                              LeastSquaresSolver, const SolveOptions&);
+template SolveReport preconditioned_inversion(OperatorPtr<std::complex<float>>,
+                                              OperatorPtr<std::complex<float>>,
+                                              const DistMatrix<std::complex<float>>&,
+                                              DistMatrix<std::complex<float>>&, LeastSquaresSolver,
+                                              const SolveOptions&);
+template SolveReport preconditioned_inversion(OperatorPtr<std::complex<double>>,
+                                              OperatorPtr<std::complex<double>>,
+                                              const DistMatrix<std::complex<double>>&,
+                                              DistMatrix<std::complex<double>>&, LeastSquaresSolver,
+                                              const SolveOptions&);
+
+template OperatorPtr<float> column_scaling(const DistMatrix<float>&, const Space&);
+template OperatorPtr<double> column_scaling(const DistMatrix<double>&, const Space&);
+template OperatorPtr<std::complex<float>> column_scaling(const DistMatrix<std::complex<float>>&,
+                                                         const Space&);
+template OperatorPtr<std::complex<double>> column_scaling(const DistMatrix<std::complex<double>>&,
+                                                          const Space&);
+
+}  // namespace gridlops

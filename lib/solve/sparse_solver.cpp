@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/sparse_solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "solve/proximal_gradient.hpp"
+
+namespace gridlops {
+
+namespace {
+
+void require_not_negative(double value, const char* what) {
+  require<UsageError>(value >= 0 && std::isfinite(value), what, " is ", value,
+                      "; it must be a finite number ≥ 0");
+}
+
+void check_sparse_options(const SparseOptions& options, Index nrhs) {
+  require_not_negative(options.lambda, "lambda");
+  for (const double lambda : options.lambdas) require_not_negative(lambda, "a column's lambda");
+  for (const double factor : options.decay) require_not_negative(factor, "a factor of the decay");
+  require_not_negative(options.absolute_tolerance, "the absolute tolerance");
+  require<UsageError>(options.lambdas.empty() || static_cast<Index>(options.lambdas.size()) == nrhs,
+                      options.lambdas.size(), " values of lambda were given for ", nrhs,
+                      " right-hand sides; give one for each, or a single one for all");
+  require<UsageError>(!options.step || (*options.step > 0 && std::isfinite(*options.step)), "the step is ",
+                      options.step.value_or(0), "; it must be a finite number > 0, at best 1/‖A‖²");
+}
+
+SolveOptions common_options(const SparseOptions& options) {
+  SolveOptions common;
+  common.max_iterations = options.max_iterations;
+  common.tolerance = options.tolerance;
+  common.initial_guess = options.initial_guess;
+  common.batch = options.batch;
+  common.column_stable = options.column_stable;
+  common.record_history = options.record_history;
+  common.callback = options.callback;
+  return common;
+}
+
+/// Collective unless the step is given.
+template <Scalar T>
+double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
+  double step = options.step.value_or(1);
+  if (!options.step) {
+    const double norm = estimate_norm(A) * (options.backtracking ? 1 : 1.02);
+    if (norm != 0) step = 1 / (norm * norm);
+  }
+  require<UsageError>(
+      static_cast<Real<T>>(step) != 0, "the step ", step,
+      " is zero in the precision of the operator, so that nothing would move; scale the operator");
+  return step;
+}
+
+template <Scalar T>
+SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S, const DistMatrix<T>& B,
+                         DistMatrix<T>& X, const SparseOptions& options, bool momentum) {
+  const SolveOptions common = common_options(options);
+  ProximalGradient<T> method(A, S, options, momentum);
+  check_solve_arguments(method, B, X, common);
+  check_sparse_options(options, B.cols());
+  require<UsageError>(momentum || !options.restart, "ista has no momentum to restart; use fista");
+  if (S != nullptr)
+    require<ShapeError>(S->range() == A.domain(), method.name(), ": the models of the ", A.rows(), " x ",
+                        A.cols(), " operator and what the ", S->rows(), " x ", S->cols(),
+                        " sparsifying operator makes differ in size or layout; they must agree");
+  method.set_first_step(first_step(A, options));
+  return solve_columns(method, B, X, common);
+}
+
+}  // namespace
+
+template <Scalar T>
+SolveReport ista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                 const SparseOptions& options) {
+  return solve_sparse<T>(A, nullptr, B, X, options, false);
+}
+
+template <Scalar T>
+SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S, const DistMatrix<T>& B,
+                 DistMatrix<T>& X, const SparseOptions& options) {
+  return solve_sparse<T>(A, &S, B, X, options, false);
+}
+
+template <Scalar T>
+SolveReport fista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                  const SparseOptions& options) {
+  return solve_sparse<T>(A, nullptr, B, X, options, true);
+}
+
+template <Scalar T>
+SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const DistMatrix<T>& B,
+                  DistMatrix<T>& X, const SparseOptions& options) {
+  return solve_sparse<T>(A, &S, B, X, options, true);
+}
+
+template SolveReport ista(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                          const SparseOptions&);
+template SolveReport ista(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                          const SparseOptions&);
+template SolveReport ista(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                          DistMatrix<std::complex<float>>&, const SparseOptions&);
+template SolveReport ista(const LinearOperator<std::complex<double>>&,
+                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                          const SparseOptions&);
+template SolveReport ista(const LinearOperator<float>&, const LinearOperator<float>&,
+                          const DistMatrix<float>&, DistMatrix<float>&, const SparseOptions&);
+template SolveReport ista(const LinearOperator<double>&, const LinearOperator<double>&,
+                          const DistMatrix<double>&, DistMatrix<double>&, const SparseOptions&);
+template SolveReport ista(const LinearOperator<std::complex<float>>&,
+                          const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                          DistMatrix<std::complex<float>>&, const SparseOptions&);
+template SolveReport ista(const LinearOperator<std::complex<double>>&,
+                          const LinearOperator<std::complex<double>>&,
+                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                          const SparseOptions&);
+
+template SolveReport fista(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                           const SparseOptions&);
+template SolveReport fista(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                           const SparseOptions&);
+template SolveReport fista(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                           DistMatrix<std::complex<float>>&, const SparseOptions&);
+template SolveReport fista(const LinearOperator<std::complex<double>>&,
+                           const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                           const SparseOptions&);
+template SolveReport fista(const LinearOperator<float>&, const LinearOperator<float>&,
+                           const DistMatrix<float>&, DistMatrix<float>&, const SparseOptions&);
+template SolveReport fista(const LinearOperator<double>&, const LinearOperator<double>&,
+                           const DistMatrix<double>&, DistMatrix<double>&, const SparseOptions&);
+template SolveReport fista(const LinearOperator<std::complex<float>>&,
+                           const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                           DistMatrix<std::complex<float>>&, const SparseOptions&);
+template SolveReport fista(const LinearOperator<std::complex<double>>&,
+                           const LinearOperator<std::complex<double>>&,
+                           const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                           const SparseOptions&);
+
+}  // namespace gridlops

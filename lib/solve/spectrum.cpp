@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/spectrum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/random.hpp"
+#include "solve/tridiagonal.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+void require_square(const LinearOperator<T>& A) {
+  require<ShapeError>(A.domain() == A.range(),
+                      "eigenvalues need an operator from a space to itself; this one is ", A.rows(), " x ",
+                      A.cols(), ", layouts included");
+}
+
+template <Scalar T>
+DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
+  DistMatrix<T> x(space.grid, space.layout(1));
+  x.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
+  return x;
+}
+
+/// Makes the norm 1 where it is not 0; returns what it was.
+template <Scalar T>
+double normalise(DistMatrix<T>& x) {
+  const double norm = column_norms(x)[0];
+  if (norm > 0) column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x);
+  return norm;
+}
+
+/// Orthonormal columns as w is one, this rank's rows of them side by side.
+template <Scalar T>
+class LanczosBasis {
+ public:
+  LanczosBasis(const DistMatrix<T>& w, Index most)
+      : vectors_(w.grid()->backend(), w.local().size() * most),
+        coefficients_(w.grid()->backend(), most),
+        local_rows_(w.local().cols == 0 ? 0 : w.local().rows) {}
+
+  void append(const DistMatrix<T>& q) {
+    kernels(q).copy(q.local(), vectors_.matrix(local_rows_, count_ + 1).col_block({count_, q.local().cols}));
+    ++count_;
+  }
+
+  /// Takes from w its share in the basis; returns the last coefficient, before.
+  double orthogonalise(DistMatrix<T>& w) {
+    const MatrixView<const T> Q = vectors_.matrix(local_rows_, count_);
+    Backend& backend = *w.grid()->backend();
+    const MatrixView<T> h = coefficients_.matrix(count_, 1);
+    std::vector<T> sums(static_cast<std::size_t>(count_), T(0));
+    if (w.owned() && w.local().cols > 0) {
+      kernels(w).gemm(Op::adjoint, Op::none, T(1), Q, w.local(), T(0), h);
+      backend.download(h.data, sums.data(), count_ * static_cast<Index>(sizeof(T)));
+    }
+    w.grid()->comm().all_reduce(sums, ReduceOp::sum);
+    if (w.local().cols > 0) {
+      backend.upload(sums.data(), h.data, count_ * static_cast<Index>(sizeof(T)));
+      kernels(w).gemm(Op::none, Op::none, T(-1), Q, h, T(1), w.local());
+    }
+    return static_cast<double>(std::real(sums.back()));
+  }
+
+ private:
+  static const Kernels<T>& kernels(const DistMatrix<T>& w) {
+    return w.grid()->backend()->template kernels<T>();
+  }
+
+  Buffer<T> vectors_, coefficients_;
+  Index local_rows_, count_ = 0;
+};
+
+}  // namespace
+
+template <Scalar T>
+DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations, double tolerance,
+                                     std::uint64_t seed) {
+  require_square(A);
+  require<UsageError>(max_iterations >= 1, "an eigenvalue cannot be found in ", max_iterations,
+                      " iterations; take at least one");
+  require<UsageError>(tolerance >= 0 && std::isfinite(tolerance), "the tolerance is ", tolerance,
+                      "; it must be a finite number ≥ 0");
+  DominantEigenpair<T> pair{{}, 0, false, random_column<T>(A.domain(), seed)};
+  if (!A.domain().grid->is_member()) return pair;
+  DistMatrix<T> image(A.domain().grid, A.domain().layout(1));
+  normalise(pair.vector);
+  while (pair.iterations < max_iterations && !pair.converged) {
+    if (pair.iterations > 0) copy(image, pair.vector);
+    A.apply(T(1), pair.vector, T(0), image);
+    const Accumulator<T> before = pair.eigenvalue;
+    pair.eigenvalue = column_dots(pair.vector, image)[0];
+    const double norm = normalise(image);
+    const bool settled =
+        pair.iterations > 0 && std::abs(pair.eigenvalue - before) <= tolerance * std::abs(pair.eigenvalue);
+    pair.converged = settled || norm == 0;
+    ++pair.iterations;
+  }
+  return pair;
+}
+
+template <Scalar T>
+SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
+  require_square(A);
+  require<UsageError>(steps >= 1, "eigenvalues cannot be found in ", steps, " steps; take at least one");
+  if (!A.domain().grid->is_member() || A.rows() == 0) return {};
+  const Index most = std::min<Index>(steps, A.rows());
+  DistMatrix<T> q = random_column<T>(A.domain(), seed), w(A.domain().grid, A.domain().layout(1));
+  normalise(q);
+  LanczosBasis<T> basis(q, most);
+  Tridiagonal projected;
+  for (Index step = 0; step < most; ++step) {
+    basis.append(q);
+    A.apply(T(1), q, T(0), w);
+    // Once is not enough (Parlett: The symmetric eigenvalue problem, §6.9).
+    const double first = basis.orthogonalise(w);
+    projected.diagonal.push_back(first + basis.orthogonalise(w));
+    const double beta = normalise(w);
+    const Interval bounds = eigenvalue_bounds(projected);
+    const double rounding = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
+                            std::max(std::abs(bounds.low), std::abs(bounds.high));
+    if (!(beta > rounding) || step + 1 == most) break;  // an invariant subspace, or NaN
+    projected.off_diagonal.push_back(beta);
+    copy(w, q);
+  }
+  if (!std::isfinite(projected.diagonal.back()))
+    return {projected.diagonal.back(), projected.diagonal.back()};
+  const Interval bounds = eigenvalue_bounds(projected);
+  const int count = static_cast<int>(projected.diagonal.size());
+  return {eigenvalue(projected, count, bounds), eigenvalue(projected, 1, bounds)};
+}
+
+template DominantEigenpair<float> power_iteration(const LinearOperator<float>&, Index, double, std::uint64_t);
+template DominantEigenpair<double> power_iteration(const LinearOperator<double>&, Index, double,
+                                                   std::uint64_t);
+template DominantEigenpair<std::complex<float>> power_iteration(const LinearOperator<std::complex<float>>&,
+                                                                Index, double, std::uint64_t);
+template DominantEigenpair<std::complex<double>> power_iteration(const LinearOperator<std::complex<double>>&,
+                                                                 Index, double, std::uint64_t);
+
+template SpectrumExtremes lanczos_extremes(const LinearOperator<float>&, int, std::uint64_t);
+template SpectrumExtremes lanczos_extremes(const LinearOperator<double>&, int, std::uint64_t);
+template SpectrumExtremes lanczos_extremes(const LinearOperator<std::complex<float>>&, int, std::uint64_t);
+template SpectrumExtremes lanczos_extremes(const LinearOperator<std::complex<double>>&, int, std::uint64_t);
+
+}  // namespace gridlops

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+
+#include "local/host_kernels.hpp"
+#include "support/catch.hpp"
+#include "support/reference.hpp"
+#include "unit/padded_matrix.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+constexpr Threshold kinds[] = {Threshold::soft, Threshold::hard, Threshold::half};
+
+/// What minimises ½(x − m)² + t·penalty(x) over x ≥ 0, found by looking.
+double minimiser(Threshold kind, double m, double t) {
+  const auto objective = [=](double x) {
+    const double penalty = kind == Threshold::soft ? x : kind == Threshold::hard ? (x > 0) : std::sqrt(x) / 2;
+    return (x - m) * (x - m) / 2 + t * penalty;
+  };
+  constexpr int points = 200000;
+  double best = 0;
+  for (int k = 1; k <= points; ++k)
+    if (const double x = m * k / points; objective(x) < objective(best)) best = x;
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("Thresholds minimise what they are the proximal maps of", "[kernels]") {
+  const HostKernels<double> kernels;
+  for (const Threshold kind : kinds) {
+    for (const double t : {0.0, 0.1, 0.5, 2.0}) {
+      for (const double m : {0.05, 0.3, 0.7, 1.3, 2.9}) {
+        double x[] = {m, -m, 0};
+        kernels.column_threshold(kind, &t, MatrixView<double>(x, 3, 1));
+        CAPTURE(static_cast<int>(kind), t, m);
+        CHECK(x[0] == Approx(minimiser(kind, m, t)).margin(1e-4));
+        CHECK(x[1] == -x[0]);
+        CHECK(x[2] == 0);
+      }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("column_threshold and column_penalties", "[kernels]", Scalars) {
+  using T = TestType;
+  const HostKernels<T> kernels;
+  constexpr Index rows = 19, cols = 3;
+  const double t[] = {0, 0.4, 100}, nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Threshold kind : kinds) {
+    PaddedMatrix<T> X(rows, cols, 2, [](Index i, Index j) { return small_integer<T>(1, i, j); });
+    double sums[cols];
+    kernels.column_penalties(kind, X.view(), sums);
+    for (Index j = 0; j < cols; ++j) {
+      double expected = 0;
+      for (Index i = 0; i < rows; ++i) {
+        const auto magnitude = static_cast<double>(std::abs(small_integer<T>(1, i, j)));
+        expected += kind == Threshold::soft   ? magnitude
+                    : kind == Threshold::hard ? (magnitude > 0)
+                                              : std::sqrt(magnitude) / 2;
+      }
+      CHECK(sums[j] == Approx(expected));
+    }
+    kernels.column_threshold(kind, t, X.view());
+    const MatrixView<const T> result = X.view();
+    for (Index i = 0; i < rows; ++i) {
+      const T before = small_integer<T>(1, i, 1), after = result(i, 1);
+      CHECK(std::abs(result(i, 0) - small_integer<T>(1, i, 0)) <= 1e-5);
+      CHECK(result(i, 2) == T(0));
+      CHECK(std::abs(after) <= std::abs(before));
+      // The phase stays.
+      CHECK(std::abs(after * std::abs(before) - before * std::abs(after)) <= 1e-5);
+    }
+    T spoiled[] = {T(static_cast<Real<T>>(nan))};
+    kernels.column_threshold(kind, t + 1, MatrixView<T>(spoiled, 1, 1));
+    CHECK(std::isnan(std::abs(spoiled[0])));
+  }
+}
