@@ -158,6 +158,10 @@ class Batch {
     sums_.add_norms_squared(v.q);
     sums_.add_norms_squared(v.p);
     method_.add_denominator(v, sums_);
+    reduce_with_stop();
+  }
+  /// Makes the sums, and makes known to all ranks that a callback asked any of them to stop.
+  void reduce_with_stop() {
     sums_.add_flag(run_.stop_asked ? 1 : 0);
     sums_.reduce();
     run_.stop_asked = sums_.flag() > 0;
@@ -269,7 +273,7 @@ class Batch {
     sums_.add_norms_squared(method_.compute_normal_residual(v));
     if (method_.tests_residual()) method_.add_damping(-1, v.x, v.s);
     sums_.add_norms_squared(v.s);
-    sums_.reduce();
+    reduce_with_stop();
     std::vector<char> goes_on(columns_.size(), 0);
     for (std::size_t j = 0; j < columns_.size(); ++j)
       goes_on[j] = conclude(columns_[j], static_cast<Index>(j)) ? 1 : 0;
@@ -290,9 +294,13 @@ class Batch {
       state.reason = StopReason::converged;
     } else if (claimed) {
       const bool closer = state.verified_norm == 0 || tested < 0.5 * state.verified_norm;
-      state.reason =
-          state.iterations >= options_.max_iterations ? StopReason::iteration_limit : StopReason::stagnated;
-      if (closer && state.reason == StopReason::stagnated && !run_.stop_asked) {
+      if (state.iterations >= options_.max_iterations) {
+        state.reason = StopReason::iteration_limit;
+      } else if (!closer) {
+        state.reason = StopReason::stagnated;
+      } else if (run_.stop_asked) {
+        state.reason = StopReason::user_stop;
+      } else {
         state.reason.reset();
         state.verified_norm = tested;
         state.gamma = tested * tested;

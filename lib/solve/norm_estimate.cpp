@@ -71,6 +71,7 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
     alpha = normalise(u);
     diagonal.push_back(alpha * alpha + beta * beta);
   }
+  if (std::isnan(alpha)) return alpha;
   return std::sqrt(largest_eigenvalue(diagonal, off_diagonal));
 }
 
