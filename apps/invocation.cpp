@@ -37,11 +37,11 @@ bool launched_as_first() {
   return true;
 }
 
-std::vector<std::string> environment_names(const std::string& beginning) {
+std::vector<std::string> environment_names(const std::string& begin_with) {
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (text.substr(0, beginning.size()) == beginning) names.emplace_back(text.substr(0, text.find('=')));
+    if (text.substr(0, begin_with.size()) == begin_with) names.emplace_back(text.substr(0, text.find('=')));
   }
   return names;
 }

@@ -13,7 +13,7 @@ namespace gridlops::program {
 bool launched_as_first();
 
 /// The names of the variables of this process' environment that begin so.
-std::vector<std::string> environment_names(const std::string& prefix);
+std::vector<std::string> environment_names(const std::string& begin_with);
 
 /// Rank 0's arguments, on every rank; the GRIDLOPS_ part of every rank's environment becomes rank 0's, too
 /// (collective). Launchers hand on neither reliably.

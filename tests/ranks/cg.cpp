@@ -7,7 +7,6 @@
 
 using namespace gridlops;
 using namespace gridlops::testing;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -192,11 +191,11 @@ TEST_CASE("CG refuses an operator whose models and data differ, and says what to
     const auto wide = dense_operator<double>(grid, Algorithm::summa, 5, 9, random_elements<double>(1));
     DistMatrix<double> B(grid, wide->range().layout(2)), X(grid, wide->domain().layout(2));
     CHECK_THROWS_AS(cg(*wide, B, X), ShapeError);
-    CHECK_THROWS_WITH(cg(*wide, B, X), Contains("cgls"));
+    CHECK(error_text([&] { cg(*wide, B, X); }).find("cgls()") != std::string::npos);
     const auto square =
         dense_operator<double>(grid, Algorithm::stationary_a, 9, 9, random_elements<double>(1));
     DistMatrix<double> B_square(grid, square->range().layout(2)), X_square(grid, square->domain().layout(2));
     CHECK_THROWS_AS(cg(*square, B_square, X_square), ShapeError);
-    CHECK_THROWS_WITH(cg(*square, B_square, X_square), Contains("identity"));
+    CHECK(error_text([&] { cg(*square, B_square, X_square); }).find("identity()") != std::string::npos);
   }
 }

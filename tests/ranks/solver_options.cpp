@@ -9,7 +9,6 @@
 
 using namespace gridlops;
 using namespace gridlops::testing;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -55,14 +54,12 @@ TEST_CASE("A callback on any one rank ends all columns on all ranks") {
         CHECK(calls == 4);
         for (Index j = 0; j < nrhs; ++j) {
           const ColumnReport& column = solution.verdict(j);
-          const bool in_first_batch =
-              batch == 0 || problem.A->range().layout(nrhs).cols.partition.total() == 0;
-          if (j == 2 || (j == 1 && in_first_batch)) {
+          if (j == 2 || (j == 1 && batch == 0)) {
             CHECK(column.reason == StopReason::converged);
-          } else if (in_first_batch) {
+          } else if (batch == 0) {
             CHECK(column.reason == StopReason::user_stop);
             CHECK(column.iterations == 4);
-          } else {
+          } else {  // later batches do not begin
             CHECK((column.reason == StopReason::user_stop || column.reason == StopReason::converged));
             CHECK(column.iterations <= 4);
           }
@@ -214,7 +211,7 @@ TEST_CASE("Arguments that cannot be right are refused on all ranks, before any c
     DistMatrix<double> X_elsewhere(other, A.domain().layout(4));
     const Traffic before = world().traffic();
     CHECK_THROWS_AS(cgls(A, B, X_three), ShapeError);
-    CHECK_THROWS_WITH(cgls(A, B, X_three), Contains("4") && Contains("3"));
+    CHECK(error_text([&] { cgls(A, B, X_three); }).find("B has 4 columns and X has 3") != std::string::npos);
     CHECK_THROWS_AS(cgls(A, B, X_rows), ShapeError);
     CHECK_THROWS_AS(cgls(A, B, X_elsewhere), ShapeError);
     CHECK_THROWS_AS(cgls(A, static_cast<const DistMatrix<double>&>(X), X), ShapeError);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gridlops/matrix_mult.hpp"
@@ -193,6 +195,17 @@ Solution<T> solve_alone(Solver<T> solver, const LinearOperator<T>& A, Index j, c
     return [many, j](Index i, Index) { return many(i, j); };
   };
   return solve(solver, A, Index{1}, of_column(b), options, of_column(guess));
+}
+
+/// What an action that is to throw says.
+template <class Action>
+std::string error_text(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 template <Scalar T>
