@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "console.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -85,6 +87,13 @@ double tolerance_of(const Task& task) {
   return task.arguments.tolerance.value_or(single ? 1e-4 : 1e-8);
 }
 
+/// How often the solver starts anew: a batch has its share, at least one column, of each part.
+Index batch_count(Index batch, const Partition& columns) {
+  if (batch == 0) return 1;
+  const Index width = std::max<Index>(batch / columns.parts(), 1);
+  return std::max<Index>((columns.largest() + width - 1) / width, 1);
+}
+
 template <Scalar T>
 SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                        bool shows_progress) {
@@ -99,9 +108,8 @@ SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistM
   options.record_history = !arguments.history.empty();
   std::optional<SolveProgress> progress;
   if (shows_progress) {
-    const Index batches =
-        arguments.batch == 0 ? 1 : (task.shape.nrhs + arguments.batch - 1) / arguments.batch;
-    progress.emplace(*options.tolerance, options.max_iterations, batches);
+    progress.emplace(*options.tolerance, options.max_iterations,
+                     batch_count(arguments.batch, B.layout().cols.partition));
     options.callback = [&progress](const IterationInfo& info) {
       progress->show(info);
       return false;

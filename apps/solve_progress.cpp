@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 #include "console.hpp"
@@ -16,6 +17,7 @@ namespace gridlops::program {
 namespace {
 
 constexpr Index rows_at_first = 10;
+constexpr Index most_batch_rows = 20;
 constexpr double first_patience = 5;  // seconds without a row
 
 }  // namespace
@@ -66,12 +68,15 @@ SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
 }
 
 void SolveProgress::begin_batch(const Summary& first) {
-  if (last_.batch > 0 && last_.iteration != last_printed_) print_row(last_);
+  // Of many batches not each has its row.
+  const bool has_row =
+      last_.batch * most_batch_rows / batches_ > (last_.batch - 1) * most_batch_rows / batches_;
+  if (last_.batch > 0 && last_.iteration != last_printed_ && has_row) print_row(last_);
   first_of_batch_ = first;
   first_of_batch_.seconds = last_.seconds;
   last_printed_ = 0;
-  // With many batches only the last row of each.
-  next_row_ = batches_ > 2 ? std::max<Index>(iteration_limit_, 1) : 1;
+  // With several batches only the last row of each.
+  next_row_ = batches_ > 2 ? std::numeric_limits<Index>::max() : 1;
   patience_ = std::max(patience_, first_patience);
 }
 

@@ -149,7 +149,7 @@ void run_far_past_convergence(const std::shared_ptr<const ProcessGrid>& grid, do
   for (Index j = 0; j < nrhs; ++j) {
     CAPTURE(grid->rows(), grid->cols(), condition, damp, j, solution.verdict(j).iterations);
     CHECK(std::string(name_of(solution.verdict(j).reason)) == "stagnated");
-    CHECK(solution.verdict(j).iterations < 2000);
+    CHECK(solution.verdict(j).iterations < (condition == 3 ? 200 : 2000));
     const std::vector<T> expected = model.solution(j), x = solution.column(j);
     // What perturbations of A by ε make of the solution (Björck: Numerical methods for least squares
     // problems, §1.4), times a constant; the residual is that of [A; D·I].
@@ -168,6 +168,86 @@ TEMPLATE_TEST_CASE("Far past convergence every column stagnates, as accurate as 
     if (sizeof(Real<TestType>) == 4 && condition > 1000) continue;  // κ²ε > 1
     for (const double damp : {0.0, 0.01, 1.0})
       run_far_past_convergence<TestType>(grids.front(), condition, damp);
+  }
+}
+
+// A consistent system whose solution is nearly all in the direction of the smallest singular value: on the
+// way there ‖Aᴴr‖ grows before ‖r‖ vanishes, so the iterate with the least ‖Aᴴr‖ solves nothing.
+TEMPLATE_TEST_CASE("A consistent system that rounding ends is solved, whatever its gradient was before", "",
+                   float, double) {
+  const double condition = sizeof(TestType) == 4 ? 1e4 : 1e8;
+  for (const auto& grid : test_grids()) {
+    const KnownSpectrum<TestType> matrix(m, n, geometric(n, condition));
+    const auto A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    SolveOptions options;
+    options.tolerance = 0;
+    const Element<TestType> b = [&](Index i, Index j) { return matrix.left(i, n - 1) + matrix.left(i, j); };
+    const auto solution = solve<TestType>(cgls, *A, 6, b, options);
+    if (!grid->is_member()) continue;
+    for (Index j = 0; j < 6; ++j) {
+      CAPTURE(grid->rows(), grid->cols(), j, solution.verdict(j).iterations);
+      CHECK(solution.verdict(j).reason == StopReason::stagnated);
+      CHECK(solution.verdict(j).residual_norm <= 20 * epsilon_of<TestType> * norm_of(solution.column(j)));
+    }
+  }
+}
+
+namespace {
+
+/// An operator whose adjoint is another's: CGLS comes nearer to a solution at first, and then goes astray.
+class Mismatched final : public LinearOperator<double> {
+ public:
+  Mismatched(OperatorPtr<double> A, OperatorPtr<double> other)
+      : LinearOperator<double>(A->range(), A->domain()), A_(std::move(A)), other_(std::move(other)) {}
+
+ private:
+  void do_apply(double alpha, const DistMatrix<double>& X, double beta,
+                DistMatrix<double>& Y) const override {
+    A_->apply(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(double alpha, const DistMatrix<double>& Y, double beta,
+                        DistMatrix<double>& X) const override {
+    other_->apply_adjoint(alpha, Y, beta, X);
+  }
+
+  OperatorPtr<double> A_, other_;
+};
+
+}  // namespace
+
+TEST_CASE("A column whose gradient stops falling ends with its best iterate, to a factor of two") {
+  for (const auto& grid : test_grids()) {
+    const KnownSpectrum<double> matrix(m, n, geometric(n, 3));
+    const Element<double> perturbed = [&](Index i, Index j) {
+      return matrix(i, j) + 0.1 * counter_random<double>(31, i, j);
+    };
+    const Mismatched A(dense_operator(grid, Algorithm::stationary_a, matrix),
+                       dense_operator<double>(grid, Algorithm::stationary_a, m, n, perturbed));
+    SolveOptions options;
+    options.max_iterations = 2000;
+    const Element<double> b = random_elements<double>(2);
+    const auto solution = solve<double>(cgls, A, 6, b, options);
+    if (!grid->is_member()) continue;
+    std::vector<double> least(6, 1), last(6, 1);
+    for (const IterationRecord& record : solution.report.history) {
+      for (std::size_t k = 0; k < record.columns.size(); ++k) {
+        const auto column = static_cast<std::size_t>(record.columns[k]);
+        last[column] = record.tested_norms[k];
+        least[column] = std::min(least[column], last[column]);
+      }
+    }
+    const auto start = solve<double>(cgls, A, 6, b, [] {
+      SolveOptions none;
+      none.max_iterations = 0;
+      return none;
+    }());
+    for (Index j = 0; j < 6; ++j) {
+      const auto column = static_cast<std::size_t>(j);
+      CAPTURE(grid->rows(), grid->cols(), j, solution.verdict(j).iterations, least[column], last[column]);
+      CHECK(solution.verdict(j).reason == StopReason::stagnated);
+      CHECK(solution.verdict(j).normal_residual_norm <=
+            2.01 * least[column] * start.verdict(j).normal_residual_norm);
+    }
   }
 }
 

@@ -288,6 +288,24 @@ TEST_CASE("stacked spaces may mix axes that the same ranks hold part for part", 
   }
 }
 
+TEST_CASE("operators count what they were used for", "[operator_algebra]") {
+  for (const GridPtr& grid : all_grids()) {
+    INFO(describe(*grid));
+    const auto op =
+        matrix_mult(Algorithm::summa, DistMatrix<double>(grid, blocks_2d(*grid, 3, 4)), MatrixMultOptions{});
+    for (const Index nrhs : {5, 0, 2}) {
+      DistMatrix<double> X(grid, op->domain().layout(nrhs)), Y(grid, op->range().layout(nrhs));
+      X.set_zero();
+      op->apply(1.0, X, 0.0, Y);
+      if (nrhs > 0) op->apply_adjoint(1.0, Y, 0.0, X);
+    }
+    CHECK(op->activity().forward_applications == 3);
+    CHECK(op->activity().forward_columns == 7);
+    CHECK(op->activity().adjoint_applications == 2);
+    CHECK(op->activity().adjoint_columns == 7);
+  }
+}
+
 TEST_CASE("parts that do not fit together are refused on all ranks, without a message",
           "[operator_algebra]") {
   using T = double;
