@@ -169,8 +169,8 @@ TEMPLATE_LIST_TEST_CASE("sums and products", "[operator_algebra]", Scalars) {
   });
 }
 
-TEMPLATE_LIST_TEST_CASE("identities redistribute between spaces, and zeros connect any two",
-                        "[operator_algebra]", Scalars) {
+TEMPLATE_TEST_CASE("identities redistribute between spaces, and zeros connect any two", "[operator_algebra]",
+                   float, std::complex<double>) {
   using T = TestType;
   for (const GridPtr& grid : all_grids()) {
     for_each_space(grid, 7, 0, [&](const Space& domain) {
