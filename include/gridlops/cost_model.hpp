@@ -31,7 +31,7 @@ struct RankCost {
   Index bytes_sent = 0;
   Index messages = 0;  ///< collective or point-to-point operations joined
   double flops = 0;
-  Index workspace_bytes = 0;  ///< scratch that the operator keeps
+  Index workspace_bytes = 0;  ///< scratch that the operator keeps, at most, with the default lookahead
 };
 
 /// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as

@@ -30,8 +30,8 @@ GRIDLOPS_EXPORT const char* name_of(StopReason reason);
 struct IterationInfo {
   Index iteration = 0;
   Index active_columns = 0;
-  std::span<const double> residual_norms;  ///< ‖b − Ax‖ as the recurrence has it
-  std::span<const double> tested_norms;    ///< what the tolerance is compared with, relative to its reference
+  std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
+  std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
 };
 
 struct SolveOptions {
@@ -44,7 +44,8 @@ struct SolveOptions {
   std::optional<double> atol, btol;
   double condition_limit = 0;
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
-  Index batch = 0;             ///< at most so many columns at a time, to bound the workspace; 0: all
+  Index batch = 0;             ///< about so many columns at a time, to bound the workspace: a share of it, at
+                               ///< least one, of each part of the column partition; 0: all
   bool column_stable =
       false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
   bool record_history = true;
@@ -73,7 +74,8 @@ struct IterationRecord {
   std::vector<double> tested_norms;
 };
 
-/// The same on all members of the grid; on idle ranks everything is empty.
+/// The same on all members of the grid; on idle ranks everything is empty. After a restart (see cgls())
+/// iterations in the history are counted on from the batch's last one.
 struct SolveReport {
   std::string solver;
   Index iterations = 0;  ///< the most of any column
@@ -86,7 +88,9 @@ struct SolveReport {
 /// Anal. Appl. 19, 1998), each column with its own step, test, verdict and history (collective over the grid;
 /// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). B:
 /// in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
-/// Throws ShapeError or UsageError on all ranks before any communication.
+/// A column that the recurrence declares converged, and the definition does not, is restarted while that
+/// helps. Norms are squared in double precision: entries of A outside 1e±70, or of B outside 1e±140, are out
+/// of range. Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
@@ -123,8 +127,8 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});
 
-/// The bytes that cgls() or cg() take on the rank at (row, col) beyond A, B and X, the operator's scratch not
-/// counted.
+/// The bytes that the solver ("cgls", "cg", "lsqr", "lsmr") takes on the rank at (row, col) beyond A, B and
+/// X, the operator's scratch not counted.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range,
                                              const Space& domain, ScalarType type, Index nrhs, Index batch,
                                              int row, int col);

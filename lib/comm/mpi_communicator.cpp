@@ -76,7 +76,8 @@ MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
   if (completion == Completion::blocking) {
     group_.check(MPI_Barrier(group_.comm), "MPI_Barrier", 0);
   } else {
-    group_.check(MPI_Ibarrier(group_.comm, transfer->request()), "MPI_Ibarrier", 0);
+    transfer->start("MPI_Ibarrier", 0,
+                    [&](MPI_Request* request) { return MPI_Ibarrier(group_.comm, request); });
   }
   return finish(std::move(transfer), completion);
 }
@@ -90,8 +91,9 @@ MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, 
     if (completion == Completion::blocking) {
       group_.check(MPI_Bcast(chunk, count, type, root, group_.comm), "MPI_Bcast", count);
     } else {
-      group_.check(MPI_Ibcast(chunk, count, type, root, group_.comm, transfer->request()), "MPI_Ibcast",
-                   count);
+      transfer->start("MPI_Ibcast", count, [&](MPI_Request* request) {
+        return MPI_Ibcast(chunk, count, type, root, group_.comm, request);
+      });
     }
   });
   return finish(std::move(transfer), completion);
@@ -154,9 +156,10 @@ MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elem
       group_.check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm),
                    "MPI_Allgatherv", parts.total());
     } else {
-      group_.check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm,
-                                   transfer->request()),
-                   "MPI_Iallgatherv", parts.total());
+      transfer->start("MPI_Iallgatherv", static_cast<int>(parts.total()), [&](MPI_Request* request) {
+        return MPI_Iallgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm,
+                               request);
+      });
     }
   }
   return finish(std::move(transfer), completion);

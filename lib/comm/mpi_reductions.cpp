@@ -8,8 +8,10 @@ namespace gridlops {
 
 namespace {
 
-/// As much as all ranks' contributions to an ordered all_reduce have together where one step is fastest.
-constexpr Index one_step_bytes = Index{256} * 1024;
+/// The longest operand of an ordered all_reduce of which every rank gets all contributions, in one step.
+/// These are size() operands instead of 2·size() messages of small parts: up to here they take less time,
+/// whatever the size.
+constexpr Index one_step_bytes = Index{16} * 1024;
 
 }  // namespace
 
@@ -34,8 +36,9 @@ void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, E
     if (completion == Completion::blocking) {
       group_.check(MPI_Reduce(from, to, count, type, mpi_op(op), root, group_.comm), "MPI_Reduce", count);
     } else {
-      group_.check(MPI_Ireduce(from, to, count, type, mpi_op(op), root, group_.comm, transfer.request()),
-                   "MPI_Ireduce", count);
+      transfer.start("MPI_Ireduce", count, [&](MPI_Request* request) {
+        return MPI_Ireduce(from, to, count, type, mpi_op(op), root, group_.comm, request);
+      });
     }
   });
 }
@@ -52,9 +55,9 @@ MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp 
       group_.check(MPI_Allreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm), "MPI_Allreduce",
                    count);
     } else {
-      group_.check(
-          MPI_Iallreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm, transfer->request()),
-          "MPI_Iallreduce", count);
+      transfer->start("MPI_Iallreduce", count, [&](MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm, request);
+      });
     }
   });
   return finish(std::move(transfer), completion);
@@ -86,9 +89,9 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
     group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
                  "MPI_Reduce_scatter", parts.total());
   } else {
-    group_.check(MPI_Ireduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm,
-                                     transfer->request()),
-                 "MPI_Ireduce_scatter", parts.total());
+    transfer->start("MPI_Ireduce_scatter", static_cast<int>(parts.total()), [&](MPI_Request* request) {
+      return MPI_Ireduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm, request);
+    });
   }
   if (overlap) transfer->then([result, to] { copy(result, to); });
   return finish(std::move(transfer), completion);
@@ -135,7 +138,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
 // one step.
 MpiCommunicator::Pending MpiCommunicator::all_reduce_by_rank(Elements data, ReduceOp op,
                                                              Completion completion) {
-  if (completion == Completion::pending || data.bytes() * size() <= one_step_bytes) {
+  if (completion == Completion::pending || data.bytes() <= one_step_bytes) {
     return all_reduce_contributions(data, op, completion);
   }
   const RankParts parts = RankParts::balanced(data.count, size());
@@ -164,8 +167,9 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
   } else if (const int n = static_cast<int>(data.count); completion == Completion::blocking) {
     group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {
-    group_.check(MPI_Iallgather(data.data, n, type, received.data, n, type, group_.comm, transfer->request()),
-                 "MPI_Iallgather", n);
+    transfer->start("MPI_Iallgather", n, [&](MPI_Request* request) {
+      return MPI_Iallgather(data.data, n, type, received.data, n, type, group_.comm, request);
+    });
   }
   transfer->then([contributions, op, data] { reduce_in_rank_order(contributions, op, data); });
   return finish(std::move(transfer), completion);

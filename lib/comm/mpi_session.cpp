@@ -154,6 +154,8 @@ void end_job(ExitStatus status) noexcept {
 }
 
 MpiSession::MpiSession(int* argc, char*** argv) {
+  require<UsageError>(session.farewell == MPI_COMM_NULL,
+                      "a second MpiSession was made while the first one lives; pass the one of main on");
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (initialized == 0) {

@@ -11,30 +11,29 @@ namespace gridlops {
 // Requests are only left if a call has failed; MPI may then still write to the scratch memory, so that is
 // leaked.
 MpiTransfer::~MpiTransfer() {
-  if (requests_.empty()) return;
+  if (parts_.empty()) return;
   for (auto& memory : scratch_) static_cast<void>(memory.release());
-}
-
-MPI_Request* MpiTransfer::request() {
-  expected_.emplace_back();
-  return &requests_.emplace_back(MPI_REQUEST_NULL);
 }
 
 void MpiTransfer::send(const ConstElements& data, int destination, int tag) {
   const MPI_Datatype type = mpi_type(data.type);
   for_each_chunk(data.count, [&](Index begin, int count) {
-    group_.check(
-        MPI_Isend(slice(data, begin, count).data, count, type, destination, tag, group_.comm, request()),
-        "MPI_Isend", count);
+    const void* chunk = slice(data, begin, count).data;
+    start("MPI_Isend", count, [&](MPI_Request* request) {
+      return MPI_Isend(chunk, count, type, destination, tag, group_.comm, request);
+    });
   });
 }
 
 void MpiTransfer::receive(const Elements& data, int source, int tag) {
   const MPI_Datatype type = mpi_type(data.type);
   for_each_chunk(data.count, [&](Index begin, int count) {
-    group_.check(MPI_Irecv(slice(data, begin, count).data, count, type, source, tag, group_.comm, request()),
-                 "MPI_Irecv", count);
-    expected_.back() = {type, count, source};
+    void* chunk = slice(data, begin, count).data;
+    start("MPI_Irecv", count, [&](MPI_Request* request) {
+      return MPI_Irecv(chunk, count, type, source, tag, group_.comm, request);
+    });
+    parts_.back().source = source;
+    parts_.back().type = type;
   });
 }
 
@@ -43,46 +42,45 @@ void* MpiTransfer::scratch(Index bytes) {
   return scratch_.back().get();
 }
 
+// One by one rather than by MPI_Waitall: an error then belongs to its request, and Open MPI 4.1 may never
+// return from MPI_Waitall where a request fails while it waits.
 void MpiTransfer::wait() {
-  if (is_complete()) return;
-  std::vector<MPI_Status> statuses(requests_.size());
-  const int code = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses.data());
-  check_statuses(code, statuses, "MPI_Waitall");
+  for (; parts_done_ < parts_.size(); ++parts_done_) {
+    Part& part = parts_[parts_done_];
+    MPI_Status status;
+    const int code = MPI_Wait(&part.request, &status);
+    check(part, code, status);
+  }
   complete();
 }
 
 bool MpiTransfer::test() {
-  if (is_complete()) return true;
-  std::vector<MPI_Status> statuses(requests_.size());
-  int all_done = 0;
-  const int code =
-      MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all_done, statuses.data());
-  if (code == MPI_SUCCESS && all_done == 0) return false;
-  check_statuses(code, statuses, "MPI_Testall");
+  for (; parts_done_ < parts_.size(); ++parts_done_) {
+    Part& part = parts_[parts_done_];
+    MPI_Status status;
+    int is_done = 0;
+    const int code = MPI_Test(&part.request, &is_done, &status);
+    if (code == MPI_SUCCESS && is_done == 0) return false;
+    check(part, code, status);
+  }
   complete();
   return true;
 }
 
 void MpiTransfer::complete() {
-  requests_.clear();
-  expected_.clear();
+  parts_.clear();
+  parts_done_ = 0;
   if (const auto step = std::exchange(last_step_, nullptr)) step();
 }
 
-void MpiTransfer::check_statuses(int code, const std::vector<MPI_Status>& statuses, const char* call) const {
-  for (std::size_t i = 0; i < statuses.size(); ++i) {
-    const auto& [type, count, source] = expected_[i];
-    if (code == MPI_ERR_IN_STATUS && statuses[i].MPI_ERROR != MPI_ERR_PENDING) {
-      group_.check(statuses[i].MPI_ERROR, count < 0 ? call : "MPI_Irecv", std::max(count, 0));
-    }
-    if (code != MPI_SUCCESS || count < 0) continue;
-    int received = 0;
-    group_.check(MPI_Get_count(&statuses[i], type, &received), "MPI_Get_count", count);
-    require<CommunicationError>(received == count, "rank ", group_.rank, " expected ", count,
-                                " elements from rank ", source, " but got ", received,
-                                "; the counts that both ranks give must agree");
-  }
-  group_.check(code, call, static_cast<Index>(statuses.size()));
+void MpiTransfer::check(const Part& part, int code, const MPI_Status& status) const {
+  group_.check(code, part.call, part.count);
+  if (part.source < 0) return;
+  int received = 0;
+  group_.check(MPI_Get_count(&status, part.type, &received), "MPI_Get_count", part.count);
+  require<CommunicationError>(received == part.count, "rank ", group_.rank, " expected ", part.count,
+                              " elements from rank ", part.source, " but got ", received,
+                              "; the counts that both ranks give must agree");
 }
 
 }  // namespace gridlops

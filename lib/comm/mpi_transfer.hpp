@@ -19,8 +19,12 @@ class MpiTransfer final : public PendingOperation {
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
 
-  /// Where the next MPI_I… call puts its request.
-  MPI_Request* request();
+  /// begin(request) makes a non-blocking MPI call, which errors, now or at completion, name `call`.
+  template <class Begin>
+  void start(const char* call, int count, Begin&& begin) {
+    Part& part = parts_.emplace_back(Part{.call = call, .count = count});
+    group_.check(begin(&part.request), call, count);
+  }
   /// Messages of arrays of reals, in chunks; nothing at all is sent for an empty array.
   void send(const ConstElements& data, int destination, int tag);
   void receive(const Elements& data, int source, int tag);
@@ -32,24 +36,25 @@ class MpiTransfer final : public PendingOperation {
   /// What is to be done when all requests are complete. It must not communicate.
   void then(std::function<void()> last_step) { last_step_ = std::move(last_step); }
 
-  bool is_complete() const { return requests_.empty() && last_step_ == nullptr; }
+  bool is_complete() const { return parts_.empty() && last_step_ == nullptr; }
   void wait() override;
   bool test() override;
 
  private:
-  /// What a receive expects; count −1 stands for any other request.
-  struct Expected {
+  struct Part {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const char* call = "";
+    int count = 0;
+    int source = -1;  ///< of a receive, which must get `count` elements of `type`
     MPI_Datatype type = MPI_BYTE;
-    int count = -1;
-    int source = -1;
   };
 
-  void check_statuses(int code, const std::vector<MPI_Status>& statuses, const char* call) const;
+  void check(const Part& part, int code, const MPI_Status& status) const;
   void complete();
 
   MpiGroup group_;
-  std::vector<MPI_Request> requests_;
-  std::vector<Expected> expected_;
+  std::vector<Part> parts_;
+  std::size_t parts_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::function<void()> last_step_;
 };

@@ -12,12 +12,11 @@ namespace gridlops {
 
 namespace {
 
-/// A positive number that is all of the text, or 0.
-int positive_number(const char* begin, const char* end) {
+/// The number that is all of the text, or 0.
+int whole_number(const char* begin, const char* end) {
   int value = 0;
-  const bool starts_with_digit = begin != end && *begin >= '0' && *begin <= '9';
   const auto [stop, error] = std::from_chars(begin, end, value);
-  return starts_with_digit && error == std::errc() && stop == end ? value : 0;
+  return error == std::errc() && stop == end ? value : 0;
 }
 
 }  // namespace
@@ -26,9 +25,8 @@ GridShape parse_grid_shape(const std::string& text) {
   const char* begin = text.data();
   const char* end = begin + text.size();
   const char* cross = std::find_if(begin, end, [](char c) { return c == 'x' || c == 'X'; });
-  const GridShape shape = cross == end
-                              ? GridShape{0, 0}
-                              : GridShape{positive_number(begin, cross), positive_number(cross + 1, end)};
+  const GridShape shape =
+      cross == end ? GridShape{0, 0} : GridShape{whole_number(begin, cross), whole_number(cross + 1, end)};
   require<UsageError>(
       shape.rows > 0 && shape.cols > 0, "'", text,
       "' is no shape of a process grid: two positive numbers with an x between them are needed, as 2x3");

@@ -142,6 +142,8 @@ RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape 
   const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows,
                           grid.cols,  row,        col,        panel_width(panel)};
   RankCost cost = formulas.of(algorithm, adjoint);
+  // Without columns an operator returns at once.
+  if (shape.nrhs == 0) return {};
   const Index bytes = size_of(shape.type);
   cost.bytes_received *= bytes;
   cost.bytes_sent *= bytes;

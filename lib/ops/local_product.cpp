@@ -13,6 +13,9 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
     return;
   }
+  // Also where no group needs filling up now: columns may leave later, and then nothing should be allocated.
+  padded_X_.reserve(backend_, X.rows * group);
+  padded_Y_.reserve(backend_, Y.rows * group);
   for (Index begin = 0; begin < X.cols; begin += group) {
     const Range columns{begin, std::min(group, X.cols - begin)};
     MatrixView<const T> X_group = X.col_block(columns);
@@ -21,8 +24,6 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
       kernels.gemm(op, Op::none, alpha, A, X_group, beta, Y_group);
       continue;
     }
-    padded_X_.reserve(backend_, X.rows * group);
-    padded_Y_.reserve(backend_, Y.rows * group);
     const MatrixView<T> X_padded = padded_X_.matrix(X.rows, group);
     const MatrixView<T> Y_padded = padded_Y_.matrix(Y.rows, group);
     const MatrixView<T> Y_used = Y_padded.col_block({0, columns.size});

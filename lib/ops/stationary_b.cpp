@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -24,8 +26,8 @@ class StationaryB final : public LinearOperator<T> {
         A_(std::move(A)),
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)),
-        lookahead_(static_cast<std::size_t>(options.lookahead)),
         panels_(row_panels(A_.layout().rows.partition, panel_width(options.panel))),
+        lookahead_(std::clamp<std::size_t>(panels_.size(), 1, static_cast<std::size_t>(options.lookahead))),
         slots_(lookahead_ + 1) {
     if (!A_.grid()->is_member()) return;
     const ProcessGrid& grid = *A_.grid();
@@ -180,8 +182,8 @@ class StationaryB final : public LinearOperator<T> {
   DistMatrix<T> A_;
   LocalProduct<T> product_;
   ReductionOrder order_;
-  std::size_t lookahead_;
   std::vector<Range> panels_;
+  std::size_t lookahead_;                     // no more than there are panels
   std::vector<Index> columns_to_grid_row_;    // of A here, that grid row p needs
   std::vector<Index> columns_from_grid_col_;  // of A that this grid row needs, from grid column q
   mutable std::vector<Slot> slots_;

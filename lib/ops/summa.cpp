@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -21,9 +23,9 @@ class Summa final : public LinearOperator<T> {
         A_(std::move(A)),
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)),
-        lookahead_(static_cast<std::size_t>(options.lookahead)),
         panels_(summa_panels(A_.layout().cols.partition, this->domain().rows.partition,
                              panel_width(options.panel))),
+        lookahead_(std::clamp<std::size_t>(panels_.size(), 1, static_cast<std::size_t>(options.lookahead))),
         slots_(lookahead_ + 1) {}
 
  private:
@@ -154,8 +156,8 @@ class Summa final : public LinearOperator<T> {
   DistMatrix<T> A_;
   LocalProduct<T> product_;
   ReductionOrder order_;
-  std::size_t lookahead_;
   std::vector<Range> panels_;
+  std::size_t lookahead_;  // no more than there are panels
   mutable std::vector<Slot> slots_;
 };
 

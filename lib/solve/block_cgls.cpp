@@ -47,7 +47,7 @@ class BlockCgls final : public ColumnMethod<T> {
                         " parts; make it with Algorithm::stationary_a, or use cgls()");
   }
 
-  const char* name() const override { return "block_cgls"; }
+  const char* name() const override { return "block-cgls"; }
   const LinearOperator<T>& A() const override { return A_; }
 
   void start(ColumnRun<T>& run, bool from_zero) override;

@@ -5,20 +5,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-#endif
-
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <optional>
 
+#define CATCH_CONFIG_RUNNER
 #include "gridlops/mpi.hpp"
+#include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 
 namespace {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gridlops/types.hpp"
+
+namespace gridlops::program {
+
+/// To standard output, at once. Failures show in output_is_lost().
+void print(std::string_view text);
+/// Whether something that was printed did not get out: a full disk, or a reader that has gone.
+bool output_is_lost();
+
+/// "gridlops: warning: …" and "gridlops: error: …" on standard error.
+void warn(std::string_view text);
+void complain(std::string_view text);
+
+/// "1.5 MiB", "3 min 20 s".
+std::string bytes_text(Index bytes);
+std::string duration_text(double seconds);
+
+}  // namespace gridlops::program

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "grammar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "gridlops/error.hpp"
+#include "option_list.hpp"
+#include "versions.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Kind = MakeProblemArguments::Kind;
+
+const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
+
+Names<ScalarType> types() {
+  Names<ScalarType> names;
+  for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128})
+    names.emplace_back(name_of(type), type);
+  return names;
+}
+
+Names<Algorithm> algorithms() {
+  Names<Algorithm> names;
+  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::block, Algorithm::summa,
+                                    Algorithm::stationary_a, Algorithm::stationary_b})
+    names.emplace_back(name_of(algorithm), algorithm);
+  return names;
+}
+
+std::string grid_problem(const std::string& text) {
+  try {
+    parse_grid_shape(text);
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+std::string upper_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return text;
+}
+
+/// Placeholders only: the names of the variables in the environment would fill half of the help.
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { column_width(28); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_size() == 0 ? std::string() : " " + option->get_type_name();
+    return option->get_required() ? type + " (required)" : type;
+  }
+};
+
+}  // namespace
+
+std::string environment_name(const std::string& subcommand, const std::string& option) {
+  return "GRIDLOPS_" + upper_case(subcommand) + "_" + upper_case(option);
+}
+
+Grammar::Grammar()
+    : app_("Distributed products and least-squares solutions with matrices in .npy files", "gridlops") {
+  app_.formatter(std::make_shared<HelpFormat>());
+  app_.require_subcommand(0, 1);
+  app_.footer(
+      "Runs alone or under mpirun. Exit status: 0 done, 1 a check failed, 2 wrong usage, 3 some column did "
+      "not\n"
+      "converge, 65 bad input, 70 internal error, 71 out of memory, 74 output not written, 75 try again.");
+  define_make_problem();
+  define_multiply();
+  define_solve();
+  app_.add_subcommand("info", "What was built, what was found at run time, and advice");
+  const char* about_version = "What this program and its libraries are";
+  app_.set_version_flag("--version", version_text, about_version);
+  for (CLI::App* subcommand : app_.get_subcommands({})) {
+    subcommand->set_version_flag("--version", version_text, about_version);
+    subcommand->footer(fmt::format("Every --long-option can be given in the environment, too, as {}.",
+                                   environment_name(subcommand->get_name(), "long-option")));
+  }
+}
+
+CLI::App* Grammar::subcommand() const {
+  const auto given = app_.get_subcommands();
+  return given.empty() ? nullptr : given.front();
+}
+
+Command Grammar::command() const {
+  const std::string name = subcommand()->get_name();
+  if (name == "make-problem") return make_problem_;
+  if (name == "multiply") return multiply_;
+  if (name == "solve") return solve_;
+  return InfoArguments();
+}
+
+void Grammar::define_make_problem() {
+  OptionList list(
+      *app_.add_subcommand("make-problem", "Writes A.npy, B.npy and X_true.npy of a test problem"));
+  list.whole("--rows", make_problem_.rows, "M", 0, "Rows of A")->required();
+  list.whole("--cols", make_problem_.cols, "N", 0, "Columns of A")->required();
+  list.whole("--rhs", make_problem_.nrhs, "R", 0, "Right-hand sides")->required();
+  list.choice("--dtype", make_problem_.type, types(), "Type of the elements [f64; multiples: c128]");
+  list.choice("--kind", make_problem_.kind, kinds,
+              "Random, Hermitian positive definite, or seismic internal multiples [random]");
+  list.number("--condition", make_problem_.condition, "C", 1,
+              "Condition number of A [random: as it comes; spd: 100]");
+  list.number("--noise", make_problem_.noise, "S", 0, "Noise in B, relative to each column's norm [0]");
+  list.whole("--seed", make_problem_.seed, "S", 0, "Of the pseudo-random numbers [1]");
+  list.text("--out", make_problem_.directory, "DIR", "Where the files go; made if missing")->required();
+}
+
+void Grammar::define_product(OptionList& list, ProductArguments& product) {
+  list.text("--matrix", product.matrix, "A.npy", "A")->required();
+  list.converted(
+      "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, grid_problem,
+      "PxQ", "Process grid: its rows and columns [near-square]");
+  list.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
+  list.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
+  list.choice("--transport", product.transport, {"auto", "mpi", "chain", "one-sided", "shared", "nccl"},
+              "What carries the data [auto]");
+  list.choice("--device", product.device, {"cpu", "gpu"}, "Where matrices live and products run [cpu]");
+  list.text("--report", product.report, "R.json", "Writes figures of the run as JSON");
+}
+
+void Grammar::define_multiply() {
+  OptionList list(*app_.add_subcommand("multiply", "Y = A X, or Y = A^H X"));
+  list.text("--input", multiply_.input, "X.npy", "X")->required();
+  list.text("--output", multiply_.output, "Y.npy", "Y")->required();
+  list.flag("--adjoint", multiply_.adjoint, "Multiplies with the conjugate transpose of A");
+  define_product(list, multiply_.product);
+}
+
+void Grammar::define_solve() {
+  OptionList list(*app_.add_subcommand("solve", "Minimises |A X - B|^2 + D^2 |X|^2, column by column"));
+  list.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
+  list.text("--output", solve_.output, "X.npy", "X")->required();
+  list.choice("--solver", solve_.solver, {"cgls", "cg"},
+              "Least squares, or conjugate gradients for (A + D^2 I) X = B [cgls]");
+  list.whole("--iterations", solve_.iterations, "K", 0, "The most of any column [100]");
+  list.number("--tolerance", solve_.tolerance, "T", 0,
+              "On each column's relative normal residual (cg: residual) [1e-8; f32 and c64: 1e-4]");
+  CLI::Option* damp = list.number("--damp", solve_.damp, "D", 0, "Damping [0]");
+  list.number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
+      ->excludes(damp);
+  list.text("--initial", solve_.initial, "X0.npy", "Where to start [zero]");
+  list.whole("--batch", solve_.batch, "COLUMNS", 0, "So many columns at a time, to save memory [0: all]");
+  list.flag("--column-stable", solve_.column_stable, "A column's bits do not depend on the other columns");
+  list.flag("--dry-run", solve_.dry_run, "Says what memory and traffic there would be, and stops");
+  list.text("--history", solve_.history, "H.csv", "Writes each column's norms after each iteration");
+  list.flag("--quiet", solve_.quiet, "Prints no tables");
+  define_product(list, solve_.product);
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "build_facts.hpp"
+#include "console.hpp"
+#include "gridlops/backend.hpp"
+#include "gridlops/version.hpp"
+#include "subcommands.hpp"
+#include "versions.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// What rank 0 needs to know of each rank, as it travels.
+struct RankFacts {
+  std::array<char, 256> host{};
+  std::array<char, 64> kernel{};
+  Index threads = 1;
+  Index cores = 1;
+};
+
+struct HostFacts {
+  Index ranks = 0, threads = 0, cores = 0;
+};
+
+RankFacts facts_of_this_rank(const BlasInfo& blas) {
+  RankFacts facts;
+  gethostname(facts.host.data(), facts.host.size() - 1);
+  blas.kernel.copy(facts.kernel.data(), facts.kernel.size() - 1);
+  facts.threads = blas.threads;
+  facts.cores = std::max<Index>(sysconf(_SC_NPROCESSORS_ONLN), 1);
+  return facts;
+}
+
+std::vector<RankFacts> gather_facts(Communicator& world, const RankFacts& mine) {
+  std::vector<RankFacts> all(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
+  world.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)), 0);
+  return all;
+}
+
+std::map<std::string, HostFacts> by_host(const std::vector<RankFacts>& ranks) {
+  std::map<std::string, HostFacts> hosts;
+  for (const RankFacts& rank : ranks) {
+    HostFacts& host = hosts[rank.host.data()];
+    ++host.ranks;
+    host.threads += rank.threads;
+    host.cores = rank.cores;
+  }
+  return hosts;
+}
+
+std::string kernels_text(const std::vector<RankFacts>& ranks) {
+  std::map<std::string, Index> kernels;
+  for (const RankFacts& rank : ranks) ++kernels[rank.kernel.data()];
+  std::string text;
+  for (const auto& entry : kernels) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", entry.first.empty() ? "not told" : entry.first);
+    if (kernels.size() > 1) text += fmt::format(" on {} ranks", entry.second);
+  }
+  return text;
+}
+
+std::string gpu_text() {
+  try {
+    return make_gpu_backend(0)->name();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks,
+                       const std::map<std::string, HostFacts>& hosts, const std::string& transport) {
+  const auto line = [](const char* label, const std::string& text) {
+    return fmt::format("{:<14}{}\n", label, text);
+  };
+  std::string text = line("gridlops", fmt::format("{}, built with {} as {}", version, compiler, build_type));
+  text += line("MPI", mpi_library_text());
+  text +=
+      line("ranks", fmt::format("{} on {} host{}", ranks.size(), hosts.size(), hosts.size() == 1 ? "" : "s"));
+  for (const auto& entry : hosts) {
+    text += line("", fmt::format("{}: {} ranks, {} BLAS threads, {} cores", entry.first, entry.second.ranks,
+                                 entry.second.threads, entry.second.cores));
+  }
+  text += line("transports", transport);
+  text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
+  text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
+  text += line("threads", fmt::format("{} per rank", blas.threads));
+  return text + line("GPU", gpu_text());
+}
+
+void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFacts>& hosts) {
+  if (blas.pinned_below_cpu) {
+    warn(fmt::format(
+        "{} pins a BLAS kernel that leaves {} unused, so that products take longer than they need; "
+        "unset {}, where jobs get it from, too",
+        blas.pinned_by, blas.best_kernel, blas.pinned_by.substr(0, blas.pinned_by.find('='))));
+  }
+  for (const auto& entry : hosts) {
+    const HostFacts& host = entry.second;
+    if (host.threads <= host.cores) continue;
+    warn(fmt::format(
+        "{} ranks with {} BLAS threads in all share the {} cores of {}; start fewer ranks, or set "
+        "OPENBLAS_NUM_THREADS={}",
+        host.ranks, host.threads, host.cores, entry.first, std::max<Index>(host.cores / host.ranks, 1)));
+  }
+}
+
+}  // namespace
+
+ExitStatus info(Communicator& world) {
+  const BlasInfo blas = blas_info();
+  const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
+  if (world.rank() == 0) {
+    const auto hosts = by_host(ranks);
+    print(facts_text(blas, ranks, hosts, world.transport()));
+    warn_of_slowness(blas, hosts);
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

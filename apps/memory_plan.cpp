@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "console.hpp"
+#include "gridlops/solver.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+constexpr std::array<const char*, 7> labels{"matrix",
+                                            "right-hand sides",
+                                            "solution",
+                                            "solver's vectors",
+                                            "products' panels",
+                                            "memory in all",
+                                            "received in products, per iteration"};
+using Row = std::array<Index, labels.size()>;
+
+/// Bytes, of the rank at (row, col).
+class RankPlan {
+ public:
+  RankPlan(const PlannedSolve& plan, int row, int col)
+      : plan_(plan), grid_(*plan.range.grid), row_(row), col_(col) {}
+
+  Row bytes() const {
+    const ProductShape& shape = plan_.shape;
+    Row r{};
+    r[0] = block(plan_.matrix);
+    r[1] = block(plan_.range.layout(shape.nrhs));
+    r[2] = block(plan_.domain.layout(shape.nrhs));
+    r[3] = solver_workspace_bytes(plan_.solver, plan_.range, plan_.domain, shape.type, shape.nrhs,
+                                  plan_.batch, row_, col_);
+    r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
+                    cost(true, columns_at_once()).workspace_bytes) +
+           redistribution_workspace();
+    for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
+    const bool applies_adjoint = plan_.solver == "cgls";
+    r[6] = cost(false, shape.nrhs).bytes_received +
+           (applies_adjoint ? cost(true, shape.nrhs).bytes_received : 0) + redistribution_received();
+    return r;
+  }
+
+ private:
+  Index block(const Layout& layout) const {
+    return layout.row_range(grid_, row_, col_).size * layout.col_range(grid_, row_, col_).size *
+           size_of(plan_.shape.type);
+  }
+
+  /// A batch has at least one column in each part.
+  Index columns_at_once() const {
+    const Index nrhs = plan_.shape.nrhs;
+    return plan_.batch == 0 ? nrhs
+                            : std::min(nrhs, std::max<Index>(plan_.batch, grid_.parts(plan_.range.columns)));
+  }
+
+  RankCost cost(bool adjoint, Index columns) const {
+    ProductShape shape = plan_.shape;
+    shape.nrhs = columns;
+    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
+  }
+
+  bool redistributes() const { return plan_.range != plan_.product_range; }
+
+  /// The product as it lies, what is sent of it, and what is received.
+  Index redistribution_workspace() const {
+    if (!redistributes()) return 0;
+    return 2 * block(plan_.product_range.layout(columns_at_once())) +
+           block(plan_.range.layout(columns_at_once()));
+  }
+
+  /// The rank's block of the result but for what it owns of it before.
+  Index redistribution_received() const {
+    if (!redistributes()) return 0;
+    const Layout from = plan_.product_range.layout(plan_.shape.nrhs),
+                 to = plan_.range.layout(plan_.shape.nrhs);
+    if (!from.owned_at(grid_, row_, col_)) return block(to);
+    const Index rows = intersect(from.row_range(grid_, row_, col_), to.row_range(grid_, row_, col_)).size;
+    const Index cols = intersect(from.col_range(grid_, row_, col_), to.col_range(grid_, row_, col_)).size;
+    return block(to) - rows * cols * size_of(plan_.shape.type);
+  }
+
+  const PlannedSolve& plan_;
+  const ProcessGrid& grid_;
+  int row_, col_;
+};
+
+}  // namespace
+
+std::string plan_text(const PlannedSolve& plan) {
+  const ProcessGrid& grid = *plan.range.grid;
+  Row least{}, most{};
+  for (int row = 0; row < grid.rows(); ++row) {
+    for (int col = 0; col < grid.cols(); ++col) {
+      const Row bytes = RankPlan(plan, row, col).bytes();
+      for (std::size_t k = 0; k < bytes.size(); ++k) {
+        const bool first = row == 0 && col == 0;
+        least[k] = first ? bytes[k] : std::min(least[k], bytes[k]);
+        most[k] = std::max(most[k], bytes[k]);
+      }
+    }
+  }
+  std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
+  for (std::size_t k = 0; k < labels.size(); ++k)
+    text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
+  return text;
+}
+
+}  // namespace gridlops::program

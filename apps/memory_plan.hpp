@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "gridlops/cost_model.hpp"
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops::program {
+
+/// All that decides what a solution takes.
+struct PlannedSolve {
+  std::string solver;
+  Algorithm algorithm = Algorithm::automatic;
+  ProductShape shape;
+  Index panel = 0, batch = 0;
+  Layout matrix;
+  Space product_range;  ///< of the matrix as an operator
+  Space range, domain;  ///< of the operator that is solved with, which may redistribute besides
+};
+
+/// A table: memory on the ranks that have least and most of it, and what they receive in an iteration.
+std::string plan_text(const PlannedSolve& plan);
+
+}  // namespace gridlops::program

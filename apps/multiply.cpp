@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "console.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "output_file.hpp"
+#include "product_setup.hpp"
+#include "report.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+struct Operands {
+  NpyHeader A, X;
+};
+
+template <Scalar T>
+void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
+                      const Operands& files, Algorithm algorithm, Measurements& measured) {
+  Stopwatch clock;
+  DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.product.matrix, files.A, A);
+  measured.read_seconds += clock.lap();
+
+  const OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
+  const Space& from = arguments.adjoint ? op->range() : op->domain();
+  const Space& to = arguments.adjoint ? op->domain() : op->range();
+  DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
+  DistMatrix<T> Y = allocate_matrix<T>(grid, to.layout(files.X.cols));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.input, files.X, X);
+  measured.read_seconds += clock.lap();
+
+  const Traffic before = grid->comm().traffic();
+  if (arguments.adjoint) {
+    op->apply_adjoint(T(1), X, T(0), Y);
+  } else {
+    op->apply(T(1), X, T(0), Y);
+  }
+  grid->backend()->synchronize();
+  measured.compute_seconds = clock.lap();
+  measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;
+  measured.bytes_received = grid->comm().traffic().bytes_received - before.bytes_received;
+
+  write_npy(arguments.output, Y, files.X.dimensions);
+  measured.write_seconds = clock.lap();
+}
+
+}  // namespace
+
+ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
+  const ProductArguments& common = arguments.product;
+  Stopwatch clock;
+  Measurements measured;
+  const auto grid = make_grid(world, common);
+  measured.setup_seconds = clock.lap();
+  check_outputs(world, {{"--output", arguments.output}, {"--report", common.report}});
+  const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
+  check_operand(common.matrix, files.A, arguments.input, files.X,
+                arguments.adjoint ? Fit{files.A.rows, "rows of A"} : Fit{files.A.cols, "columns of A"});
+  measured.read_seconds = clock.lap();
+
+  const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
+  const Algorithm algorithm = resolve(common.algorithm, shape, grid->shape());
+  run_on_members(world, *grid, [&] {
+    with_scalar_type(shape.type,
+                     [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
+  });
+  if (!grid->is_member()) measured = {};
+  write_report(world, common.report, {"multiply", grid->shape(), shape, algorithm, common.device}, measured,
+               nullptr);
+  if (world.rank() == 0) {
+    print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,
+                      arguments.adjoint ? "A^H" : "A", arguments.adjoint ? shape.cols : shape.rows,
+                      shape.nrhs, name_of(algorithm), grid->rows(), grid->cols(),
+                      duration_text(measured.compute_seconds)));
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

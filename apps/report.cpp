@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "gridlops/version.hpp"
+#include "output_file.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+// Keeps the order in which members are added. Numbers that are not finite become null.
+using Json = nlohmann::ordered_json;
+
+/// On rank 0 what all ranks measured together.
+struct AllMeasurements {
+  std::array<double, 4> seconds{};  ///< of the slowest rank: read, setup, compute, write
+  std::vector<Index> bytes_sent, bytes_received;
+};
+
+AllMeasurements collect(Communicator& world, const Measurements& mine) {
+  AllMeasurements all;
+  const std::array<double, 4> seconds{mine.read_seconds, mine.setup_seconds, mine.compute_seconds,
+                                      mine.write_seconds};
+  world.reduce(seconds, all.seconds, ReduceOp::max, 0);
+  const auto gather = [&](Index value) {
+    const std::array<Index, 1> one{value};
+    std::vector<Index> values(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
+    world.gather(one, values, 0);
+    return values;
+  };
+  all.bytes_sent = gather(mine.bytes_sent);
+  all.bytes_received = gather(mine.bytes_received);
+  return all;
+}
+
+Json json_of(const ColumnReport& column) {
+  return {{"reason", name_of(column.reason)},
+          {"iterations", column.iterations},
+          {"residual_norm", column.residual_norm},
+          {"normal_residual_norm", column.normal_residual_norm}};
+}
+
+Json json_of(const RunFacts& facts, int ranks, const std::string& transport, const AllMeasurements& all,
+             const SolveReport* solved) {
+  Json report{{"schema", "gridlops.report/1"},
+              {"command", facts.command},
+              {"version", version},
+              {"grid", {facts.grid.rows, facts.grid.cols}},
+              {"ranks", ranks},
+              {"dtype", name_of(facts.shape.type)},
+              {"rows", facts.shape.rows},
+              {"cols", facts.shape.cols},
+              {"nrhs", facts.shape.nrhs},
+              {"algorithm", name_of(facts.algorithm)},
+              {"transport", transport},
+              {"device", facts.device},
+              {"seconds",
+               {{"read", all.seconds[0]},
+                {"setup", all.seconds[1]},
+                {"compute", all.seconds[2]},
+                {"write", all.seconds[3]}}},
+              {"bytes_sent", all.bytes_sent},
+              {"bytes_received", all.bytes_received}};
+  if (solved == nullptr) return report;
+  report["solver"] = solved->solver;
+  report["iterations"] = solved->iterations;
+  report["columns"] = Json::array();
+  for (const ColumnReport& column : solved->columns) report["columns"].push_back(json_of(column));
+  return report;
+}
+
+}  // namespace
+
+void write_report(Communicator& world, const std::string& path, const RunFacts& facts,
+                  const Measurements& mine, const SolveReport* solved) {
+  if (path.empty()) return;
+  const AllMeasurements all = collect(world, mine);
+  succeed_together(world, [&] {
+    if (world.rank() != 0) return;
+    OutputText file(path);
+    file.write(json_of(facts, world.size(), world.transport(), all, solved).dump(1));
+    file.write("\n");
+    file.commit();
+  });
+}
+
+void write_history(Communicator& world, const std::string& path, const SolveReport& solved) {
+  if (path.empty()) return;
+  succeed_together(world, [&] {
+    if (world.rank() != 0) return;
+    OutputText file(path);
+    file.write("iteration,column,residual_norm,tested_norm\n");
+    for (const IterationRecord& record : solved.history) {
+      for (std::size_t k = 0; k < record.columns.size(); ++k) {
+        file.write(fmt::format("{},{},{},{}\n", record.iteration, record.columns[k], record.residual_norms[k],
+                               record.tested_norms[k]));
+      }
+    }
+    file.commit();
+  });
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace gridlops::program {
+
+/// The reflectivity at a lateral position and a depth, in metres: folded layers that end at an unconformity,
+/// flat ones and a channel above it, and a graben between two faults through all of them. Of order 1; a pure
+/// function. The folds are steep: it takes all lateral wavelengths down to some 60 m to draw them.
+double reflectivity(double position, double depth);
+
+}  // namespace gridlops::program

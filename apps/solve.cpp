@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "console.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/solver.hpp"
+#include "memory_plan.hpp"
+#include "output_file.hpp"
+#include "product_setup.hpp"
+#include "report.hpp"
+#include "solve_progress.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// What all ranks know before any matrix is read.
+struct Task {
+  const SolveArguments& arguments;
+  std::shared_ptr<const ProcessGrid> grid;
+  NpyHeader A, B;
+  std::optional<NpyHeader> X0;
+  ProductShape shape;
+  Algorithm algorithm = Algorithm::automatic;
+};
+
+Task read_headers(Communicator& world, const SolveArguments& arguments,
+                  std::shared_ptr<const ProcessGrid> grid) {
+  const std::string& matrix = arguments.product.matrix;
+  Task task{
+      arguments, std::move(grid), read_npy_header(world, matrix), read_npy_header(world, arguments.rhs), {},
+      {}};
+  check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
+  if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
+    throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
+                                 matrix, task.A.rows, task.A.cols));
+  }
+  if (!arguments.initial.empty()) {
+    task.X0 = read_npy_header(world, arguments.initial);
+    check_operand(matrix, task.A, arguments.initial, *task.X0, {task.A.cols, "columns of A"});
+    if (task.X0->cols != task.B.cols) {
+      throw InputError(
+          fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
+                      arguments.initial, task.X0->cols, arguments.rhs, task.B.cols));
+    }
+  }
+  task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
+  task.algorithm = resolve(arguments.product.algorithm, task.shape, task.grid->shape());
+  return task;
+}
+
+Layout layout_of_matrix(const Task& task) {
+  return matrix_layout(task.algorithm, *task.grid, task.A.rows, task.A.cols);
+}
+
+template <Scalar T>
+OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
+  return matrix_mult(task.algorithm, std::move(A),
+                     {.panel = task.arguments.product.panel, .column_stable = task.arguments.column_stable});
+}
+
+/// The product, and for cg, whose vectors are models and data at once, the way back to where models lie.
+template <Scalar T>
+OperatorPtr<T> make_operator(const Task& task, OperatorPtr<T> A) {
+  if (task.arguments.solver != "cg" || A->domain() == A->range()) return A;
+  return product(identity<T>(A->domain(), A->range()), A);
+}
+
+template <Scalar T>
+void print_plan(const Task& task) {
+  const Layout layout = layout_of_matrix(task);
+  const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
+  // Its shape is all that matters: there is no memory behind it.
+  DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
+  const OperatorPtr<T> product = make_product(task, std::move(A));
+  const OperatorPtr<T> op = make_operator(task, product);
+  print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
+                   task.arguments.batch, layout, product->range(), op->range(), op->domain()}));
+}
+
+double tolerance_of(const Task& task) {
+  const bool single = task.shape.type == ScalarType::f32 || task.shape.type == ScalarType::c64;
+  return task.arguments.tolerance.value_or(single ? 1e-4 : 1e-8);
+}
+
+/// How often the solver starts anew: a batch has its share, at least one column, of each part.
+Index batch_count(Index batch, const Partition& columns) {
+  if (batch == 0) return 1;
+  const Index width = std::max<Index>(batch / columns.parts(), 1);
+  return std::max<Index>((columns.largest() + width - 1) / width, 1);
+}
+
+template <Scalar T>
+SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                       bool shows_progress) {
+  const SolveArguments& arguments = task.arguments;
+  SolveOptions options;
+  options.max_iterations = arguments.iterations;
+  options.tolerance = tolerance_of(task);
+  options.damp = arguments.damp_relative ? *arguments.damp_relative * estimate_norm(A) : arguments.damp;
+  options.initial_guess = task.X0.has_value();
+  options.batch = arguments.batch;
+  options.column_stable = arguments.column_stable;
+  options.record_history = !arguments.history.empty();
+  std::optional<SolveProgress> progress;
+  if (shows_progress) {
+    progress.emplace(*options.tolerance, options.max_iterations,
+                     batch_count(arguments.batch, B.layout().cols.partition));
+    options.callback = [&progress](const IterationInfo& info) {
+      progress->show(info);
+      return false;
+    };
+  }
+  SolveReport report = arguments.solver == "cg" ? cg(A, B, X, options) : cgls(A, B, X, options);
+  if (progress) progress->finish(report);
+  return report;
+}
+
+template <Scalar T>
+SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& measured) {
+  const SolveArguments& arguments = task.arguments;
+  const auto& grid = task.grid;
+  Stopwatch clock;
+  DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.product.matrix, task.A, A);
+  measured.read_seconds += clock.lap();
+
+  const OperatorPtr<T> op = make_operator(task, make_product(task, std::move(A)));
+  DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
+  DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.rhs, task.B, B);
+  if (task.X0) read_npy(arguments.initial, *task.X0, X);
+  measured.read_seconds += clock.lap();
+
+  const Traffic before = grid->comm().traffic();
+  SolveReport report = run_solver(task, *op, B, X, shows_progress);
+  grid->backend()->synchronize();
+  measured.compute_seconds = clock.lap();
+  measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;
+  measured.bytes_received = grid->comm().traffic().bytes_received - before.bytes_received;
+
+  write_npy(arguments.output, X, task.B.dimensions);
+  measured.write_seconds = clock.lap();
+  return report;
+}
+
+std::string headline(const Task& task) {
+  return fmt::format("{}: {} x {} {}, {} right-hand sides; {} with {} on {} x {} ranks\n",
+                     task.arguments.product.matrix, task.shape.rows, task.shape.cols,
+                     name_of(task.shape.type), task.shape.nrhs, task.arguments.solver,
+                     name_of(task.algorithm), task.grid->rows(), task.grid->cols());
+}
+
+}  // namespace
+
+ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
+  const bool talks = world.rank() == 0;
+  Stopwatch clock;
+  Measurements measured;
+  const auto grid = make_grid(world, arguments.product);
+  measured.setup_seconds = clock.lap();
+  const std::string& report_path = arguments.product.report;
+  if (!arguments.dry_run) {
+    check_outputs(
+        world, {{"--output", arguments.output}, {"--history", arguments.history}, {"--report", report_path}});
+  }
+  const Task task = read_headers(world, arguments, grid);
+  measured.read_seconds = clock.lap();
+
+  if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task));
+  if (arguments.dry_run) {
+    if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print_plan<T>(task); });
+    return ExitStatus::done;
+  }
+  SolveReport report;
+  run_on_members(world, *grid, [&] {
+    with_scalar_type(task.shape.type, [&]<Scalar T>() {
+      report = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
+    });
+  });
+  if (!grid->is_member()) measured = {};
+  write_history(world, arguments.history, report);
+  write_report(world, report_path,
+               {"solve", grid->shape(), task.shape, task.algorithm, arguments.product.device}, measured,
+               &report);
+  if (all_solved(report)) return ExitStatus::done;
+  if (talks) {
+    warn(fmt::format("not every column was solved: {}; {} is written all the same", verdict_text(report),
+                     arguments.output));
+  }
+  return ExitStatus::not_converged;
+}
+
+}  // namespace gridlops::program

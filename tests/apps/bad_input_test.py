@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What cannot be done ends soon on all ranks, with the documented status, one error line that has the values, and no
+output file. bad_input_test.py LAUNCH PROGRAM"""
+import numpy as np
+
+import program
+
+RANKS = 4
+SECONDS = 5  # for a refusal, launching included
+USAGE, BAD_INPUT, NO_MEMORY, BAD_OUTPUT = 2, 65, 71, 74
+
+
+def write_files(folder):
+    rng = np.random.default_rng(3)
+    np.save(folder / "A.npy", program.random_matrix(rng, (12, 8), "f64"))
+    np.save(folder / "B.npy", program.random_matrix(rng, (12, 3), "f64"))
+    np.save(folder / "X.npy", program.random_matrix(rng, (8, 3), "f64"))
+    np.save(folder / "X5.npy", program.random_matrix(rng, (8, 5), "f64"))
+    np.save(folder / "single.npy", program.random_matrix(rng, (8, 3), "f32"))
+    np.save(folder / "whole.npy", np.arange(24).reshape(8, 3))
+    np.save(folder / "object.npy", np.array([[None] * 3] * 8, dtype=object), allow_pickle=True)
+    np.save(folder / "cube.npy", np.zeros((8, 3, 2)))
+    good = (folder / "X.npy").read_bytes()
+    (folder / "short_header.npy").write_bytes(good[:40])
+    (folder / "short_data.npy").write_bytes(good[:-8])
+    (folder / "text.npy").write_text("1.0 2.0 3.0\n" * 8)
+    (folder / "empty.npy").write_bytes(b"")
+    (folder / "regular").write_text("no folder\n")
+
+
+def multiply(**changes):
+    return command("multiply", {"matrix": "A.npy", "input": "X.npy", "output": "out.npy"}, changes)
+
+
+def solve(**changes):
+    return command("solve", {"matrix": "A.npy", "rhs": "B.npy", "output": "out.npy"}, changes)
+
+
+def make(**changes):
+    return command("make-problem", {"rows": "6", "cols": "5", "rhs": "2", "out": "made"}, changes)
+
+
+def command(name, options, changes):
+    """Options with a value of None are left out; True makes a flag."""
+    words = [name]
+    for option, value in {**options, **changes}.items():
+        if value is not None:
+            words += ["--" + option.replace("_", "-")] + ([] if value is True else [value])
+    return words
+
+
+# What is run, the status, and what the error must mention.
+CASES = [
+    (multiply(matrix="none.npy"), BAD_INPUT, ["none.npy"]),
+    (multiply(input="B.npy"), BAD_INPUT, ["A.npy", "12 x 8", "B.npy", "12 x 3"]),
+    (multiply(adjoint=True), BAD_INPUT, ["A.npy", "12 x 8", "X.npy", "8 x 3"]),
+    (multiply(input="single.npy"), BAD_INPUT, ["A.npy", "f64", "single.npy", "f32"]),
+    (multiply(input="whole.npy"), BAD_INPUT, ["whole.npy", "i8"]),
+    (multiply(input="object.npy"), BAD_INPUT, ["object.npy", "O"]),
+    (multiply(input="cube.npy"), BAD_INPUT, ["cube.npy", "3"]),
+    (multiply(input="short_header.npy"), BAD_INPUT, ["short_header.npy"]),
+    (multiply(input="short_data.npy"), BAD_INPUT, ["short_data.npy"]),
+    (multiply(input="text.npy"), BAD_INPUT, ["text.npy"]),
+    (multiply(input="empty.npy"), BAD_INPUT, ["empty.npy"]),
+    (multiply(input="."), BAD_INPUT, ["."]),
+    (multiply(output="nowhere/out.npy"), BAD_OUTPUT, ["nowhere/out.npy"]),
+    (multiply(output="regular/out.npy"), BAD_OUTPUT, ["regular/out.npy"]),
+    (multiply(output="."), BAD_OUTPUT, ["."]),
+    (multiply(report="regular/R.json"), BAD_OUTPUT, ["--report", "regular/R.json"]),
+    (multiply(report="out.npy"), USAGE, ["--output", "--report", "out.npy"]),
+    (multiply(grid="3x2"), USAGE, ["3", "2", "4"]),
+    (multiply(grid="2by2"), USAGE, ["--grid", "'2by2'", "2x3"]),
+    (multiply(grid="0x2"), USAGE, ["'0x2'"]),
+    (multiply(device="gpu"), USAGE, ["GPU", "--device cpu"]),
+    (multiply(transport="shared"), USAGE, ["transport 'shared' is not part of this build; it has mpi"]),
+    (multiply(transport="carrier-pigeon"), USAGE, ["'carrier-pigeon'", "one-sided"]),
+    (multiply(algorithm="stationary-c"), USAGE, ["'stationary-c'", "did you mean 'stationary-"]),
+    (multiply(panel="-3"), USAGE, ["--panel", "'-3'"]),
+    (multiply(input=None), USAGE, ["--input"]),
+    (solve(rhs="X.npy"), BAD_INPUT, ["A.npy", "12 x 8", "X.npy", "8 x 3"]),
+    (solve(initial="X5.npy"), BAD_INPUT, ["X5.npy", "5", "3"]),
+    (solve(initial="single.npy"), BAD_INPUT, ["single.npy", "f32", "f64"]),
+    (solve(solver="cg"), BAD_INPUT, ["12 x 8", "square"]),
+    (solve(history="regular/H.csv"), BAD_OUTPUT, ["--history", "regular/H.csv"]),
+    (solve(tolerance="-1e-3"), USAGE, ["--tolerance", "'-1e-3'"]),
+    (solve(tolerance="nan"), USAGE, ["--tolerance", "'nan'"]),
+    (solve(iterations="10.5"), USAGE, ["--iterations", "'10.5'"]),
+    (solve(solver="cgsl"), USAGE, ["'cgsl'", "did you mean 'cgls'?"]),
+    (solve(itrations="5"), USAGE, ["'--itrations'", "did you mean '--iterations'?"]),
+    (solve(damp="1", damp_relative="0.1"), USAGE, ["--damp", "--damp-relative"]),
+    (solve(damp=True), USAGE, ["--damp"]),
+    (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
+    ([], USAGE, ["subcommand", "make-problem", "multiply", "solve", "info"]),
+    (make(cols="-1"), USAGE, ["--cols", "'-1'"]),
+    (make(kind="spd"), USAGE, ["6", "5", "square"]),
+    (make(kind="multiples", dtype="f64"), USAGE, ["f64", "multiples"]),
+    (make(kind="multiples", condition="9"), USAGE, ["--condition 9", "multiples"]),
+    (make(condition="0.5"), USAGE, ["--condition", "'0.5'"]),
+    (make(rows="4000000000", cols="4000000000"), USAGE, ["4000000000"]),
+    (make(out="regular/made"), BAD_OUTPUT, ["regular/made"]),
+]
+# These words are read before MPI matters: one rank tells as much as four.
+ALONE = {USAGE}
+SEVERAL = [multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="shared"), solve(tolerance="-1e-3"),
+           solve(itrations="5"), solve(solver="cgsl")]
+
+
+def check_case(suite, words, status, mentions):
+    before = sorted(suite.folder.iterdir())
+    ranks = None if status in ALONE and words not in SEVERAL else RANKS
+    run = suite.run(*words, ranks=ranks, timeout=30)
+    suite.succeeded(run, status)
+    suite.check(run.seconds < SECONDS, "took", run.seconds, "s:", run.command)
+    if suite.check(len(run.error_lines) == 1, "not exactly one error line:", run.command, "\n", run.errors):
+        missing = [mention for mention in mentions if mention not in run.error_lines[0]]
+        suite.check(not missing, "the error does not mention", missing, ":", run.error_lines[0])
+    suite.check(sorted(suite.folder.iterdir()) == before, "files have come:", set(suite.folder.iterdir()) - set(before))
+
+
+def check_environment(suite):
+    run = suite.run(*solve(), ranks=None, environment={"GRIDLOPS_SOLVE_TOLERANCE": "tight"})
+    suite.succeeded(run, USAGE)
+    suite.check("'tight'" in run.errors and "GRIDLOPS_SOLVE_TOLERANCE" in run.errors, "source is not told:", run.errors)
+    run = suite.run(*multiply(), ranks=None, environment={"GRIDLOPS_MULTIPLY_PANNEL": "3"})
+    suite.succeeded(run)
+    suite.check(len(run.warning_lines) == 1 and "did you mean 'GRIDLOPS_MULTIPLY_PANEL'?" in run.warning_lines[0],
+                "no warning of an unknown variable:", run.errors)
+    (suite.folder / "out.npy").unlink()
+
+
+def check_disk_limits(suite):
+    """A file that may not grow is an error of all ranks, and keeps what was there; so is a full standard output."""
+    (suite.folder / "out.npy").write_bytes(b"old")
+    # MPI's own files stay below this limit of 64 MiB (in blocks of 512 bytes); A is a little larger.
+    run = suite.run(*make(rows="3000", cols="3000", out="big"), ranks=RANKS, shell="ulimit -f 131072; {}")
+    suite.succeeded(run, BAD_OUTPUT)
+    suite.check(len(run.error_lines) == 1, "not exactly one error line:", run.errors)
+    suite.check(not list((suite.folder / "big").iterdir()), "files of a failed run:", list((suite.folder / "big").iterdir()))
+    suite.succeeded(suite.run("info", shell="{} > /dev/full"), BAD_OUTPUT)
+    suite.succeeded(suite.run("--help", shell="{} > /dev/full"), BAD_OUTPUT)
+    suite.check((suite.folder / "out.npy").read_bytes() == b"old", "an old output was lost")
+
+
+def check_memory(suite):
+    run = suite.run(*make(rows="20000000", cols="20000000"), ranks=RANKS)
+    suite.succeeded(run, NO_MEMORY)
+    suite.check(len(run.error_lines) == 1, "not exactly one error line:", run.errors)
+
+
+def test(suite, full):
+    write_files(suite.folder)
+    for words, status, mentions in CASES:
+        check_case(suite, words, status, mentions)
+    check_environment(suite)
+    check_disk_limits(suite)
+    check_memory(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`gridlops info`, --help and --version. info_test.py LAUNCH PROGRAM"""
+import os
+
+import program
+
+SUBCOMMANDS = {
+    "make-problem": ["--rows", "--cols", "--rhs", "--dtype", "--kind", "--condition", "--noise", "--seed", "--out"],
+    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--panel", "--transport",
+                 "--device", "--report"],
+    "solve": ["--matrix", "--rhs", "--output", "--solver", "--iterations", "--tolerance", "--damp", "--damp-relative",
+              "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
+              "--panel", "--transport", "--device", "--report"],
+    "info": [],
+}
+# Open MPI cannot start with these.
+NO_MPI = {"OMPI_MCA_pml": "nothing", "OMPI_MCA_btl": "nothing"}
+
+
+def check_help(suite):
+    whole = suite.run("--help", environment=NO_MPI)
+    suite.succeeded(whole)
+    missing = [name for name in SUBCOMMANDS if name not in whole.output]
+    suite.check(not missing, "--help lacks", missing)
+    for name, options in SUBCOMMANDS.items():
+        run = suite.run(name, "--help", environment=NO_MPI)
+        suite.succeeded(run)
+        words = run.output.split()
+        missing = [option for option in options if option not in words]
+        suite.check(not missing, name, "--help lacks", missing)
+        suite.check(max(map(len, run.output.splitlines())) <= 120, name, "--help has lines of more than 120 characters")
+    several = suite.run("--help", ranks=3)
+    suite.check(several.output == whole.output, "--help on three ranks is not what it is on one:", several.output)
+
+
+def check_version(suite):
+    for words in (["--version"], ["solve", "--version"]):
+        run = suite.run(*words, environment=NO_MPI)
+        suite.succeeded(run)
+        lines = run.output.splitlines()
+        suite.check(len(lines) == 3 and lines[0].startswith("gridlops ") and run.errors == "", "--version:", run.output)
+    suite.check(suite.run("--version", ranks=2).output == run.output, "--version on two ranks is not what it is on one")
+
+
+def facts(run):
+    return {line[:14].strip(): line[14:] for line in run.output.splitlines() if line[:14].strip()}
+
+
+def check_info(suite):
+    run = suite.run("info", ranks=3)
+    if not suite.succeeded(run):
+        return
+    found = facts(run)
+    for name, word in {"gridlops": "built with", "MPI": "", "ranks": "3 on 1 host", "transports": "mpi", "BLAS": "/",
+                       "kernel": "this CPU has", "threads": "1 per rank", "GPU": "without GPU"}.items():
+        suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word)
+    cores = os.cpu_count()
+    suite.check(f"3 ranks, 3 BLAS threads, {cores} cores" in run.output, "hosts:", run.output)
+
+    threads = suite.run("info", ranks=2, on_each_rank=["env", f"OPENBLAS_NUM_THREADS={cores}"])
+    suite.succeeded(threads)
+    if facts(threads).get("threads") == f"{cores} per rank":
+        suite.check(any(f"{2 * cores} BLAS threads" in line and "OPENBLAS_NUM_THREADS" in line
+                        for line in threads.warning_lines), "no warning of too many threads:", threads.errors)
+
+
+def check_pinned(suite):
+    free = facts(suite.run("info", ranks=1))
+    for core, better in {"Haswell": ["AVX-512"], "Nehalem": ["AVX-512", "AVX2"]}.items():
+        run = suite.run("info", environment={"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"})
+        suite.succeeded(run)
+        if not any(facts(run)["kernel"].endswith(name) for name in better) or facts(run)["kernel"] == free["kernel"]:
+            print(f"not tested: a kernel pinned to {core}, which is not below this CPU or which this BLAS does not heed")
+            continue
+        lines = [line for line in run.warning_lines if f"OPENBLAS_CORETYPE={core}" in line]
+        suite.check(len(lines) == 1 and "unset OPENBLAS_CORETYPE" in lines[0], "no warning of a pinned kernel:", run.errors)
+        suite.check(core in facts(run)["kernel"], "kernel", facts(run)["kernel"], "is not", core)
+
+
+def test(suite, full):
+    check_help(suite)
+    check_version(suite)
+    check_info(suite)
+    check_pinned(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the program under test, on any number of ranks, and checks what its reports have in common."""
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
+WIDE = {"f32": np.longdouble, "f64": np.longdouble, "c64": np.clongdouble, "c128": np.clongdouble}
+SOLVED = {"converged", "stagnated"}
+REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
+
+
+class Run:
+    """What came of one run of the program."""
+
+    def __init__(self, command, status, output, errors, seconds):
+        self.command = " ".join(str(word) for word in command)
+        self.status, self.output, self.errors, self.seconds = status, output, errors, seconds
+
+    @property
+    def error_lines(self):
+        return [line for line in self.errors.splitlines() if line.startswith("gridlops: error:")]
+
+    @property
+    def warning_lines(self):
+        return [line for line in self.errors.splitlines() if line.startswith("gridlops: warning:")]
+
+
+class Suite:
+    """The program, a folder for files, and the failures so far."""
+
+    def __init__(self, launch, program, folder):
+        self.launch, self.program, self.folder = launch, program, Path(folder)
+        self.failures = self.checks = self.runs = 0
+
+    def run(self, *arguments, ranks=None, environment=None, timeout=60, shell=None, on_each_rank=()):
+        """On this many ranks; without mpirun if ranks is None. shell: a command line in which {} is all the rest.
+        on_each_rank: a command, by its words, that runs the program on its rank."""
+        words = [*on_each_rank, str(self.program), *map(str, arguments)]
+        if ranks is not None:
+            words = [str(self.launch), str(ranks), *words]
+        command = words if shell is None else ["sh", "-c", shell.replace("{}", '"$@"'), "sh", *words]
+        start = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                              env={**os.environ, **(environment or {})}, start_new_session=True) as process:
+            try:
+                output, errors = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, errors = process.communicate()
+                errors += f"\nkilled after {timeout} s"
+        self.runs += 1
+        return Run(command, process.returncode, output, errors, time.monotonic() - start)
+
+    def check(self, condition, *what):
+        """Counts, and shows what is wrong unless the condition holds."""
+        self.checks += 1
+        if not condition:
+            self.failures += 1
+            print("FAILED:", *what)
+        return bool(condition)
+
+    def succeeded(self, run, status=0):
+        return self.check(run.status == status, f"status {run.status} instead of {status}:", run.command, "\n",
+                          run.output[-2000:], run.errors[-2000:])
+
+    def close(self, found, expected, bound, *what):
+        """Whether all elements are within a bound, which may be one number or an array."""
+        if not self.check(found.shape == expected.shape, "shape", found.shape, "instead of", expected.shape, *what):
+            return False
+        excess = np.abs(found - expected) - bound
+        return self.check(excess.size == 0 or (np.isfinite(excess).all() and excess.max() <= 0),
+                          "differs by", np.abs(found - expected).max(initial=0), "where", np.max(bound, initial=0),
+                          "is allowed:", *what)
+
+    def report(self, name, command, ranks, grid):
+        """The JSON report of this name, after checking what every report must have."""
+        report = json.loads((self.folder / name).read_text(encoding="utf-8"), parse_constant=not_json)
+        wanted = {"schema": "gridlops.report/1", "command": command, "ranks": ranks, "grid": list(grid),
+                  "transport": "mpi", "device": "cpu"}
+        for key, value in wanted.items():
+            self.check(report.get(key) == value, f"report: {key} is {report.get(key)!r}, not {value!r}")
+        for key, kind in {"version": str, "dtype": str, "algorithm": str, "rows": int, "cols": int, "nrhs": int}.items():
+            self.check(type(report.get(key)) is kind, f"report: {key} is {report.get(key)!r}, no {kind.__name__}")
+        seconds = report.get("seconds", {})
+        self.check(set(seconds) == {"read", "setup", "compute", "write"}
+                   and all(isinstance(value, float) and 0 <= value < 60 for value in seconds.values()),
+                   "report: seconds", seconds)
+        sent, received = report.get("bytes_sent", []), report.get("bytes_received", [])
+        self.check(len(sent) == len(received) == ranks and sum(sent) == sum(received)
+                   and all(type(value) is int and value >= 0 for value in sent + received), "report: bytes", sent, received)
+        members = math.prod(grid)
+        self.check(not any(sent[members:] + received[members:]), "report: idle ranks moved bytes", sent, received)
+        if command == "solve":
+            self.check_columns(report)
+        return report
+
+    def check_columns(self, report):
+        self.check(report.get("solver") in {"cgls", "cg"}, "report: solver", report.get("solver"))
+        columns = report.get("columns", [])
+        self.check(len(columns) == report["nrhs"], "report:", len(columns), "columns for", report["nrhs"])
+        for column in columns:
+            self.check(set(column) == {"reason", "iterations", "residual_norm", "normal_residual_norm"}
+                       and column["reason"] in REASONS and type(column["iterations"]) is int, "report: column", column)
+        most = max((column["iterations"] for column in columns), default=0)
+        self.check(report.get("iterations") == most, "report: iterations", report.get("iterations"), "not", most)
+
+
+def not_json(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+def epsilon(name):
+    return float(np.finfo(TYPES[name]).eps)
+
+
+def random_matrix(rng, shape, name):
+    real = rng.uniform(-1, 1, shape)
+    return (real + 1j * rng.uniform(-1, 1, shape) if name.startswith("c") else real).astype(TYPES[name])
+
+
+def leftovers(folder):
+    """Files that look like unfinished output."""
+    return sorted(path.name for path in Path(folder).rglob("*") if ".tmp." in path.name or ".try." in path.name)
+
+
+def main(test, description):
+    """Runs test(suite, full) with what the command line says: LAUNCH PROGRAM [--full]."""
+    arguments = [word for word in sys.argv[1:] if word != "--full"]
+    if len(arguments) != 2:
+        sys.exit(f"{description}\nusage: {sys.argv[0]} LAUNCH PROGRAM [--full]")
+    launch, program = (Path(word).resolve() for word in arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(launch, program, folder)
+        begin = time.monotonic()
+        test(suite, "--full" in sys.argv)
+        suite.check(not leftovers(folder), "temporary files are left:", leftovers(folder))
+        print(f"{suite.checks} checks in {suite.runs} runs and {time.monotonic() - begin:.0f} s, {suite.failures} failed")
+    sys.exit(1 if suite.failures else 0)

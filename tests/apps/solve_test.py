@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solutions of `gridlops solve` against NumPy's and SciPy's, and what it says of them. solve_test.py LAUNCH PROGRAM [--full]"""
+import csv
+import itertools
+
+import numpy as np
+import scipy.linalg
+
+import program
+
+ALGORITHMS = ["block", "summa", "stationary-a", "stationary-b"]
+CONDITION = 3
+
+
+def conditioned(rng, rows, cols, name, condition=CONDITION):
+    """Singular values from 1 to 1/condition."""
+    u, _, vh = np.linalg.svd(program.random_matrix(rng, (rows, cols), name), full_matrices=False)
+    return (u * np.geomspace(1, 1 / condition, min(rows, cols)) @ vh).astype(program.TYPES[name])
+
+
+def damped_solution(A, B, damp=0.0):
+    wide = np.complex128 if np.iscomplexobj(A) else np.float64
+    A, B = A.astype(wide), B.astype(wide)
+    if damp == 0:
+        return scipy.linalg.lstsq(A, B)[0]
+    zeros = np.zeros((A.shape[1], *B.shape[1:]))
+    return scipy.linalg.lstsq(np.vstack([A, damp * np.eye(A.shape[1])]), np.concatenate([B, zeros]))[0]
+
+
+class Problem:
+    """A and B in files; solve() runs the program on them."""
+
+    def __init__(self, suite, A, B):
+        self.suite, self.A, self.B = suite, A, B
+        np.save(suite.folder / "A.npy", A)
+        np.save(suite.folder / "B.npy", B)
+
+    def solve(self, *options, ranks=4, grid=(2, 2), status=0, environment=None):
+        """The run, X and the report; None for the two if the status is another."""
+        run = self.suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", "R.json",
+                             "--grid", f"{grid[0]}x{grid[1]}", *options, ranks=None if ranks == 1 else ranks,
+                             environment=environment)
+        if not self.suite.succeeded(run, status):
+            return run, None, None
+        return run, np.load(self.suite.folder / "X.npy"), self.suite.report("R.json", "solve", ranks, grid)
+
+    def check(self, X, expected, tolerance, *what, condition=CONDITION):
+        """To 10·κ·T of the largest column, where converged; everything if X is None already failed."""
+        if X is not None:
+            self.suite.check(X.dtype == self.A.dtype, "type", X.dtype, *what)
+            self.suite.close(X, expected, 10 * condition * tolerance * np.abs(expected).max(initial=1e-300), *what)
+
+
+def check_reasons(suite, report, allowed, *what):
+    if report is not None:
+        found = {column["reason"] for column in report["columns"]}
+        suite.check(found <= set(allowed), "reasons", found, *what)
+
+
+def check_types(suite, rng, full):
+    """Every type and algorithm on some grid, with damping and without."""
+    grids = [((2, 2), 4), ((1, 3), 3), ((3, 2), 6), ((2, 2), 5)]
+    tolerance = {"f32": 1e-5, "c64": 1e-5, "f64": 1e-10, "c128": 1e-10}
+    cases = itertools.product(program.TYPES, range(len(grids)), ALGORITHMS)
+    for k, (name, g, algorithm) in enumerate(cases):
+        if not full and ALGORITHMS.index(algorithm) != (g + list(program.TYPES).index(name)) % 4:
+            continue
+        grid, ranks = grids[g]
+        damp = 0.5 if k % 2 else 0.0
+        problem = Problem(suite, conditioned(rng, 37, 22, name), program.random_matrix(rng, (37, 5), name))
+        _, X, report = problem.solve("--algorithm", algorithm, "--tolerance", tolerance[name], "--damp", damp,
+                                     ranks=ranks, grid=grid)
+        what = (name, algorithm, grid, ranks, f"damp {damp}")
+        problem.check(X, damped_solution(problem.A, problem.B, damp), tolerance[name], *what)
+        check_reasons(suite, report, program.SOLVED, *what)
+
+
+def check_report(suite, rng):
+    """The norms of the report by their definitions; the history; nothing printed but the verdict and the table."""
+    damp = 0.3
+    problem = Problem(suite, conditioned(rng, 30, 20, "c128"), program.random_matrix(rng, (30, 6), "c128"))
+    run, X, report = problem.solve("--damp", damp, "--history", "H.csv")
+    if X is None:
+        return
+    A, B = problem.A, problem.B
+    residual = B - A @ X
+    normal = np.linalg.norm(A.conj().T @ residual - damp**2 * X, axis=0)
+    for j, column in enumerate(report["columns"]):
+        suite.check(abs(column["residual_norm"] - np.linalg.norm(residual[:, j])) < 1e-12, "residual norm of", j, column)
+        suite.check(abs(column["normal_residual_norm"] - normal[j]) < 1e-12, "normal residual norm of", j, column)
+    suite.check("6 converged" in run.output and run.errors == "", "verdict", run.output, run.errors)
+
+    with open(suite.folder / "H.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    suite.check(list(rows[0]) == ["iteration", "column", "residual_norm", "tested_norm"], "header", rows[0])
+    for j, column in enumerate(report["columns"]):
+        mine = [row for row in rows if int(row["column"]) == j]
+        suite.check([int(row["iteration"]) for row in mine] == list(range(column["iterations"] + 1)), "history of", j)
+        suite.check(np.isclose(float(mine[0]["residual_norm"]), np.linalg.norm(B[:, j]), rtol=1e-12), "start of", j)
+        suite.check(float(mine[0]["tested_norm"]) == 1 and float(mine[-1]["tested_norm"]) <= 1e-8, "tested norms of", j)
+    run, _, _ = problem.solve("--quiet", ranks=1, grid=(1, 1))
+    suite.check(run.output == "" and run.errors == "", "--quiet prints", run.output, run.errors)
+
+
+def check_starts(suite, rng):
+    """With a start, damping still pulls towards zero: min |AX − B|² + D²|X|². A start at the solution needs no step."""
+    problem = Problem(suite, conditioned(rng, 26, 17, "f64"), program.random_matrix(rng, (26, 4), "f64"))
+    expected = damped_solution(problem.A, problem.B, 0.4)
+    for start, steps in [(program.random_matrix(rng, (17, 4), "f64"), None), (expected, 1)]:
+        np.save(suite.folder / "X0.npy", start)
+        _, X, report = problem.solve("--initial", "X0.npy", "--damp", 0.4, "--tolerance", 1e-11, ranks=5)
+        problem.check(X, expected, 1e-11, "with a start")
+        if report is not None and steps is not None:
+            suite.check(report["iterations"] <= steps, "from the solution it takes", report["iterations"], "iterations")
+    wide = Problem(suite, conditioned(rng, 9, 20, "f64"), program.random_matrix(rng, (9, 2), "f64"))
+    _, X, _ = wide.solve()
+    wide.check(X, damped_solution(wide.A, wide.B), 1e-8, "underdetermined: the shortest solution")
+
+
+def check_odd_columns(suite, rng):
+    B = program.random_matrix(rng, (24, 5), "c128")
+    B[3, 1], B[:, 3] = np.nan, 0
+    problem = Problem(suite, conditioned(rng, 24, 15, "c128"), B)
+    run, X, report = problem.solve(status=3)
+    if X is not None:
+        column = report["columns"]
+        suite.check(column[1]["reason"] == "non_finite" and np.isnan(X[:, 1]).all(), "NaN column", column[1], X[:, 1])
+        suite.check(column[1]["residual_norm"] is None and column[1]["normal_residual_norm"] is None, "not null", column[1])
+        suite.check(column[3]["iterations"] == 0 and not X[:, 3].any(), "zero column", column[3], X[:, 3])
+        good = [0, 2, 4]
+        problem.check(X[:, good], damped_solution(problem.A, B[:, good]), 1e-8, "beside a NaN")
+        suite.check(len(run.warning_lines) == 1 and "1 non_finite" in run.warning_lines[0], "warning", run.errors)
+    for shape in [(24, 0), (24,)]:
+        problem = Problem(suite, problem.A, program.random_matrix(rng, shape, "c128"))
+        _, X, _ = problem.solve()
+        problem.check(X, damped_solution(problem.A, problem.B) if shape == (24,) else np.zeros((15, 0)), 1e-8, shape)
+
+
+def check_cg(suite, rng):
+    for algorithm, name, damp in zip(ALGORITHMS, program.TYPES, [0, 0.5, 0, 0.5]):
+        tolerance = 1e-5 if program.epsilon(name) > 1e-10 else 1e-10
+        half = conditioned(rng, 19, 19, name)
+        problem = Problem(suite, half @ half.conj().T, program.random_matrix(rng, (19, 3), name))
+        _, X, report = problem.solve("--solver", "cg", "--algorithm", algorithm, "--damp", damp, "--tolerance", tolerance,
+                                     ranks=6, grid=(2, 3))
+        wide = problem.A.astype(np.complex128 if name.startswith("c") else np.float64)
+        problem.check(X, np.linalg.solve(wide + damp**2 * np.eye(19), problem.B), tolerance, "cg", name, algorithm,
+                      condition=CONDITION**2)
+        check_reasons(suite, report, program.SOLVED, "cg", name)
+        suite.check(report is None or report["solver"] == "cg", "report: solver is not cg")
+
+
+def check_columns_alone(suite, rng):
+    """Batches change rounding only; with --column-stable a column alone has the bits that it has among others."""
+    problem = Problem(suite, conditioned(rng, 33, 21, "f64"), program.random_matrix(rng, (33, 7), "f64"))
+    expected = damped_solution(problem.A, problem.B)
+    _, X, report = problem.solve("--batch", 3, "--history", "H.csv")
+    problem.check(X, expected, 1e-8, "in batches")
+    check_reasons(suite, report, ["converged"], "in batches")
+    with open(suite.folder / "H.csv", newline="", encoding="utf-8") as file:
+        suite.check({row["column"] for row in csv.DictReader(file)} == set("0123456"), "history of batches")
+
+    options = ["--column-stable", "--algorithm", "stationary-a"]
+    _, together, _ = problem.solve(*options)
+    for columns in [[0], [2, 5]]:
+        alone = Problem(suite, problem.A, problem.B[:, columns])
+        _, X, _ = alone.solve(*options)
+        if together is not None and X is not None:
+            suite.check(X.tobytes("F") == together[:, columns].tobytes("F"), "--column-stable: columns", columns, "differ by",
+                        np.abs(X - together[:, columns]).max())
+
+
+def check_limits(suite, rng):
+    problem = Problem(suite, conditioned(rng, 40, 30, "f64", condition=50), program.random_matrix(rng, (40, 3), "f64"))
+    run, X, report = problem.solve("--iterations", 2, status=3)
+    check_reasons(suite, report, ["iteration_limit"], "--iterations 2")
+    suite.check(X is not None and len(run.warning_lines) == 1, "no warning, or no X", run.errors)
+
+    (suite.folder / "X.npy").unlink()
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--grid", "2x2", "--dry-run", ranks=4)
+    suite.succeeded(run)
+    suite.check(not (suite.folder / "X.npy").exists(), "--dry-run writes X")
+    table = {line[:38].strip(): line[38:].split() for line in run.output.splitlines()}
+    suite.check(table.get("matrix") == ["2.3", "KiB"] * 2, "a quarter of 40 x 30 x 8 bytes is 2.3 KiB:", run.output)
+    suite.check({"right-hand sides", "solution", "memory in all"} <= set(table), "rows are missing:", run.output)
+
+
+def check_relative_damping(suite, rng):
+    """--damp-relative F is --damp F·|A|, where |A| = 1 here; the environment speaks unless the command line does."""
+    problem = Problem(suite, conditioned(rng, 25, 16, "f64"), program.random_matrix(rng, (25, 3), "f64"))
+    _, X, _ = problem.solve("--damp-relative", 0.7)
+    problem.check(X, damped_solution(problem.A, problem.B, 0.7), 1e-3, "--damp-relative")
+    environment = {"GRIDLOPS_SOLVE_DAMP": "0.6", "GRIDLOPS_SOLVE_QUIET": "1"}
+    run, X, _ = problem.solve(environment=environment)
+    problem.check(X, damped_solution(problem.A, problem.B, 0.6), 1e-8, "GRIDLOPS_SOLVE_DAMP")
+    suite.check(run.output == "", "GRIDLOPS_SOLVE_QUIET is not heard:", run.output)
+    _, X, _ = problem.solve("--damp", 0.2, ranks=1, grid=(1, 1), environment=environment)
+    problem.check(X, damped_solution(problem.A, problem.B, 0.2), 1e-8, "--damp above GRIDLOPS_SOLVE_DAMP")
+
+
+def test(suite, full):
+    rng = np.random.default_rng(2)
+    check_types(suite, rng, full)
+    check_report(suite, rng)
+    check_starts(suite, rng)
+    check_odd_columns(suite, rng)
+    check_cg(suite, rng)
+    check_columns_alone(suite, rng)
+    check_limits(suite, rng)
+    check_relative_damping(suite, rng)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Goes wrong in the way that its argument names, on rank 1 while all others wait for it. Run by
+// session_faults.py.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+bool am_faulty(const Communicator& comm) { return comm.rank() == 1; }
+
+/// All ranks communicate once in peace; then rank 1 does what is given, and the others wait in vain.
+int all_but_one_wait(Communicator& comm, const std::function<void()>& fault) {
+  std::vector<double> data(100, 1.0);
+  comm.broadcast(data, 2);
+  if (am_faulty(comm)) {
+    fault();
+    return 0;
+  }
+  comm.barrier();
+  return 0;
+}
+
+[[noreturn]] void throw_runtime_error() { throw std::runtime_error("the flux is negative"); }
+
+int throw_from_main(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return all_but_one_wait(session.world(), throw_runtime_error);
+}
+
+int throw_from_run(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] { return all_but_one_wait(session.world(), throw_runtime_error); });
+}
+
+int throw_while_a_request_is_open(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] {
+    return all_but_one_wait(session.world(), [&] {
+      std::vector<double> data(10);
+      const auto abandoned_too = make_mpi_communicator(MPI_COMM_SELF);
+      const Request never_sent = session.world().start_receive(data, 0);
+      throw InputError("A.npy is damaged");
+    });
+  });
+}
+
+/// A root that is no rank, on one rank only.
+int throw_before_waiting(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] {
+    return all_but_one_wait(session.world(), [&] {
+      std::vector<double> data(10);
+      session.world().broadcast(data, 9);
+    });
+  });
+}
+
+/// Something below this library gives up while rank 1 communicates.
+int terminate_in_barrier(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return all_but_one_wait(session.world(), [&] {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::terminate();
+    }).detach();
+    session.world().barrier();  // the one that the others are in
+    session.world().barrier();
+  });
+}
+
+int run_out_of_memory(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] { return all_but_one_wait(session.world(), [] { throw std::bad_alloc(); }); });
+}
+
+int throw_through_noexcept(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return all_but_one_wait(session.world(), []() noexcept { throw_runtime_error(); });
+}
+
+int swallow(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return all_but_one_wait(session.world(), [] {
+    try {
+      throw_runtime_error();
+    } catch (const std::exception&) {
+    }
+  });
+}
+
+/// The session itself is left by an exception, which main catches.
+int leave_session(int argc, char** argv) {
+  try {
+    MpiSession session(&argc, &argv);
+    return all_but_one_wait(session.world(), throw_runtime_error);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+int abort_alone(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return all_but_one_wait(session.world(), [&] { session.world().abort(ExitStatus::bad_output); });
+}
+
+int end_well(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] { return session.world().rank() == 3 ? 3 : 0; });
+}
+
+/// MPI is the program's own: what is lent leaves it running, with its error handler as it was.
+int lend_mpi(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  double sum = 0;
+  {
+    const auto comm = make_mpi_communicator(MPI_COMM_WORLD);
+    std::vector<double> one{1.0};
+    comm->all_reduce(one, ReduceOp::sum);
+    MpiSession session(nullptr, nullptr);
+    session.world().all_reduce(one, ReduceOp::sum);
+    sum = one[0];
+  }
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  int total = 0;
+  MPI_Allreduce(&size, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  const bool good =
+      sum == static_cast<double>(size * size) && total == size * size && handler == MPI_ERRORS_ARE_FATAL;
+  std::printf("lent %s\n", good ? "well" : "badly");
+  return MPI_Finalize() == MPI_SUCCESS && good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, int (*)(int, char**)> modes{
+      {"throw_from_main", throw_from_main},
+      {"throw_from_run", throw_from_run},
+      {"throw_while_a_request_is_open", throw_while_a_request_is_open},
+      {"throw_before_waiting", throw_before_waiting},
+      {"terminate_in_barrier", terminate_in_barrier},
+      {"run_out_of_memory", run_out_of_memory},
+      {"throw_through_noexcept", throw_through_noexcept},
+      {"swallow", swallow},
+      {"leave_session", leave_session},
+      {"abort_alone", abort_alone},
+      {"end_well", end_well},
+      {"lend_mpi", lend_mpi},
+  };
+  const auto mode = argc > 1 ? modes.find(argv[1]) : modes.end();
+  return mode == modes.end() ? 2 : mode->second(argc, argv);
+}

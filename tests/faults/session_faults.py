@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a job does when one of its ranks fails alone: session_faults.py LAUNCH PROGRAM.
+
+Each case is run on 4 ranks, of which rank 1 fails while the others wait for it: the job must end in time, with
+the documented status, and stderr must say who failed and how.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+RANKS = 4
+SECONDS = 5.0
+LONGEST_WAIT = 40.0
+
+RUNTIME_ERROR = (r"^gridlops: rank 1 on \S+: std::runtime_error: the flux is negative; "
+                 r"after broadcast \(800 bytes, root 2; rank 1 of 4\)$")
+
+# (mode, exit status, what a line of stderr must match, GRIDLOPS_TIMEOUT)
+CASES = [
+    ("throw_from_main", 70, RUNTIME_ERROR, None),
+    ("throw_from_run", 70, RUNTIME_ERROR, None),
+    ("throw_through_noexcept", 70, RUNTIME_ERROR, None),
+    ("throw_while_a_request_is_open", 65,
+     r"^gridlops: rank 1 on \S+: gridlops::InputError: A.npy is damaged; "
+     r"after receive \(80 bytes, from rank 0; rank 1 of 4\)$", None),
+    ("throw_before_waiting", 2,
+     r"^gridlops: rank 1 on \S+: gridlops::UsageError: broadcast: the root is 9, .*; "
+     r"after broadcast \(800 bytes, root 2; rank 1 of 4\)$", None),
+    ("run_out_of_memory", 71, r"^gridlops: rank 1 on \S+: std::bad_alloc: ", None),
+    ("swallow", 75, r"^gridlops: rank 1 on \S+: waited 2 s at the end of its session", "2"),
+    ("leave_session", 70, r"^gridlops: rank 1 on \S+: an exception left the session", None),
+    ("terminate_in_barrier", 70,
+     r"^gridlops: rank 1 on \S+: std::terminate was called without an exception; "
+     r"in barrier \(0 bytes; rank 1 of 4\)$", None),
+    ("abort_alone", 74, None, None),
+    ("end_well", 3, None, None),
+    ("end_well", 2, r"^gridlops: rank \d on \S+: gridlops::UsageError: GRIDLOPS_TIMEOUT is 'soon'", "soon"),
+    ("lend_mpi", 0, None, None),
+]
+
+
+def run(launch, program, mode, timeout):
+    """The job's exit status, stdout, stderr and seconds. A job that does not end is killed with all its ranks."""
+    environment = {name: value for name, value in os.environ.items() if name != "GRIDLOPS_TIMEOUT"}
+    if timeout is not None:
+        environment["GRIDLOPS_TIMEOUT"] = timeout
+    begin = time.monotonic()
+    job = subprocess.Popen([launch, str(RANKS), program, mode], env=environment, text=True, start_new_session=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = job.communicate(timeout=LONGEST_WAIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGTERM)
+        out, err = job.communicate()
+        return None, out, err, time.monotonic() - begin
+    return job.returncode, out, err, time.monotonic() - begin
+
+
+def complaints(case, status, out, err, seconds):
+    mode, expected, pattern, timeout = case
+    if status is None:
+        yield f"had not ended after {LONGEST_WAIT:.0f} s"
+        return
+    if status != expected:
+        yield f"ended with status {status} instead of {expected}"
+    if seconds > SECONDS + (2 if timeout == "2" else 0):
+        yield f"took {seconds:.1f} s"
+    if pattern is not None and not re.search(pattern, err, re.MULTILINE):
+        yield f"does not say {pattern!r}"
+    if pattern is None and "gridlops:" in err:
+        yield "complains although nothing is wrong"
+    if mode == "lend_mpi" and out.count("lent well") != RANKS:
+        yield "did not find MPI as it was on all ranks"
+
+
+def main():
+    launch, program = sys.argv[1:]
+    failed = False
+    for case in CASES:
+        status, out, err, seconds = run(launch, program, case[0], case[3])
+        wrong = list(complaints(case, status, out, err, seconds))
+        print(f"{'FAILED' if wrong else 'ok':6} {case[0]} ({seconds:.1f} s)", *wrong, sep="\n       ")
+        if wrong:
+            failed = True
+            print(err)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/dist_matrix.hpp"
+
+#include "gridlops/error.hpp"
+#include "gridlops/redistribute.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// Calls visit(grid, layout) for every grid and every legal pair of axes.
+template <class Function>
+void for_each_layout(Index rows, Index cols, int variant, Function&& visit) {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Axis row_axis : all_axes) {
+      for (const Axis col_axis : all_axes) {
+        if (!legal(row_axis, col_axis)) continue;
+        const Layout layout = layout_along(*grid, row_axis, col_axis, rows, cols, variant);
+        INFO(describe(*grid) << ": " << layout.describe() << ", cut in variant " << variant);
+        visit(grid, layout);
+      }
+    }
+  }
+}
+
+template <Scalar T>
+DistMatrix<T> filled(const GridPtr& grid, const Layout& layout, const Whole<T>& value) {
+  DistMatrix<T> X(grid, layout);
+  X.fill(value);
+  return X;
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("fill, gather and scatter agree on every layout", "[dist_matrix]", Scalars) {
+  using T = TestType;
+  const Whole<T> value = integers<T>(1, 7, 5);
+  for (const int variant : {0, 3}) {
+    for_each_layout(7, 5, variant, [&](const GridPtr& grid, const Layout& layout) {
+      const DistMatrix<T> X = filled(grid, layout, value);
+      const int root = grid->shape().size() - 1;
+      const std::vector<T> whole = gather(X, root);
+      const bool at_root = grid->is_member() && grid->comm().rank() == root;
+      CHECK(whole == (at_root ? value.values : std::vector<T>()));
+
+      DistMatrix<T> Y(grid, layout);
+      scatter(whole, root, Y);
+      CHECK(mismatches(Y, value) == 0);
+    });
+  }
+}
+
+TEST_CASE("matrices without elements can be filled, gathered and scattered", "[dist_matrix]") {
+  for (const Index rows : {Index{0}, Index{3}}) {
+    for_each_layout(rows, 3 - rows, 0, [](const GridPtr& grid, const Layout& layout) {
+      DistMatrix<double> X(grid, layout);
+      X.fill([](Index, Index) { return 1.0; });
+      X.set_zero();
+      CHECK(gather(X, 0).empty());
+      scatter(std::vector<double>(), 0, X);
+      CHECK(column_norms(X) == std::vector<double>(static_cast<std::size_t>(layout.col_count()), 0.0));
+    });
+  }
+}
+
+TEST_CASE("a root's array of another size is refused on all ranks", "[dist_matrix]") {
+  for (const GridPtr& grid : all_grids()) {
+    INFO(describe(*grid));
+    if (!grid->is_member()) continue;
+    DistMatrix<double> X(grid, blocks_2d(*grid, 4, 3));
+    const int root = grid->shape().size() - 1;
+    const std::vector<double> whole(grid->comm().rank() == root ? 11 : 12);
+    CHECK_THROWS_AS(scatter(whole, root, X), ShapeError);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("views leave what surrounds them alone", "[dist_matrix]", Scalars) {
+  using T = TestType;
+  const Whole<T> value = integers<T>(2, 6, 9);
+  for_each_layout(6, 9, 3, [&](const GridPtr& grid, const Layout& layout) {
+    EmbeddedMatrix<T> X(grid, layout, 2, value), Y(grid, layout, 3, integers<T>(3, 6, 9));
+    const std::vector<T> whole = gather(X.matrix(), 0);
+    DistMatrix<T> X_view = X.matrix(), Y_view = Y.matrix();
+    CHECK(mismatches(X_view, value) == 0);
+    scatter(whole, 0, Y_view);
+    CHECK(mismatches(Y_view, value) == 0);
+    copy(X_view, Y_view);
+    column_axpy(std::vector<T>(9, T(2)), X_view, Y_view);
+    column_scale(std::vector<T>(9, T(-1)), Y_view);
+    CHECK(mismatches(Y_view, [&](Index i, Index j) { return T(-3) * value(i, j); }) == 0);
+    column_dots(X_view, Y_view);
+    Y_view.set_zero();
+    CHECK(mismatches(Y_view, [](Index, Index) { return T(0); }) == 0);
+    CHECK(X.surroundings_untouched());
+    CHECK(Y.surroundings_untouched());
+  });
+}
+
+TEST_CASE("blocks of a wrong shape are refused where they are", "[dist_matrix]") {
+  for (const GridPtr& grid : all_grids()) {
+    INFO(describe(*grid));
+    std::vector<double> memory(40);
+    const Layout layout = replicated(3, 4);
+    if (grid->is_member()) {
+      CHECK_NOTHROW(DistMatrix<double>(grid, layout, {memory.data(), 3, 4, 3}));
+      CHECK_NOTHROW(DistMatrix<double>(grid, layout, {memory.data(), 3, 4, 8}));
+      CHECK_THROWS_AS(DistMatrix<double>(grid, layout, {memory.data(), 3, 4, 2}), ShapeError);
+      CHECK_THROWS_AS(DistMatrix<double>(grid, layout, {memory.data(), 4, 3, 4}), ShapeError);
+    } else {
+      CHECK_NOTHROW(DistMatrix<double>(grid, layout, {}));
+      CHECK_THROWS_AS(DistMatrix<double>(grid, layout, {memory.data(), 3, 4, 3}), ShapeError);
+    }
+  }
+}
+
+TEST_CASE("idle ranks own nothing", "[dist_matrix]") {
+  for (const GridPtr& grid : all_grids()) {
+    if (grid->is_member()) continue;
+    INFO(describe(*grid));
+    DistMatrix<float> X(grid, replicated(3, 2));
+    X.fill([](Index, Index) { return 1.0F; });
+    CHECK(X.local().size() == 0);
+    CHECK_FALSE(X.owned());
+    CHECK(X.rows() == 3);
+    CHECK(X.clone().local().size() == 0);
+    CHECK(gather(X, 0).empty());
+    CHECK(grid->backend()->allocations() == 0);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("a clone has the elements in memory of its own", "[dist_matrix]", Scalars) {
+  using T = TestType;
+  const Whole<T> value = integers<T>(4, 5, 6);
+  for_each_layout(5, 6, 0, [&](const GridPtr& grid, const Layout& layout) {
+    DistMatrix<T> X = filled(grid, layout, value);
+    DistMatrix<T> Y = X.clone();
+    X.set_zero();
+    CHECK(Y.layout() == layout);
+    CHECK(mismatches(Y, value) == 0);
+    const DistMatrix<T> moved = std::move(Y);
+    CHECK(mismatches(moved, value) == 0);
+  });
+}
+
+TEMPLATE_LIST_TEST_CASE("column-wise sums count copies once", "[dist_matrix]", Scalars) {
+  using T = TestType;
+  const Whole<T> x = integers<T>(5, 11, 7), y = integers<T>(6, 11, 7);
+  std::vector<Accumulator<T>> dots(7, 0);
+  std::vector<double> norms(7, 0);
+  for (Index j = 0; j < 7; ++j) {
+    const auto column = static_cast<std::size_t>(j);
+    for (Index i = 0; i < 11; ++i) {
+      dots[column] += conjugate(static_cast<Accumulator<T>>(x(i, j))) * static_cast<Accumulator<T>>(y(i, j));
+      norms[column] += static_cast<double>(std::norm(x(i, j)));
+    }
+    norms[column] = std::sqrt(norms[column]);
+  }
+  for (const int variant : {0, 1, 4}) {
+    for_each_layout(11, 7, variant, [&](const GridPtr& grid, const Layout& layout) {
+      const DistMatrix<T> X = filled(grid, layout, x), Y = filled(grid, layout, y);
+      const TrafficSince traffic(world());
+      const auto found_dots = column_dots(X, Y);
+      CHECK(traffic.calls() == (grid->is_member() ? 1 : 0));
+      const auto found_norms = column_norms(X);
+      CHECK(traffic.calls(CommOperation::all_reduce) == (grid->is_member() ? 2 : 0));
+      if (!grid->is_member()) return;
+      CHECK(found_dots == dots);
+      CHECK(found_norms == norms);
+    });
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("every column has a factor of its own", "[dist_matrix]", Scalars) {
+  using T = TestType;
+  const Whole<T> x = integers<T>(7, 6, 8), y = integers<T>(8, 6, 8);
+  std::vector<T> alpha;
+  for (int j = 0; j < 8; ++j) alpha.push_back(number<T>(j - 3, 2 - j));
+  for (const int variant : {0, 2, 5}) {
+    for_each_layout(6, 8, variant, [&](const GridPtr& grid, const Layout& layout) {
+      const DistMatrix<T> X = filled(grid, layout, x);
+      DistMatrix<T> Y = filled(grid, layout, y);
+      const TrafficSince traffic(world());
+      column_axpy(alpha, X, Y);
+      const auto factor = [&](Index j) { return alpha[static_cast<std::size_t>(j)]; };
+      CHECK(mismatches(Y, [&](Index i, Index j) { return y(i, j) + factor(j) * x(i, j); }) == 0);
+      column_scale(alpha, Y);
+      CHECK(mismatches(Y, [&](Index i, Index j) { return factor(j) * (y(i, j) + factor(j) * x(i, j)); }) ==
+            0);
+      CHECK(traffic.nothing());
+    });
+  }
+}
+
+TEST_CASE("column-wise operations refuse matrices that lie differently, without a message", "[dist_matrix]") {
+  const std::vector<GridPtr> grids = all_grids();
+  for (const GridPtr& grid : grids) {
+    INFO(describe(*grid));
+    DistMatrix<double> X(grid, replicated(4, 3)), other_rows(grid, replicated(5, 3));
+    DistMatrix<double> other_cut(grid, {Cut::uncut(4), Cut::balanced(Axis::grid_rows, 3, *grid)});
+    const TrafficSince traffic(world());
+    CHECK_THROWS_AS(column_dots(X, other_rows), ShapeError);
+    CHECK_THROWS_AS(column_dots(X, other_cut), ShapeError);
+    CHECK_THROWS_AS(copy(X, other_cut), ShapeError);
+    CHECK_THROWS_AS(column_axpy({1.0, 2.0, 3.0}, X, other_cut), ShapeError);
+    CHECK_THROWS_AS(column_axpy({1.0, 2.0}, X, X), ShapeError);
+    CHECK_THROWS_AS(column_scale({1.0, 2.0, 3.0, 4.0}, X), ShapeError);
+    if (grid != grids.front()) {
+      DistMatrix<double> elsewhere(grids.front(), replicated(4, 3));
+      CHECK_THROWS_AS(copy(X, elsewhere), ShapeError);
+    }
+    CHECK(traffic.nothing());
+  }
+}
+
+TEST_CASE("a slice of columns shares its memory and keeps parts where they are", "[dist_matrix]") {
+  const Whole<float> value = integers<float>(9, 5, 13);
+  for (const int variant : {0, 1, 2, 3, 4}) {
+    for_each_layout(5, 13, variant, [&](const GridPtr& grid, const Layout& layout) {
+      EmbeddedMatrix<float> memory(grid, layout, 1, value);
+      DistMatrix<float> X = memory.matrix();
+      // Some columns from the middle of every part, none of every third.
+      const Partition& whole = layout.cols.partition;
+      std::vector<Index> first, sizes, origins;
+      for (int part = 0; part < whole.parts(); ++part) {
+        first.push_back(part % 3 == 2 ? whole.size(part) : whole.size(part) / 3);
+        sizes.push_back(part % 3 == 2 ? 0 : (whole.size(part) - first.back() + 1) / 2);
+        for (Index j = 0; j < sizes.back(); ++j) origins.push_back(whole.begin(part) + first.back() + j);
+      }
+      const auto origin = [&](Index j) { return origins[static_cast<std::size_t>(j)]; };
+      const DistMatrix<float>& constant = X;
+      const DistMatrix<float> seen = constant.column_slice(first, Partition::with_sizes(sizes));
+      CHECK(seen.cols() == static_cast<Index>(origins.size()));
+      CHECK(mismatches(seen, [&](Index i, Index j) { return value(i, origin(j)); }) == 0);
+      CHECK(seen.owned() == X.owned());
+
+      DistMatrix<float> slice = X.column_slice(first, Partition::with_sizes(sizes));
+      column_scale(std::vector<float>(origins.size(), 2.0F), slice);
+      const auto expected = [&](Index i, Index j) {
+        const bool sliced = std::count(origins.begin(), origins.end(), j) > 0;
+        return value(i, j) * (sliced ? 2.0F : 1.0F);
+      };
+      CHECK(mismatches(X, expected) == 0);
+      CHECK(memory.surroundings_untouched());
+    });
+  }
+}
+
+TEST_CASE("slices of columns that a part does not have are refused", "[dist_matrix]") {
+  for (const GridPtr& grid : all_grids()) {
+    INFO(describe(*grid));
+    DistMatrix<double> X(grid, replicated(2, 4));
+    const auto slice = [&](std::vector<Index> first, std::vector<Index> sizes) {
+      return X.column_slice(first, Partition::with_sizes(sizes));
+    };
+    CHECK_NOTHROW(slice({4}, {0}));
+    CHECK_THROWS_AS(slice({2}, {3}), ShapeError);
+    CHECK_THROWS_AS(slice({-1}, {2}), ShapeError);
+    CHECK_THROWS_AS(slice({5}, {0}), ShapeError);
+    CHECK_THROWS_AS(slice({0, 1}, {1, 1}), ShapeError);
+    CHECK_THROWS_AS(slice({0, 1}, {1}), ShapeError);
+  }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/npy.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "gridlops/error.hpp"
+#include "ranks/npy_files.hpp"
+#include "support/catch.hpp"
+#include "support/mpi_main.hpp"
+#include "support/reference.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+struct Size {
+  Index rows, cols;
+};
+// None, one, not divisible, fewer rows or columns than ranks.
+constexpr Size sizes[] = {{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {2, 11}, {1, 9}, {13, 1}};
+
+template <Scalar T>
+T element(Index i, Index j) {
+  return small_integer<T>(5, i, j);
+}
+
+/// Whether every element of this rank's block is the one that belongs there.
+template <Scalar T>
+bool is_right(const DistMatrix<T>& X) {
+  const auto block = X.local();
+  for (Index j = 0; j < block.cols; ++j) {
+    for (Index i = 0; i < block.rows; ++i) {
+      if (block(i, j) != element<T>(X.local_row_range().begin + i, X.local_col_range().begin + j))
+        return false;
+    }
+  }
+  return true;
+}
+
+template <Scalar T>
+DistMatrix<T> unread_matrix(const GridPointer& grid, const Layout& layout) {
+  DistMatrix<T> X(grid, layout);
+  X.fill([](Index, Index) { return T(99); });
+  return X;
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("A matrix written from one layout is read into any other", "[npy]", Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  std::size_t turn = 0;
+  for (const GridPointer& grid : grids()) {
+    for (const auto [rows, cols] : sizes) {
+      const std::vector<Layout> layouts = some_layouts(*grid, rows, cols);
+      DistMatrix<T> A(grid, layouts[turn++ % layouts.size()]);
+      A.fill(element<T>);
+      write_npy(path, A);
+      world().barrier();
+
+      CAPTURE(rows, cols, grid->rows(), grid->cols(), A.layout().describe());
+      if (world().rank() == 0) {
+        const auto data = dense<T>(rows, cols, element<T>);
+        CHECK(contents(path).substr(128) == bytes_of(data));
+        CHECK(folder.names() == std::vector<std::string>{"A.npy"});
+      }
+      const NpyHeader header = read_npy_header(world(), path);
+      CHECK(header.type == scalar_type_of<T>);
+      CHECK((header.rows == rows && header.cols == cols && header.dimensions == 2 && header.fortran_order));
+      for (const Layout& layout : layouts) {
+        CAPTURE(layout.describe());
+        auto B = unread_matrix<T>(grid, layout);
+        read_npy(path, header, B);
+        CHECK(is_right(B));
+      }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Files in C order are read into any layout", "[npy]", Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string path = folder.file("C.npy");
+  for (const GridPointer& grid : grids()) {
+    for (const auto [rows, cols] : sizes) {
+      create_npy(path, scalar_type_of<T>, false, shape_text(rows, cols),
+                 dense<T>(cols, rows, [](Index j, Index i) { return element<T>(i, j); }));
+      const NpyHeader header = read_npy_header(world(), path);
+      CHECK_FALSE(header.fortran_order);
+      for (const Layout& layout : some_layouts(*grid, rows, cols)) {
+        CAPTURE(rows, cols, grid->rows(), grid->cols(), layout.describe());
+        auto B = unread_matrix<T>(grid, layout);
+        read_npy(path, header, B);
+        CHECK(is_right(B));
+      }
+    }
+  }
+}
+
+TEST_CASE("Blocks with gaps between their columns are read and written in place", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  const GridPointer grid = grids().front();
+  for (const Layout& layout : some_layouts(*grid, 7, 5)) {
+    const DistMatrix<double> shape(grid, layout);
+    const Index rows = shape.local().rows;
+    const Index cols = shape.local().cols;
+    std::vector<double> memory(static_cast<std::size_t>((rows + 3) * cols), -1.0);
+    DistMatrix<double> A(grid, layout, {memory.data(), rows, cols, rows + 3});
+    A.fill(element<double>);
+    write_npy(path, A);
+    std::fill(memory.begin(), memory.end(), -1.0);
+    read_npy(path, read_npy_header(world(), path), A);
+    CHECK(is_right(A));
+    CHECK(std::count(memory.begin(), memory.end(), -1.0) >= 3 * cols);
+    for (Index j = 0; j < cols; ++j) CHECK(memory[static_cast<std::size_t>(rows + j * (rows + 3))] == -1);
+  }
+}
+
+TEST_CASE("Blocks larger than the buffers, on the host and on a device", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  const std::shared_ptr<Backend> backends[] = {make_host_backend(), std::make_shared<DeviceDouble>()};
+  for (const auto [rows, cols] : {Size{1501, 400}, Size{2, 524289}, Size{524289, 2}}) {
+    for (const auto& backend : backends) {
+      const auto grid = std::make_shared<const ProcessGrid>(world(), GridShape{1, 1}, backend);
+      for (const bool fortran_order : {false, true}) {
+        const auto value = [fortran_order](Index a, Index b) {
+          return fortran_order ? counter_uniform(1, a, b) : counter_uniform(1, b, a);
+        };
+        create_npy(path, ScalarType::f64, fortran_order, shape_text(rows, cols),
+                   fortran_order ? dense<double>(rows, cols, value) : dense<double>(cols, rows, value));
+        DistMatrix<double> A(grid, replicated(rows, cols));
+        read_npy(path, read_npy_header(world(), path), A);
+        Index wrong = 0;
+        for (Index j = 0; j < A.local().cols; ++j) {
+          for (Index i = 0; i < A.local().rows; ++i) wrong += A.local()(i, j) != counter_uniform(1, i, j);
+        }
+        CAPTURE(rows, cols, backend->name(), fortran_order);
+        CHECK(wrong == 0);
+        const std::string copy = folder.file("copy.npy");
+        write_npy(copy, A);
+        world().barrier();
+        if (fortran_order && world().rank() == 0) CHECK(contents(copy) == contents(path));
+        world().barrier();
+      }
+    }
+  }
+}
+
+TEST_CASE("A matrix on a device goes through the host", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  const auto device = std::make_shared<DeviceDouble>();
+  const auto grid = std::make_shared<const ProcessGrid>(world(), near_square(world().size()), device);
+  for (const Layout& layout : some_layouts(*grid, 7, 5)) {
+    DistMatrix<float> A(grid, layout);
+    const Index bytes = A.local().size() * 4;
+    for (const bool fortran_order : {false, true}) {
+      create_npy(path, ScalarType::f32, fortran_order, "(7, 5)",
+                 fortran_order ? dense<float>(7, 5, element<float>)
+                               : dense<float>(5, 7, [](Index j, Index i) { return element<float>(i, j); }));
+      device->bytes_moved = 0;
+      read_npy(path, read_npy_header(world(), path), A);
+      CHECK(is_right(A));
+      CHECK(device->bytes_moved == bytes);
+    }
+    device->bytes_moved = 0;
+    write_npy(path, A);
+    CHECK(device->bytes_moved == (A.owned() ? bytes : 0));
+    world().barrier();
+    if (world().rank() == 0)
+      CHECK(contents(path).substr(128) == bytes_of(dense<float>(7, 5, element<float>)));
+    world().barrier();
+  }
+}
+
+TEST_CASE("A one-dimensional file is a matrix of one column", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("b.npy");
+  for (const GridPointer& grid : grids()) {
+    for (const Index rows : {0, 1, 10}) {
+      for (const Layout& layout : some_layouts(*grid, rows, 1)) {
+        create_npy(path, ScalarType::f64, false, shape_text(rows), dense<double>(rows, 1, element<double>));
+        auto b = unread_matrix<double>(grid, layout);
+        const NpyHeader header = read_npy_header(world(), path);
+        CHECK(header.dimensions == 1);
+        read_npy(path, header, b);
+        CHECK(is_right(b));
+        write_npy(path, b, 1);
+        CHECK(read_npy_header(world(), path).dimensions == 1);
+        write_npy(path, b);
+        CHECK(read_npy_header(world(), path).dimensions == 2);
+        world().barrier();
+      }
+    }
+  }
+}
+
+TEST_CASE("A matrix that does not fit the file is refused", "[npy]") {
+  const GridPointer grid = grids().front();
+  DistMatrix<float> A(grid, row_blocks(*grid, 4, 3));
+  const auto read_as = [&A](NpyHeader header) {
+    return message_of<ShapeError>([&] { read_npy("A.npy", header, A); });
+  };
+  CHECK(contains(read_as({.type = ScalarType::f64, .rows = 4, .cols = 3}), "f64"));
+  CHECK(contains(read_as({.type = ScalarType::f32, .rows = 3, .cols = 4}), "is 3 x 4"));
+  CHECK(contains(message_of<ShapeError>([&] { write_npy("A.npy", A, 1); }), "4 x 3"));
+  CHECK(contains(message_of<UsageError>([&] { write_npy("A.npy", A, 3); }), "3 dimensions"));
+}
+
+TEST_CASE("A file that cannot be read is an error on all ranks", "[npy]") {
+  const ScratchFolder folder;
+  const auto refusal = [](const std::string& path) {
+    return message_of<InputError>([&] { read_npy_header(world(), path); });
+  };
+  const std::string missing = folder.file("missing.npy");
+  CHECK(contains(refusal(missing), missing));
+  CHECK(contains(refusal(missing), "No such file"));
+  CHECK(contains(refusal(folder.file("")), "is a directory"));
+  CHECK(contains(refusal("/dev/null"), "is a device"));
+  CHECK(contains(refusal(""), "No such file"));
+  const std::string pipe = folder.named_pipe("pipe.npy");
+  CHECK(contains(refusal(pipe), "pipe"));
+
+  // Cut after the header was read, so that the last ranks alone notice.
+  const std::string path = folder.file("A.npy");
+  create_npy(path, ScalarType::f64, false, "(8, 8)", dense<double>(8, 8, element<double>));
+  const NpyHeader header = read_npy_header(world(), path);
+  world().barrier();
+  if (world().rank() == 0)
+    std::filesystem::resize_file(path, static_cast<std::uintmax_t>(header.data_offset) + 500);
+  world().barrier();
+  CHECK(contains(refusal(path), "incomplete"));
+  for (const GridPointer& grid : grids()) {
+    for (const Layout& layout : some_layouts(*grid, 8, 8)) {
+      DistMatrix<double> A(grid, layout);
+      const std::string cut = message_of<InputError>([&] { read_npy(path, header, A); });
+      CHECK(contains(cut, "the file ends there") == grid->is_member());
+      CHECK(contains(cut, "at byte " + std::to_string(header.data_offset + 500)) == grid->is_member());
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a failed write leaves behind: nothing that was not there before.
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
+#include "ranks/npy_files.hpp"
+#include "support/catch.hpp"
+#include "support/reference.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// While it lives this process cannot make files longer than so many bytes.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    signal(SIGXFSZ, old_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  sighandler_t old_handler_;
+};
+
+DistMatrix<double> some_matrix(const GridPointer& grid) {
+  DistMatrix<double> A(grid, column_blocks(*grid, 20, 12));
+  A.fill([](Index i, Index j) { return counter_uniform(1, i, j); });
+  return A;
+}
+
+/// What write_npy says on every member of the grid, and says nothing on the others.
+std::string failure(const std::string& path, const DistMatrix<double>& A) {
+  const std::string text = message_of<OutputError>([&] { write_npy(path, A); });
+  CHECK(text.empty() != A.grid()->is_member());
+  world().barrier();
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("Where no file can be made nothing is left", "[npy]") {
+  const ScratchFolder folder;
+  const std::string pipe = folder.named_pipe("pipe");
+  if (world().rank() == 0) std::filesystem::create_directory(folder.file("folder"));
+  world().barrier();
+  for (const GridPointer& grid : grids()) {
+    const DistMatrix<double> A = some_matrix(grid);
+    const std::string nowhere = failure(folder.file("missing/A.npy"), A);
+    const std::string taken = failure(folder.file("folder"), A);
+    const std::string special = failure(pipe, A);
+    if (grid->is_member()) {
+      CHECK(contains(nowhere, "missing/A.npy"));
+      CHECK(contains(nowhere, "No such file or directory"));
+      CHECK(contains(taken, "is no regular file"));
+      CHECK(contains(special, "is no regular file"));
+    }
+    CHECK(folder.names() == std::vector<std::string>{"folder", "pipe"});
+    world().barrier();
+  }
+}
+
+TEST_CASE("A disk that is full for any rank leaves the old file", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  for (const GridPointer& grid : grids()) {
+    const DistMatrix<double> A = some_matrix(grid);
+    for (const bool old_file : {false, true}) {
+      if (world().rank() == 0) {
+        std::filesystem::remove(path);
+        if (old_file) std::ofstream(path) << "old";
+      }
+      const int members = grid->shape().size();
+      // The last member cannot write, or the first cannot even make the file so long.
+      for (const int poor_rank : {members - 1, 0}) {
+        std::string text;
+        {
+          const FileSizeLimit limit(world().rank() == poor_rank ? rlim_t{128} : RLIM_INFINITY);
+          text = failure(path, A);
+        }
+        CAPTURE(text);
+        if (grid->is_member()) {
+          CHECK(contains(text, "A.npy.tmp."));
+          CHECK(contains(text, "File too large"));
+          CHECK(contains(text, poor_rank == 0 ? "2048 bytes long" : "at byte "));
+        }
+        if (world().rank() == 0) {
+          CHECK(folder.names() ==
+                (old_file ? std::vector<std::string>{"A.npy"} : std::vector<std::string>{}));
+          CHECK(contents(path) == (old_file ? "old" : ""));
+        }
+        world().barrier();
+      }
+    }
+  }
+}
+
+TEST_CASE("A link stays, and what it points to is replaced", "[npy]") {
+  const ScratchFolder folder;
+  if (world().rank() == 0) {
+    std::ofstream(folder.file("real.npy")) << "old";
+    std::filesystem::create_symlink("real.npy", folder.file("link.npy"));
+  }
+  world().barrier();
+  const DistMatrix<double> A = some_matrix(grids().front());
+  write_npy(folder.file("link.npy"), A);
+  CHECK(read_npy_header(world(), folder.file("real.npy")).rows == 20);
+  CHECK(std::filesystem::is_symlink(folder.file("link.npy")));
+}

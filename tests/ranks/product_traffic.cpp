@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the counters of the communicators show is what the cost model says, on every rank.
+#include <map>
+
+#include "gridlops/error.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// Host memory that knows how much of it is in use.
+class MeteredBackend final : public Backend {
+ public:
+  Index bytes_in_use() const {
+    Index sum = 0;
+    for (const auto& [memory, bytes] : in_use_) sum += bytes;
+    return sum;
+  }
+
+  std::string name() const override { return "metered"; }
+  MemorySpace memory_space() const override { return MemorySpace::host; }
+  void upload(const void* host, void* here, Index bytes) override { host_->upload(host, here, bytes); }
+  void download(const void* here, void* host, Index bytes) override { host_->download(here, host, bytes); }
+  void synchronize() override {}
+
+ private:
+  void* do_allocate(Index bytes) override {
+    void* memory = host_->allocate(bytes);
+    in_use_[memory] = bytes;
+    return memory;
+  }
+  void do_release(void* memory) noexcept override {
+    in_use_.erase(memory);
+    host_->release(memory);
+  }
+  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
+  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
+  const Kernels<std::complex<float>>& kernels_c64() const override {
+    return host_->kernels<std::complex<float>>();
+  }
+  const Kernels<std::complex<double>>& kernels_c128() const override {
+    return host_->kernels<std::complex<double>>();
+  }
+
+  std::shared_ptr<Backend> host_ = make_host_backend();
+  std::map<void*, Index> in_use_;
+};
+
+std::vector<GridPtr> metered_grids() {
+  return all_grids([] { return std::make_shared<MeteredBackend>(); });
+}
+
+/// What one rank really did in one application.
+struct Observation {
+  Index sent = 0, received = 0, calls = 0, broadcasts = 0;
+  Index scratch = 0;  // bytes that the operator keeps afterwards
+};
+
+template <Scalar T>
+Observation observe(const GridPtr& grid, Algorithm algorithm, const ProductShape& shape, bool adjoint,
+                    const MatrixMultOptions& options = {}) {
+  const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
+  DistMatrix<T> A(grid, matrix_layout(algorithm, *grid, shape.rows, shape.cols));
+  A.fill([](Index i, Index j) { return small_integer<T>(1, i, j); });
+  const OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), options);
+  DistMatrix<T> X(grid, op->domain().layout(shape.nrhs)), Y(grid, op->range().layout(shape.nrhs));
+  X.fill([](Index i, Index j) { return small_integer<T>(2, i, j); });
+  Y.fill([](Index i, Index j) { return small_integer<T>(3, i, j); });
+  const Index bytes_before = memory.bytes_in_use();
+  const TrafficSince traffic(world());
+  adjoint ? op->apply_adjoint(T(1), Y, T(1), X) : op->apply(T(1), X, T(1), Y);
+  return {traffic.sent(), traffic.received(), traffic.calls(), traffic.calls(CommOperation::broadcast),
+          memory.bytes_in_use() - bytes_before};
+}
+
+template <Scalar T>
+void check_cost(const GridPtr& grid, Algorithm algorithm, ProductShape shape, bool adjoint,
+                const MatrixMultOptions& options) {
+  shape.type = scalar_type_of<T>;
+  INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward") << ", "
+                       << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns of "
+                       << name_of(shape.type) << ", panel " << options.panel);
+  const Observation seen = observe<T>(grid, algorithm, shape, adjoint, options);
+  RankCost modelled;
+  if (grid->is_member()) {
+    const GridShape PQ = grid->shape();
+    modelled = product_cost(algorithm, shape, PQ, grid->my_row(), grid->my_col(), adjoint, options.panel);
+    // Groups of one rank also call, but join nobody.
+    const bool lonely = PQ.rows == 1 || PQ.cols == 1;
+    CHECK((seen.calls == modelled.messages || (lonely && algorithm == Algorithm::stationary_b)));
+  }
+  CHECK(seen.sent == modelled.bytes_sent);
+  CHECK(seen.received == modelled.bytes_received);
+  CHECK(sum_over_ranks(seen.sent - seen.received) == 0);
+}
+
+constexpr std::array shapes{ProductShape{12, 24, 12}, ProductShape{13, 11, 7}, ProductShape{5, 29, 3},
+                            ProductShape{31, 4, 10},  ProductShape{1, 1, 1},   ProductShape{2, 3, 1},
+                            ProductShape{0, 7, 4},    ProductShape{7, 0, 4},   ProductShape{9, 8, 0},
+                            ProductShape{3, 2, 17}};
+
+}  // namespace
+
+TEST_CASE("a grid, its rows and its columns keep one account", "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids()) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    CHECK(&grid->comm().traffic() == &world().traffic());
+    CHECK(&grid->row_comm().traffic() == &world().traffic());
+    CHECK(&grid->col_comm().traffic() == &world().traffic());
+  }
+}
+
+TEST_CASE("counted bytes are the modelled ones on every rank", "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids())
+    for (const Algorithm algorithm : all_algorithms)
+      for (const ProductShape& shape : shapes)
+        for (const bool adjoint : {false, true})
+          check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4});
+}
+
+TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and option", "[product_traffic]",
+                        Scalars) {
+  for (const GridPtr& grid : metered_grids())
+    for (const Algorithm algorithm : all_algorithms)
+      for (const bool adjoint : {false, true})
+        for (const MatrixMultOptions& options :
+             {MatrixMultOptions{}, {.panel = 1, .lookahead = 3}, {.panel = 5, .column_stable = true}})
+          check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
+}
+
+TEST_CASE("where sizes divide, the bytes are those of the design's table", "[product_traffic]") {
+  // m, n and r are multiples of every P and Q that tests use, and of the nested cuts.
+  const Index m = 72, n = 144, r = 36, bytes = 8;
+  for (const GridPtr& grid : metered_grids()) {
+    const Index P = grid->rows(), Q = grid->cols();
+    if (36 % (P * Q) != 0) continue;
+    for (const bool adjoint : {false, true}) {
+      const auto received = [&](Algorithm algorithm) {
+        return observe<double>(grid, algorithm, {m, n, r}, adjoint).received;
+      };
+      INFO(describe(*grid) << (adjoint ? ", adjoint" : ", forward"));
+      const Index block = received(Algorithm::block), summa = received(Algorithm::summa),
+                  stationary_a = received(Algorithm::stationary_a),
+                  stationary_b = received(Algorithm::stationary_b);
+      if (!grid->is_member()) continue;
+      const Index all_reduced = 2 * (n * r / P) * (Q - 1) / Q;
+      CHECK(block == (adjoint ? all_reduced * bytes : 0));
+      CHECK(stationary_a == bytes * (n / Q * r * (P - 1) / P + m / P * r * (Q - 1) / Q));
+      CHECK(summa == bytes * (m / P * n * (Q - 1) / Q + n * r / Q * (P - 1) / P));
+      const Range mine_of_A{grid->my_col() * n / Q, n / Q}, mine_of_X{grid->my_row() * n / P, n / P};
+      const Index owned = m / P * intersect(mine_of_A, mine_of_X).size;
+      CHECK(stationary_b == bytes * (m * n / P - owned + m * r / Q * (P - 1) / P));
+    }
+  }
+}
+
+TEST_CASE("stationary-a sends nothing that grows with the matrix", "[product_traffic]") {
+  // With r fixed, twice the rows and columns are twice the bytes, not four times.
+  for (const GridPtr& grid : metered_grids()) {
+    for (const bool adjoint : {false, true}) {
+      INFO(describe(*grid) << (adjoint ? ", adjoint" : ", forward"));
+      const Observation small = observe<double>(grid, Algorithm::stationary_a, {36, 36, 2}, adjoint);
+      const Observation large = observe<double>(grid, Algorithm::stationary_a, {72, 72, 2}, adjoint);
+      const Index difference = large.received - 2 * small.received;
+      CHECK((difference == 0 || 36 % grid->shape().size() != 0));
+    }
+  }
+}
+
+TEST_CASE("summa broadcasts one panel of each factor per step", "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids()) {
+    for (const Index panel : {1, 3, 100}) {
+      INFO(describe(*grid) << ", panel " << panel);
+      const Index n = 13;
+      const auto blocks =
+          common_refinement(Partition::balanced(n, grid->cols()), Partition::balanced(n, grid->rows()));
+      Index steps = 0;
+      for (const Range& block : blocks) steps += (block.size + panel - 1) / panel;
+      const Index moving_A = grid->cols() > 1, moving_X = grid->rows() > 1;
+      const Index forward =
+          observe<float>(grid, Algorithm::summa, {7, n, 5}, false, {.panel = panel}).broadcasts;
+      const Index adjoint =
+          observe<float>(grid, Algorithm::summa, {7, n, 5}, true, {.panel = panel}).broadcasts;
+      if (!grid->is_member()) continue;
+      CHECK(forward == steps * (moving_A + moving_X));
+      CHECK(adjoint == steps * moving_A);
+    }
+  }
+}
+
+TEST_CASE("operators keep no more scratch memory than the model says", "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const ProductShape& shape : shapes) {
+        for (const bool adjoint : {false, true}) {
+          for (const Index panel : {0, 4}) {
+            INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward")
+                                 << ", " << shape.rows << " x " << shape.cols << ", " << shape.nrhs
+                                 << " columns, panel " << panel);
+            const Observation seen = observe<double>(grid, algorithm, shape, adjoint, {.panel = panel});
+            if (!grid->is_member()) continue;
+            const RankCost modelled =
+                product_cost(algorithm, shape, grid->shape(), grid->my_row(), grid->my_col(), adjoint, panel);
+            CHECK(seen.scratch <= modelled.workspace_bytes);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("without flops and latency the choice is the least received", "[product_traffic]") {
+  const MachineModel bytes_only{0.0, 1.0, 0.0};
+  for (const GridPtr& grid : metered_grids()) {
+    for (const ProductShape& shape : shapes) {
+      Algorithm best = Algorithm::automatic;
+      Index least = 0;
+      for (const Algorithm algorithm : all_algorithms) {
+        std::array<Index, 2> most{observe<double>(grid, algorithm, shape, false).received,
+                                  observe<double>(grid, algorithm, shape, true).received};
+        world().all_reduce(most, ReduceOp::max);
+        INFO(describe(*grid) << ": " << name_of(algorithm) << ", " << shape.rows << " x " << shape.cols
+                             << ", " << shape.nrhs << " columns");
+        CHECK(modelled_seconds(algorithm, shape, grid->shape(), bytes_only) ==
+              static_cast<double>(most[0] + most[1]));
+        if (algorithm == Algorithm::block && grid->rows() > 1) continue;
+        if (best == Algorithm::automatic || most[0] + most[1] < least) {
+          best = algorithm;
+          least = most[0] + most[1];
+        }
+      }
+      CHECK(choose_algorithm(shape, grid->shape(), bytes_only) == best);
+    }
+  }
+}
+
+TEST_CASE("the choice follows the largest matrix", "[product_traffic]") {
+  CHECK(choose_algorithm({4000, 4000, 1}, {2, 2}) == Algorithm::stationary_a);
+  CHECK(choose_algorithm({100000, 2000, 16}, {4, 4}) == Algorithm::stationary_a);
+  CHECK(choose_algorithm({4000, 4000, 16000}, {3, 3}) == Algorithm::summa);
+  CHECK(choose_algorithm({16000, 4000, 16000}, {3, 3}) == Algorithm::summa);
+  CHECK(choose_algorithm({2000, 16000, 16000}, {3, 3}) == Algorithm::stationary_b);
+  // On one grid row block keeps no copies; it then moves n·r where stationary-a moves m·r.
+  CHECK(choose_algorithm({100000, 1000, 4}, {1, 4}) == Algorithm::block);
+  CHECK(choose_algorithm({1000, 100000, 4}, {1, 4}) == Algorithm::stationary_a);
+  CHECK(choose_algorithm({100, 100, 10}, {1, 1}) == Algorithm::block);
+}
+
+TEST_CASE("the flops of all ranks are those of one product", "[product_traffic]") {
+  for (const GridShape grid : {GridShape{1, 1}, {2, 3}, {5, 2}, {7, 1}}) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const ProductShape& shape : shapes) {
+        INFO(name_of(algorithm) << " on " << grid.rows << "x" << grid.cols);
+        double real = 0, complex = 0;
+        ProductShape complex_shape = shape;
+        complex_shape.type = ScalarType::c64;
+        for (int rank = 0; rank < grid.size(); ++rank) {
+          const int row = rank / grid.cols, col = rank % grid.cols;
+          real += product_cost(algorithm, shape, grid, row, col, false).flops;
+          complex += product_cost(algorithm, complex_shape, grid, row, col, true).flops;
+        }
+        CHECK(real == static_cast<double>(2 * shape.rows * shape.cols * shape.nrhs));
+        CHECK(complex == 4 * real);
+      }
+    }
+  }
+}
+
+TEST_CASE("algorithms have names", "[product_traffic]") {
+  for (const Algorithm algorithm : all_algorithms) CHECK(parse_algorithm(name_of(algorithm)) == algorithm);
+  CHECK(parse_algorithm("auto") == Algorithm::automatic);
+  CHECK(parse_algorithm("stationary-a") == Algorithm::stationary_a);
+  CHECK_THROWS_AS(parse_algorithm("cannon"), UsageError);
+  CHECK_THROWS_AS(parse_algorithm(""), UsageError);
+  CHECK_THROWS_AS(product_cost(Algorithm::automatic, {1, 1, 1}, {1, 1}, 0, 0, false), UsageError);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What solvers take from the machine: reductions, bytes, memory.
+#include <algorithm>
+#include <map>
+
+#include "support/solution_checks.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+constexpr Index m = 45, n = 23;
+
+/// One number after each iteration.
+template <class Account>
+std::function<bool(const IterationInfo&)> recorder(std::vector<Index>& values, Account account) {
+  return [&values, account](const IterationInfo&) {
+    values.push_back(account());
+    return false;
+  };
+}
+
+/// Reductions that the operator makes in one adjoint application.
+Index own_reductions(const ProcessGrid& grid, Algorithm algorithm) {
+  return algorithm == Algorithm::block && grid.cols() > 1 ? 1 : 0;
+}
+
+void check_reductions(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index nrhs,
+                      bool initial_guess, double damp) {
+  const OperatorPtr<double> A = dense_operator(grid, algorithm, KnownSpectrum<double>(m, n, geometric(n, 3)));
+  const auto reductions = [&grid] { return grid->comm().traffic().calls_of(CommOperation::all_reduce); };
+  std::vector<Index> after_iterations;
+  SolveOptions options;
+  options.damp = damp;
+  options.callback = recorder(after_iterations, reductions);
+  const Element<double> guess = initial_guess ? random_elements<double>(2) : Element<double>{};
+  DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+  B.fill(random_elements<double>(1));
+  X.fill(random_elements<double>(2));
+  options.initial_guess = initial_guess;
+  const Index before = grid->is_member() ? reductions() : 0;
+  const SolveReport report = cgls(*A, B, X, options);
+  if (!grid->is_member()) return;
+  CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), nrhs, initial_guess, damp);
+  const Index of_adjoint = own_reductions(*grid, algorithm);
+  const Index starts = initial_guess ? (damp > 0 ? 3 : 2) : 1;
+  const Index adjoints = (initial_guess ? 2 : 1) + report.iterations + 1;
+  CHECK(reductions() - before == starts + 2 * report.iterations + 1 + adjoints * of_adjoint);
+  REQUIRE(static_cast<Index>(after_iterations.size()) == report.iterations);
+  for (std::size_t k = 1; k < after_iterations.size(); ++k)
+    CHECK(after_iterations[k] - after_iterations[k - 1] == 2 + of_adjoint);
+}
+
+}  // namespace
+
+TEST_CASE("An iteration takes two reductions, whatever the number of columns") {
+  for (const auto& grid : test_grids()) {
+    for (const Algorithm algorithm : matrix_algorithms) {
+      for (const Index nrhs : {1, 7, 64}) check_reductions(grid, algorithm, nrhs, false, 0);
+      check_reductions(grid, algorithm, 5, true, 0);
+      check_reductions(grid, algorithm, 5, true, 0.1);
+    }
+  }
+}
+
+namespace {
+
+/// What an all_reduce of so many doubles brings to this rank.
+Index bytes_of_all_reduce(const Communicator& comm, Index count) {
+  const Index own = Partition::balanced(count, comm.size()).size(comm.rank());
+  return 8 * (own * (comm.size() - 1) + count - own);
+}
+
+template <Scalar T>
+void check_bytes(const std::shared_ptr<const ProcessGrid>& grid, Solver<T> solver, Index nrhs) {
+  const OperatorPtr<T> A =
+      dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(m, n, geometric(n, 30)));
+  std::vector<Index> received;
+  SolveOptions options;
+  options.tolerance = 0;
+  options.max_iterations = 6;
+  options.callback = recorder(received, [&grid] { return grid->comm().traffic().bytes_received; });
+  const Solution<T> solution = solve<T>(solver, *A, nrhs, random_elements<T>(1), options);
+  if (!grid->is_member()) return;
+  const auto product = [&](bool adjoint) {
+    return product_cost(Algorithm::stationary_a, {m, n, nrhs, scalar_type_of<T>}, grid->shape(),
+                        grid->my_row(), grid->my_col(), adjoint)
+        .bytes_received;
+  };
+  const Index scalars =
+      bytes_of_all_reduce(grid->comm(), 2 * nrhs + 1) + bytes_of_all_reduce(grid->comm(), 3 * nrhs);
+  CAPTURE(grid->rows(), grid->cols(), nrhs);
+  REQUIRE(received.size() == 6);
+  for (std::size_t k = 1; k < received.size(); ++k)
+    CHECK(received[k] - received[k - 1] == product(false) + product(true) + scalars);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("An iteration with a matrix that stays moves vectors and scalars alone, to the byte", "",
+                   float, std::complex<double>) {
+  for (const auto& grid : test_grids())
+    for (const Index nrhs : {1, 5}) check_bytes<TestType>(grid, cgls, nrhs);
+}
+
+namespace {
+
+/// The host backend, with an account of the bytes that are taken at a time.
+class CountingBackend final : public Backend {
+ public:
+  std::string name() const override { return host_->name(); }
+  MemorySpace memory_space() const override { return host_->memory_space(); }
+  void upload(const void* from, void* here, Index bytes) override { host_->upload(from, here, bytes); }
+  void download(const void* here, void* to, Index bytes) override { host_->download(here, to, bytes); }
+  void synchronize() override { host_->synchronize(); }
+
+  Index taken() const { return taken_; }
+  Index most_taken() const { return most_taken_; }
+  void forget_most() { most_taken_ = taken_; }
+
+ private:
+  void* do_allocate(Index bytes) override {
+    void* const memory = host_->allocate(bytes);
+    sizes_[memory] = bytes;
+    taken_ += bytes;
+    most_taken_ = std::max(most_taken_, taken_);
+    return memory;
+  }
+  void do_release(void* memory) noexcept override {
+    taken_ -= sizes_[memory];
+    sizes_.erase(memory);
+    host_->release(memory);
+  }
+  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
+  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
+  const Kernels<std::complex<float>>& kernels_c64() const override {
+    return host_->kernels<std::complex<float>>();
+  }
+  const Kernels<std::complex<double>>& kernels_c128() const override {
+    return host_->kernels<std::complex<double>>();
+  }
+
+  std::shared_ptr<Backend> host_ = make_host_backend();
+  std::map<void*, Index> sizes_;
+  Index taken_ = 0, most_taken_ = 0;
+};
+
+template <Scalar T>
+void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A, CountingBackend& backend,
+                  Index nrhs, Index batch) {
+  const auto& grid = A.domain().grid;
+  DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
+  B.fill(random_elements<T>(1));
+  X.set_zero();
+  SolveOptions options;
+  options.batch = batch;
+  solver(A, B, X, options);  // the operator has its scratch memory now
+  const Index before = backend.taken();
+  std::vector<Index> allocations;
+  options.callback = recorder(allocations, [&backend] { return backend.allocations(); });
+  backend.forget_most();
+  solver(A, B, X, options);
+  if (!grid->is_member()) return;
+  const Index predicted = solver_workspace_bytes(name, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch,
+                                                 grid->my_row(), grid->my_col());
+  CAPTURE(grid->rows(), grid->cols(), nrhs, batch);
+  const Index took = backend.most_taken() - before;
+  CHECK(took >= predicted);
+  CHECK(took <= predicted + 32 * nrhs);  // scalars: two doubles and one element per column
+  CHECK(backend.taken() == before);
+  if (batch == 0)
+    CHECK(std::count(allocations.begin(), allocations.end(), allocations.front()) ==
+          static_cast<std::ptrdiff_t>(allocations.size()));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::complex<double>) {
+  const auto backend = std::make_shared<CountingBackend>();
+  for (const auto& grid : test_grids(backend)) {
+    for (const Algorithm algorithm : matrix_algorithms) {
+      const KnownSpectrum<TestType> matrix(m, n, geometric(n, 3));
+      const auto A = dense_operator(grid, algorithm, matrix);
+      for (const Index nrhs : {1, 13})
+        for (const Index batch : {0, 1, 4}) check_memory<TestType>(cgls, "cgls", *A, *backend, nrhs, batch);
+    }
+    const auto hermitian = KnownSpectrum<TestType>::hermitian(geometric(n, 3));
+    const auto A = dense_operator(grid, Algorithm::summa, hermitian);
+    for (const Index batch : {0, 4}) check_memory<TestType>(cg, "cg", *A, *backend, 13, batch);
+  }
+  CHECK(backend->taken() == 0);
+}
+
+TEST_CASE("From the second iteration on nothing is allocated, though columns leave") {
+  for (const bool column_stable : {false, true}) {
+    for (const auto& grid : test_grids()) {
+      for (const Algorithm algorithm : matrix_algorithms) {
+        const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+        MatrixMultOptions mult_options;
+        mult_options.column_stable = column_stable;
+        const auto A = dense_operator(grid, algorithm, matrix, mult_options);
+        std::vector<Index> allocations;
+        SolveOptions options;
+        options.column_stable = column_stable;
+        options.callback = recorder(allocations, [&grid] { return grid->backend()->allocations(); });
+        const Element<double> b = [&](Index i, Index j) {
+          return j < 20 ? matrix.left(i, j) + matrix.left(i, 20 - j) : counter_random<double>(1, i, j);
+        };
+        solve<double>(cgls, *A, 48, b, options);
+        if (!grid->is_member()) continue;
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), column_stable);
+        CHECK(allocations.size() > 3);
+        CHECK(allocations.front() == allocations.back());
+      }
+    }
+  }
+}
+
+TEST_CASE("Asked for the memory of a solver that there is not, it names those that there are") {
+  const auto grid = test_grids().front();
+  const Space space{grid, Cut::uncut(5), Axis::uncut};
+  CHECK_THROWS_AS(solver_workspace_bytes("gmres", space, space, ScalarType::f64, 1, 0, 0, 0), UsageError);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gridlops/process_grid.hpp"
+#include "support/mpi_main.hpp"
+
+namespace gridlops::testing {
+
+using GridPtr = std::shared_ptr<const ProcessGrid>;
+
+/// The shapes that a program on so many ranks visits: all that use every rank, and some smaller ones that
+/// leave ranks idle.
+inline std::vector<GridShape> grid_shapes(int ranks) {
+  std::vector<GridShape> shapes;
+  for (int rows = 1; rows <= ranks; ++rows)
+    if (ranks % rows == 0) shapes.push_back({rows, ranks / rows});
+  for (const GridShape smaller : {GridShape{1, 1}, GridShape{2, 2}, GridShape{3, 2}})
+    if (smaller.size() < ranks) shapes.push_back(smaller);
+  return shapes;
+}
+
+/// Grids of these shapes, each with a backend of its own (collective over all ranks of the program).
+template <class MakeBackend>
+std::vector<GridPtr> all_grids(MakeBackend&& make_backend) {
+  std::vector<GridPtr> grids;
+  for (const GridShape shape : grid_shapes(world().size()))
+    grids.push_back(std::make_shared<const ProcessGrid>(world(), shape, make_backend()));
+  return grids;
+}
+inline std::vector<GridPtr> all_grids() { return all_grids(make_host_backend); }
+
+inline std::string describe(const ProcessGrid& grid) {
+  return "on a " + std::to_string(grid.rows()) + "x" + std::to_string(grid.cols()) + " grid";
+}
+
+inline constexpr std::array all_axes{Axis::grid_rows, Axis::grid_cols, Axis::all, Axis::all_transposed,
+                                     Axis::uncut};
+
+/// Whether rows and columns may be cut along these: each grid dimension is used by one of them at most.
+inline bool legal(Axis rows, Axis cols) {
+  if (rows == Axis::uncut || cols == Axis::uncut) return true;
+  return (rows == Axis::grid_rows && cols == Axis::grid_cols) ||
+         (rows == Axis::grid_cols && cols == Axis::grid_rows);
+}
+
+/// What this rank sent and received, and how often it called what, since this was made.
+class TrafficSince {
+ public:
+  explicit TrafficSince(const Communicator& comm) : comm_(comm), before_(comm.traffic()) {}
+
+  Index sent() const { return comm_.traffic().bytes_sent - before_.bytes_sent; }
+  Index received() const { return comm_.traffic().bytes_received - before_.bytes_received; }
+  Index calls(CommOperation operation) const {
+    return comm_.traffic().calls_of(operation) - before_.calls_of(operation);
+  }
+  Index calls() const {
+    Index sum = 0;
+    for (std::size_t k = 0; k < comm_operation_count; ++k) sum += comm_.traffic().calls[k] - before_.calls[k];
+    return sum;
+  }
+  bool nothing() const { return sent() == 0 && received() == 0 && calls() == 0; }
+
+ private:
+  const Communicator& comm_;
+  Traffic before_;
+};
+
+}  // namespace gridlops::testing

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/random.hpp"
+#include "gridlops/redistribute.hpp"
+#include "gridlops/solver.hpp"
+#include "support/mpi_main.hpp"
+
+namespace gridlops::testing {
+
+/// A matrix, or many columns, by their elements.
+template <Scalar T>
+using Element = std::function<T(Index i, Index j)>;
+
+template <Scalar T>
+constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+
+/// count values from 1 down to 1/condition, each the same factor below the one before.
+inline std::vector<double> geometric(Index count, double condition) {
+  std::vector<double> values;
+  for (Index k = 0; k < count; ++k)
+    values.push_back(
+        count == 1 ? 1 : std::pow(condition, -static_cast<double>(k) / static_cast<double>(count - 1)));
+  return values;
+}
+
+/// A = U Σ Vᴴ with U and V Householder reflectors of random vectors, so that singular values and vectors are
+/// known and every element costs a few operations.
+template <Scalar T>
+class KnownSpectrum {
+ public:
+  using Wide = Accumulator<T>;
+
+  /// m × n with these min(m, n) singular values, of any order and sign.
+  KnownSpectrum(Index m, Index n, std::vector<double> values, std::uint64_t seed = 1)
+      : KnownSpectrum(std::move(values), unit_vector(m, seed), unit_vector(n, seed + 1)) {}
+
+  /// Hermitian, with these eigenvalues.
+  static KnownSpectrum hermitian(std::vector<double> values, std::uint64_t seed = 1) {
+    const std::vector<Wide> u = unit_vector(static_cast<Index>(values.size()), seed);
+    return KnownSpectrum(std::move(values), u, u);
+  }
+
+  Index rows() const { return static_cast<Index>(u_.size()); }
+  Index cols() const { return static_cast<Index>(v_.size()); }
+
+  T operator()(Index i, Index j) const {
+    const Wide u_i = u_[at(i)], conj_v_j = conjugate(v_[at(j)]);
+    return narrow((i == j ? value(i) : 0.0) - 2.0 * u_i * conjugate(entry(u_, j)) * value(j) -
+                  2.0 * value(i) * entry(v_, i) * conj_v_j + 4.0 * u_i * coupling_ * conj_v_j);
+  }
+  /// Element i of the k-th left (right) singular vector; for k ≥ min(m, n) they are orthogonal to the range
+  /// of A (are in its kernel).
+  T left(Index i, Index k) const { return reflector(u_, i, k); }
+  T right(Index i, Index k) const { return reflector(v_, i, k); }
+
+ private:
+  KnownSpectrum(std::vector<double> values, std::vector<Wide> u, std::vector<Wide> v)
+      : values_(std::move(values)), u_(std::move(u)), v_(std::move(v)) {
+    for (Index k = 0; k < static_cast<Index>(values_.size()); ++k)
+      coupling_ += conjugate(u_[at(k)]) * value(k) * v_[at(k)];
+  }
+
+  static std::vector<Wide> unit_vector(Index n, std::uint64_t seed) {
+    std::vector<Wide> x;
+    double squares = 0;
+    for (Index i = 0; i < n; ++i) {
+      x.push_back(counter_random<Wide>(seed, i, 0));
+      squares += std::norm(x.back());
+    }
+    for (Wide& element : x) element /= std::sqrt(squares);
+    return x;
+  }
+  static T reflector(const std::vector<Wide>& w, Index i, Index k) {
+    return narrow((i == k ? 1.0 : 0.0) - 2.0 * w[at(i)] * conjugate(w[at(k)]));
+  }
+  static T narrow(Wide value) {
+    if constexpr (is_complex<T>) {
+      return T(static_cast<Real<T>>(value.real()), static_cast<Real<T>>(value.imag()));
+    } else {
+      return static_cast<T>(value);
+    }
+  }
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  double value(Index k) const { return k < static_cast<Index>(values_.size()) ? values_[at(k)] : 0.0; }
+  static Wide entry(const std::vector<Wide>& x, Index i) {
+    return i < static_cast<Index>(x.size()) ? x[at(i)] : Wide(0);
+  }
+
+  std::vector<double> values_;
+  std::vector<Wide> u_, v_;
+  Wide coupling_ = 0;
+};
+
+/// Random elements; `first` numbers the columns from there.
+template <Scalar T>
+Element<T> random_elements(std::uint64_t seed, Index first = 0) {
+  return [=](Index i, Index j) { return counter_random<T>(seed, i, first + j); };
+}
+
+/// The grids that a test visits: all that use every rank of the world, but lines of more than three, and for
+/// three ranks and for six one that leaves ranks idle.
+inline std::vector<std::shared_ptr<const ProcessGrid>> test_grids(
+    const std::shared_ptr<Backend>& backend = make_host_backend()) {
+  const int ranks = world().size();
+  std::vector<GridShape> shapes;
+  if (ranks == 3) shapes.push_back({1, 2});
+  if (ranks == 6) shapes.push_back({2, 2});
+  for (int rows = 1; rows <= std::min(ranks, 3); ++rows)
+    if (ranks % rows == 0 && ranks / rows <= 3) shapes.push_back({rows, ranks / rows});
+  if (shapes.empty()) shapes.push_back(near_square(ranks));
+  std::vector<std::shared_ptr<const ProcessGrid>> grids;
+  for (const GridShape shape : shapes)
+    grids.push_back(std::make_shared<const ProcessGrid>(world(), shape, backend));
+  return grids;
+}
+
+inline constexpr Algorithm matrix_algorithms[] = {Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
+                                                  Algorithm::stationary_b};
+
+template <Scalar T>
+OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index m,
+                              Index n, const Element<T>& element, const MatrixMultOptions& options = {}) {
+  DistMatrix<T> A(grid, matrix_layout(algorithm, *grid, m, n));
+  A.fill(element);
+  return matrix_mult(algorithm, std::move(A), options);
+}
+
+template <Scalar T>
+OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
+                              const KnownSpectrum<T>& A, const MatrixMultOptions& options = {}) {
+  return dense_operator<T>(grid, algorithm, A.rows(), A.cols(), Element<T>(A), options);
+}
+
+/// All of X on every member of its grid, column by column; empty on idle ranks.
+template <Scalar T>
+std::vector<T> everywhere(const DistMatrix<T>& X) {
+  if (!X.grid()->is_member()) return {};
+  std::vector<T> whole = gather(X, 0);
+  whole.resize(static_cast<std::size_t>(X.rows() * X.cols()));
+  X.grid()->comm().broadcast(whole, 0);
+  return whole;
+}
+
+template <Scalar T>
+using Solver = SolveReport (*)(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,
+                               const SolveOptions&);
+
+template <Scalar T>
+struct Solution {
+  SolveReport report;
+  std::vector<T> X;  ///< all of it, on every member of the grid
+  Index rows = 0;
+
+  std::vector<T> column(Index j) const { return {X.begin() + j * rows, X.begin() + (j + 1) * rows}; }
+  const ColumnReport& verdict(Index j) const { return report.columns[static_cast<std::size_t>(j)]; }
+};
+
+/// Without an initial guess X holds NaN before.
+template <Scalar T>
+Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, const Partition& columns, const Element<T>& b,
+                  SolveOptions options = {}, const Element<T>& guess = {}) {
+  DistMatrix<T> B(A.range().grid, A.range().layout(columns)), X(A.domain().grid, A.domain().layout(columns));
+  const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
+  B.fill(b);
+  X.fill(guess ? guess : [nan](Index, Index) { return nan; });
+  options.initial_guess = static_cast<bool>(guess);
+  SolveReport report = solver(A, B, X, options);
+  return {std::move(report), everywhere(X), A.cols()};
+}
+
+template <Scalar T>
+Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, Index nrhs, const Element<T>& b,
+                  const SolveOptions& options = {}, const Element<T>& guess = {}) {
+  const Partition columns = A.range().layout(nrhs).cols.partition;
+  return solve(solver, A, columns, b, options, guess);
+}
+
+/// Column j as the only one.
+template <Scalar T>
+Solution<T> solve_alone(Solver<T> solver, const LinearOperator<T>& A, Index j, const Element<T>& b,
+                        const SolveOptions& options = {}, const Element<T>& guess = {}) {
+  const auto of_column = [j](const Element<T>& many) -> Element<T> {
+    if (!many) return {};
+    return [many, j](Index i, Index) { return many(i, j); };
+  };
+  return solve(solver, A, Index{1}, of_column(b), options, of_column(guess));
+}
+
+/// What an action that is to throw says.
+template <class Action>
+std::string error_text(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+template <Scalar T>
+double norm_of(const std::vector<T>& x) {
+  double squares = 0;
+  for (const T element : x) squares += std::norm(static_cast<Accumulator<T>>(element));
+  return std::sqrt(squares);
+}
+
+/// ‖x − y‖ / ‖y‖.
+template <Scalar T>
+double relative_difference(const std::vector<T>& x, const std::vector<T>& y) {
+  std::vector<T> difference;
+  for (std::size_t i = 0; i < y.size(); ++i) difference.push_back(x[i] - y[i]);
+  const double norm = norm_of(difference);
+  return norm == 0 ? 0 : norm / norm_of(y);
+}
+
+}  // namespace gridlops::testing

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gridlops/cost_model.hpp"
+#include "gridlops/dist_matrix.hpp"
+#include "support/grids.hpp"
+#include "support/reference.hpp"
+
+namespace gridlops::testing {
+
+inline constexpr std::array all_algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
+                                           Algorithm::stationary_b};
+
+template <Scalar T>
+T quiet_nan() {
+  const Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();
+  if constexpr (is_complex<T>) {
+    return {nan, nan};
+  } else {
+    return nan;
+  }
+}
+
+template <Scalar T>
+bool is_nan(T value) {
+  return std::isnan(std::real(value)) || std::isnan(std::imag(value));
+}
+
+/// re + im·i, or re alone for real T.
+template <Scalar T>
+T number(double re, double im) {
+  if constexpr (is_complex<T>) {
+    return {static_cast<Real<T>>(re), static_cast<Real<T>>(im)};
+  } else {
+    return static_cast<T>(re);
+  }
+}
+
+/// A whole matrix, the same on every rank: what a distributed one is compared with.
+template <Scalar T>
+struct Whole {
+  Index rows = 0;
+  Index cols = 0;
+  std::vector<T> values;
+
+  T operator()(Index i, Index j) const { return values[static_cast<std::size_t>(i + j * rows)]; }
+};
+
+/// Small integers, of which sums and products are exact in every type.
+template <Scalar T>
+Whole<T> integers(std::uint64_t seed, Index rows, Index cols) {
+  return {rows, cols,
+          dense<T>(rows, cols, [seed](Index i, Index j) { return small_integer<T>(seed, i, j); })};
+}
+
+/// Numbers that every sum of must be rounded.
+template <Scalar T>
+Whole<T> fractions(std::uint64_t seed, Index rows, Index cols) {
+  return {rows, cols,
+          dense<T>(rows, cols, [seed](Index i, Index j) { return counter_random<T>(seed, i, j); })};
+}
+
+/// op(A) X, summed in extended precision.
+template <Scalar T>
+Whole<T> multiplied(Op op, const Whole<T>& A, const Whole<T>& X) {
+  return {op == Op::none ? A.rows : A.cols, X.cols,
+          reference_product(op, T(1), A.values.data(), A.rows, A.cols, X.values.data(), X.cols)};
+}
+
+/// One way of many to cut total into parts; with variant 0 balanced. Most others have empty parts.
+inline Partition cut_somehow(Index total, int parts, int variant) {
+  if (variant == 0) return Partition::balanced(total, parts);
+  std::vector<Index> ends{total};
+  for (int part = 1; part < parts; ++part) {
+    const double place = (1 + counter_uniform(static_cast<std::uint64_t>(variant), part, total)) / 2;
+    ends.push_back(variant == 1   ? 0
+                   : variant == 2 ? total
+                                  : static_cast<Index>(place * static_cast<double>(total + 1)));
+  }
+  std::sort(ends.begin(), ends.end());
+  std::vector<Index> sizes;
+  for (std::size_t part = 0; part < ends.size(); ++part)
+    sizes.push_back(ends[part] - (part == 0 ? 0 : ends[part - 1]));
+  return Partition::with_sizes(sizes);
+}
+inline constexpr int cut_variants = 6;
+
+/// rows × cols along these axes, both cut in this variant.
+inline Layout layout_along(const ProcessGrid& grid, Axis row_axis, Axis col_axis, Index rows, Index cols,
+                           int variant = 0) {
+  return {{row_axis, cut_somehow(rows, grid.parts(row_axis), variant)},
+          {col_axis, cut_somehow(cols, grid.parts(col_axis), variant)}};
+}
+
+/// The elements of this rank's block, copies included, that are further than `tolerance` from what value(i,
+/// j) says. NaN is only equal to NaN.
+template <Scalar T, class Function>
+Index mismatches(const DistMatrix<T>& X, Function&& value, double tolerance = 0) {
+  Index wrong = 0;
+  const MatrixView<const T> local = X.local();
+  for (Index j = 0; j < local.cols; ++j) {
+    for (Index i = 0; i < local.rows; ++i) {
+      const T found = local(i, j);
+      const T expected = value(X.local_row_range().begin + i, X.local_col_range().begin + j);
+      const bool near = found == expected || std::abs(found - expected) <= tolerance;
+      if (!near && !(is_nan(found) && is_nan(expected))) ++wrong;
+    }
+  }
+  return wrong;
+}
+
+/// A distributed matrix whose blocks lie within larger arrays of NaN: what reads around a block spoils its
+/// result, and what writes there is found out.
+template <Scalar T>
+class EmbeddedMatrix {
+ public:
+  template <class Function>
+  EmbeddedMatrix(GridPtr grid, const Layout& layout, Index padding, Function&& value)
+      : grid_(std::move(grid)), layout_(layout), padding_(padding) {
+    if (grid_->is_member()) {
+      rows_ = layout.row_range(*grid_, grid_->my_row(), grid_->my_col()).size;
+      cols_ = layout.col_range(*grid_, grid_->my_row(), grid_->my_col()).size;
+    }
+    memory_.assign(static_cast<std::size_t>(padding + (rows_ + padding) * cols_), quiet_nan<T>());
+    matrix().fill(value);
+  }
+
+  /// A view of it.
+  DistMatrix<T> matrix() {
+    return DistMatrix<T>(grid_, layout_,
+                         MatrixView<T>(memory_.data() + padding_, rows_, cols_, rows_ + padding_));
+  }
+
+  bool surroundings_untouched() const {
+    for (Index k = 0; k < static_cast<Index>(memory_.size()); ++k) {
+      const bool inside = k >= padding_ && (k - padding_) % (rows_ + padding_) < rows_;
+      if (!inside && !is_nan(memory_[static_cast<std::size_t>(k)])) return false;
+    }
+    return true;
+  }
+
+ private:
+  GridPtr grid_;
+  Layout layout_;
+  Index padding_;
+  Index rows_ = 0;
+  Index cols_ = 0;
+  std::vector<T> memory_;
+};
+
+/// The sum of one number per rank of the program (collective over all of them).
+inline Index sum_over_ranks(Index value) {
+  std::array<Index, 1> sum{value};
+  world().all_reduce(sum, ReduceOp::sum);
+  return sum[0];
+}
+
+}  // namespace gridlops::testing

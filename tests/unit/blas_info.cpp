@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "gridlops/backend.hpp"
+#include "support/catch.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+/// Sets an environment variable, or removes it, while it lives.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    set(value);
+  }
+  ~Environment() { set(old_ ? old_->c_str() : nullptr); }
+
+ private:
+  void set(const char* value) {
+    if (value != nullptr) {
+      setenv(name_, value, 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace
+
+TEST_CASE("the BLAS in use is found by asking it", "[blas_info]") {
+  const BlasInfo info = blas_info();
+  CAPTURE(info.library, info.kernel, info.best_kernel, info.threads, info.path, info.pinned_by);
+  CHECK(info.threads >= 1);
+  CHECK(std::filesystem::is_regular_file(info.path));
+  CHECK_FALSE(std::filesystem::is_symlink(info.path));
+  CHECK((info.best_kernel == "AVX-512" || info.best_kernel == "AVX2" || info.best_kernel == "baseline"));
+  // Only OpenBLAS tells which kernel it chose.
+  CHECK(info.kernel.empty() == (info.library.find("OpenBLAS ") != 0));
+}
+
+TEST_CASE("a kernel that the environment pins is reported", "[blas_info]") {
+  {
+    const Environment unpinned("OPENBLAS_CORETYPE", nullptr);
+    CHECK(blas_info().pinned_by.empty());
+    CHECK_FALSE(blas_info().pinned_below_cpu);
+  }
+  const std::string kernel = blas_info().kernel;
+  if (kernel.empty()) return;
+  const Environment pinned("OPENBLAS_CORETYPE", kernel.c_str());
+  const BlasInfo info = blas_info();
+  CHECK(info.pinned_by == "OPENBLAS_CORETYPE=" + kernel);
+  // OpenBLAS chose its kernel when it was loaded: run this program with the variable set to see both
+  // outcomes.
+  const std::map<std::string, std::string> needed{
+      {"SkylakeX", "AVX-512"}, {"Cooperlake", "AVX-512"}, {"SapphireRapids", "AVX-512"},
+      {"Haswell", "AVX2"},     {"Zen", "AVX2"},           {"Excavator", "AVX2"}};
+  const auto found = needed.find(kernel);
+  CHECK(info.pinned_below_cpu == ((found == needed.end() ? "baseline" : found->second) != info.best_kernel));
+}

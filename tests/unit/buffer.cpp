@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/buffer.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "gridlops/error.hpp"
+#include "support/catch.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+constexpr Index most = std::numeric_limits<Index>::max();
+
+/// A host whose memory is counted, and never enough for more than 1000 bytes.
+class SmallBackend final : public Backend {
+ public:
+  std::string name() const override { return "small"; }
+  MemorySpace memory_space() const override { return host_->memory_space(); }
+  void upload(const void* host, void* here, Index bytes) override { host_->upload(host, here, bytes); }
+  void download(const void* here, void* host, Index bytes) override { host_->download(here, host, bytes); }
+  void synchronize() override {}
+
+  int alive = 0;
+
+ private:
+  void* do_allocate(Index bytes) override {
+    if (bytes > 1000) return nullptr;
+    ++alive;
+    return host_->allocate(bytes);
+  }
+  void do_release(void* memory) noexcept override {
+    --alive;
+    host_->release(memory);
+  }
+  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
+  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
+  const Kernels<std::complex<float>>& kernels_c64() const override {
+    return host_->kernels<std::complex<float>>();
+  }
+  const Kernels<std::complex<double>>& kernels_c128() const override {
+    return host_->kernels<std::complex<double>>();
+  }
+
+  std::shared_ptr<Backend> host_ = make_host_backend();
+};
+
+}  // namespace
+
+TEST_CASE("host memory is aligned, and counted when there is some", "[buffer]") {
+  const auto backend = make_host_backend();
+  for (const Index bytes : {1, 63, 64, 65, 1000}) {
+    void* memory = backend->allocate(bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
+    backend->release(memory);
+  }
+  CHECK(backend->allocations() == 5);
+  CHECK(backend->allocate(0) == nullptr);
+  backend->release(nullptr);
+  CHECK(backend->allocations() == 5);
+}
+
+TEST_CASE("memory that cannot be had is an error with the bytes, never a small block", "[buffer]") {
+  const auto backend = std::make_shared<SmallBackend>();
+  const std::string refusal = testing::message_of<OutOfMemory>([&] { backend->allocate(1001); });
+  CHECK(testing::contains(refusal, "small backend"));
+  CHECK(testing::contains(refusal, "1001 bytes"));
+  CHECK_THROWS_AS(backend->allocate(-1), UsageError);
+  CHECK_THROWS_AS(make_host_backend()->allocate(most), OutOfMemory);
+  // 2⁶¹ + 1 doubles are 8 bytes modulo 2⁶⁴.
+  CHECK_THROWS_AS(Buffer<double>(backend, (Index{1} << 61) + 1), OutOfMemory);
+  CHECK_THROWS_AS(Buffer<double>(backend, most), OutOfMemory);
+  CHECK_THROWS_AS(Buffer<double>(backend, -1), UsageError);
+  CHECK_THROWS_AS(Buffer<double>(backend, std::numeric_limits<Index>::min()), UsageError);
+  CHECK(backend->alive == 0);
+}
+
+TEST_CASE("what is uploaded comes back", "[buffer]") {
+  const auto backend = make_host_backend();
+  const std::vector<double> sent{1, 2, 3};
+  std::vector<double> received(3);
+  const Buffer<double> buffer(backend, 3);
+  backend->upload(sent.data(), buffer.data(), 24);
+  backend->synchronize();
+  backend->download(buffer.data(), received.data(), 24);
+  CHECK(received == sent);
+  backend->upload(nullptr, nullptr, 0);
+}
+
+TEST_CASE("a buffer has one owner", "[buffer]") {
+  const auto backend = std::make_shared<SmallBackend>();
+  {
+    Buffer<float> first(backend, 10);
+    float* const data = first.data();
+    Buffer<float> second(std::move(first));
+    CHECK((second.data() == data && second.size() == 10));
+    CHECK((first.data() == nullptr && first.size() == 0));
+    Buffer<float> third(backend, 5);
+    third = std::move(second);
+    CHECK(third.data() == data);
+    CHECK(backend->alive == 1);
+    CHECK(third.span().size() == 10);
+    CHECK(&third.matrix(2, 5)(1, 4) == &third.span().back());
+  }
+  CHECK(backend->alive == 0);
+}
+
+TEST_CASE("reserve allocates only to grow", "[buffer]") {
+  const auto backend = std::make_shared<SmallBackend>();
+  Buffer<double> buffer;
+  buffer.reserve(backend, 0);
+  CHECK(backend->allocations() == 0);
+  buffer.reserve(backend, 10);
+  buffer.reserve(backend, 4);
+  buffer.reserve(backend, 10);
+  CHECK(backend->allocations() == 1);
+  CHECK(buffer.size() == 10);
+  buffer.reserve(backend, 11);
+  CHECK(backend->allocations() == 2);
+  CHECK(backend->alive == 1);
+}
