@@ -48,7 +48,8 @@ struct SolveArguments {
   std::string rhs, output, initial, history;
   std::string solver = "cgls";
   Index iterations = 100;
-  std::optional<double> tolerance;
+  std::optional<double> tolerance, atol, btol;
+  double condition_limit = 0;
   double damp = 0;
   std::optional<double> damp_relative;
   Index batch = 0;

@@ -141,11 +141,15 @@ void Grammar::define_solve() {
   OptionList list(*app_.add_subcommand("solve", "Minimises |A X - B|^2 + D^2 |X|^2, column by column"));
   list.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
   list.text("--output", solve_.output, "X.npy", "X")->required();
-  list.choice("--solver", solve_.solver, {"cgls", "cg"},
+  list.choice("--solver", solve_.solver, {"cgls", "lsqr", "lsmr", "block-cgls", "cg"},
               "Least squares, or conjugate gradients for (A + D^2 I) X = B [cgls]");
   list.whole("--iterations", solve_.iterations, "K", 0, "The most of any column [100]");
   list.number("--tolerance", solve_.tolerance, "T", 0,
               "On each column's relative normal residual (cg: residual) [1e-8; f32 and c64: 1e-4]");
+  list.number("--atol", solve_.atol, "T", 0, "lsqr, lsmr: on |A^H r| / (|A| |r|) [the tolerance]");
+  list.number("--btol", solve_.btol, "T", 0, "lsqr, lsmr: on |r| / |b| [the tolerance]");
+  list.number("--conlim", solve_.condition_limit, "C", 0,
+              "lsqr, lsmr: stops where cond(A) seems larger [0: never]");
   CLI::Option* damp = list.number("--damp", solve_.damp, "D", 0, "Damping [0]");
   list.number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
       ->excludes(damp);

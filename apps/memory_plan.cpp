@@ -40,7 +40,7 @@ class RankPlan {
                     cost(true, columns_at_once()).workspace_bytes) +
            redistribution_workspace();
     for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
-    const bool applies_adjoint = plan_.solver == "cgls";
+    const bool applies_adjoint = plan_.solver != "cg";
     r[6] = cost(false, shape.nrhs).bytes_received +
            (applies_adjoint ? cost(true, shape.nrhs).bytes_received : 0) + redistribution_received();
     return r;

@@ -40,10 +40,16 @@ AllMeasurements collect(Communicator& world, const Measurements& mine) {
 }
 
 Json json_of(const ColumnReport& column) {
-  return {{"reason", name_of(column.reason)},
-          {"iterations", column.iterations},
-          {"residual_norm", column.residual_norm},
-          {"normal_residual_norm", column.normal_residual_norm}};
+  Json json{{"reason", name_of(column.reason)},
+            {"iterations", column.iterations},
+            {"residual_norm", column.residual_norm},
+            {"normal_residual_norm", column.normal_residual_norm}};
+  // What lsqr and lsmr estimate, others do not.
+  if (column.condition > 0) {
+    json["operator_norm"] = column.operator_norm;
+    json["condition"] = column.condition;
+  }
+  return json;
 }
 
 Json json_of(const RunFacts& facts, int ranks, const std::string& transport, const AllMeasurements& all,

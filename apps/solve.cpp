@@ -28,6 +28,17 @@ struct Task {
   Algorithm algorithm = Algorithm::automatic;
 };
 
+/// What was asked for; block-cgls, whose right-hand sides must lie together, leaves no choice.
+Algorithm algorithm_for(const SolveArguments& arguments) {
+  const Algorithm asked = arguments.product.algorithm;
+  if (arguments.solver != "block-cgls") return asked;
+  if (asked != Algorithm::automatic && asked != Algorithm::stationary_a) {
+    throw UsageError(fmt::format("--solver block-cgls works with --algorithm stationary-a only, not with {}",
+                                 name_of(asked)));
+  }
+  return Algorithm::stationary_a;
+}
+
 Task read_headers(Communicator& world, const SolveArguments& arguments,
                   std::shared_ptr<const ProcessGrid> grid) {
   const std::string& matrix = arguments.product.matrix;
@@ -49,7 +60,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
     }
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
-  task.algorithm = resolve(arguments.product.algorithm, task.shape, task.grid->shape());
+  task.algorithm = resolve(algorithm_for(arguments), task.shape, task.grid->shape());
   return task;
 }
 
@@ -95,12 +106,25 @@ Index batch_count(Index batch, const Partition& columns) {
 }
 
 template <Scalar T>
+SolveReport call_solver(const std::string& name, const LinearOperator<T>& A, const DistMatrix<T>& B,
+                        DistMatrix<T>& X, const SolveOptions& options) {
+  if (name == "cg") return cg(A, B, X, options);
+  if (name == "lsqr") return lsqr(A, B, X, options);
+  if (name == "lsmr") return lsmr(A, B, X, options);
+  if (name == "block-cgls") return block_cgls(A, B, X, options);
+  return cgls(A, B, X, options);
+}
+
+template <Scalar T>
 SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                        bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options;
   options.max_iterations = arguments.iterations;
   options.tolerance = tolerance_of(task);
+  options.atol = arguments.atol;
+  options.btol = arguments.btol;
+  options.condition_limit = arguments.condition_limit;
   options.damp = arguments.damp_relative ? *arguments.damp_relative * estimate_norm(A) : arguments.damp;
   options.initial_guess = task.X0.has_value();
   options.batch = arguments.batch;
@@ -115,7 +139,7 @@ SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistM
       return false;
     };
   }
-  SolveReport report = arguments.solver == "cg" ? cg(A, B, X, options) : cgls(A, B, X, options);
+  SolveReport report = call_solver(arguments.solver, A, B, X, options);
   if (progress) progress->finish(report);
   return report;
 }

@@ -52,16 +52,17 @@ class GRIDLOPS_EXPORT Request {
 };
 
 /// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
-/// communicator: all its ranks call it, in the same order and form, with the same root, operation, types and counts.
+/// communicator: all its ranks call it, in the same order and form, with the same root, operation, types and
+/// counts.
 ///
 /// Counts are 64-bit and count elements, a complex number being one; parts of length zero are legal on any
 /// rank. Where parts have different lengths (the _v forms) `counts` has one entry per rank, the same on all
 /// ranks, and the parts lie one after the other in rank order. Operands must not overlap, except that a
 /// rank's own part may be in its place within the whole already.
 ///
-/// Each operation comes in two forms: blocking (complete on return, for this rank) and as start_…, which returns a
-/// Request. Ranks may complete what they started in any order, and do other things in between, but they must
-/// complete it before the communicator is destroyed.
+/// Each operation comes in two forms: blocking (complete on return, for this rank) and as start_…, which
+/// returns a Request. Ranks may complete what they started in any order, and do other things in between, but
+/// they must complete it before the communicator is destroyed.
 ///
 /// Throws UsageError before anything is sent if an argument is wrong in itself (a root that is no rank, a
 /// negative count, a complex min, max or prod); CommunicationError if the transport fails.

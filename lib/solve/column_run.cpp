@@ -186,8 +186,8 @@ void ColumnRun<T>::retire_ended() {
     const ColumnState& state = column(k);
     if (!state.reason) continue;
     leaves[at(k)] = 1;
-    // At the rounding level this iterate is as good as any, and where that is one of ‖r‖ an earlier one with less ‖s‖
-    // may be far worse.
+    // At the rounding level this iterate is as good as any, and where that is one of ‖r‖ an earlier one with
+    // less ‖s‖ may be far worse.
     if (state.reason == StopReason::stagnated && !method_.at_rounding_level(state) &&
         state.tested_norm > state.snapshot_norm)
       kernels().copy(column_block(kept, k), column_block(X_, k));

@@ -18,6 +18,10 @@ SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
 
 
+# In a container without /sys the topology library of Open MPI complains on standard error.
+QUIET = {"HWLOC_HIDE_ERRORS": "2"}
+
+
 class Run:
     """What came of one run of the program."""
 
@@ -50,7 +54,7 @@ class Suite:
         command = words if shell is None else ["sh", "-c", shell.replace("{}", '"$@"'), "sh", *words]
         start = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-                              env={**os.environ, **(environment or {})}, start_new_session=True) as process:
+                              env={**os.environ, **QUIET, **(environment or {})}, start_new_session=True) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
@@ -108,7 +112,7 @@ class Suite:
         columns = report.get("columns", [])
         self.check(len(columns) == report["nrhs"], "report:", len(columns), "columns for", report["nrhs"])
         for column in columns:
-            self.check(set(column) == {"reason", "iterations", "residual_norm", "normal_residual_norm"}
+            self.check(set(column) - {"operator_norm", "condition"} == {"reason", "iterations", "residual_norm", "normal_residual_norm"}
                        and column["reason"] in REASONS and type(column["iterations"]) is int, "report: column", column)
         most = max((column["iterations"] for column in columns), default=0)
         self.check(report.get("iterations") == most, "report: iterations", report.get("iterations"), "not", most)

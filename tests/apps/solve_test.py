@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 
 import program
 
@@ -150,6 +151,28 @@ def check_cg(suite, rng):
         suite.check(report is None or report["solver"] == "cg", "report: solver is not cg")
 
 
+def check_other_solvers(suite, rng):
+    """LSQR and LSMR take SciPy's iterations to SciPy's solutions; all damp X, not the correction of a guess."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64"), program.random_matrix(rng, (60, 3), "f64"))
+    guess = program.random_matrix(rng, (40, 3), "f64")
+    np.save(suite.folder / "X0.npy", guess)
+    for solver, peer in [("lsqr", scipy.sparse.linalg.lsqr), ("lsmr", scipy.sparse.linalg.lsmr), ("block-cgls", None)]:
+        for damp in [0, 0.3]:
+            expected = damped_solution(problem.A, problem.B, damp)
+            _, X, report = problem.solve("--solver", solver, "--damp", damp, "--tolerance", 1e-10)
+            problem.check(X, expected, 1e-9, solver, damp)
+            check_reasons(suite, report, program.SOLVED, solver, damp)
+            suite.check(report is None or report["solver"] == solver, "report: solver is not", solver)
+            if peer is not None and report is not None:
+                for j, column in enumerate(report["columns"]):
+                    there = peer(problem.A, problem.B[:, j], damp=damp, atol=1e-10, btol=1e-10, conlim=0)[2]
+                    suite.check(abs(column["iterations"] - there) <= 1, solver, damp, "column", j, column, "SciPy:", there)
+                    suite.check(column["condition"] > 1 and column["operator_norm"] > 0, "estimates", column)
+            _, X, _ = problem.solve("--solver", solver, "--damp", damp, "--tolerance", 1e-10, "--initial", "X0.npy")
+            problem.check(X, expected, 1e-9, solver, damp, "from a guess")
+    problem.solve("--solver", "block-cgls", "--algorithm", "summa", status=2)
+
+
 def check_columns_alone(suite, rng):
     """Batches change rounding only; with --column-stable a column alone has the bits that it has among others."""
     problem = Problem(suite, conditioned(rng, 33, 21, "f64"), program.random_matrix(rng, (33, 7), "f64"))
@@ -205,6 +228,7 @@ def test(suite, full):
     check_starts(suite, rng)
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
+    check_other_solvers(suite, rng)
     check_columns_alone(suite, rng)
     check_limits(suite, rng)
     check_relative_damping(suite, rng)

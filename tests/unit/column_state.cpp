@@ -36,8 +36,8 @@ TEST_CASE("Any number of a column that is not finite is noticed") {
                nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(ColumnState{}.finite());
   for (const double bad : {infinity, -infinity, nan}) {
-    for (double ColumnState::*member :
-         {&ColumnState::tested_norm, &ColumnState::residual_norm, &ColumnState::x_norm, &ColumnState::reference}) {
+    for (double ColumnState::*member : {&ColumnState::tested_norm, &ColumnState::residual_norm,
+                                        &ColumnState::x_norm, &ColumnState::reference}) {
       ColumnState state;
       state.*member = bad;
       CHECK_FALSE(state.finite());
