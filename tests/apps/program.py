@@ -14,6 +14,7 @@ import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 WIDE = {"f32": np.longdouble, "f64": np.longdouble, "c64": np.clongdouble, "c128": np.clongdouble}
+SOLVERS = {"cgls", "lsqr", "lsmr", "block-cgls", "cg"}
 SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
 
@@ -108,7 +109,7 @@ class Suite:
         return report
 
     def check_columns(self, report):
-        self.check(report.get("solver") in {"cgls", "cg"}, "report: solver", report.get("solver"))
+        self.check(report.get("solver") in SOLVERS, "report: solver", report.get("solver"))
         columns = report.get("columns", [])
         self.check(len(columns) == report["nrhs"], "report:", len(columns), "columns for", report["nrhs"])
         for column in columns:

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "support/mpi_main.hpp"
 
@@ -66,10 +67,8 @@ std::string bytes_of(const std::vector<T>& data) {
   return {reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T)};
 }
 
-inline std::string shape_text(Index rows) { return "(" + std::to_string(rows) + ",)"; }
-inline std::string shape_text(Index rows, Index cols) {
-  return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
-}
+inline std::string shape_text(Index rows) { return message("(", rows, ",)"); }
+inline std::string shape_text(Index rows, Index cols) { return message("(", rows, ", ", cols, ")"); }
 
 /// Rank 0 writes a file of version 2 with these elements, in the order in which they are in the file;
 /// collective.
