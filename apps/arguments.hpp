@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "gridlops/backend.hpp"
 #include "gridlops/cost_model.hpp"
 #include "gridlops/process_grid.hpp"
 #include "gridlops/types.hpp"
@@ -52,6 +53,9 @@ struct SolveArguments {
   double condition_limit = 0;
   double damp = 0;
   std::optional<double> damp_relative;
+  std::optional<double> lambda, step;
+  Threshold threshold = Threshold::soft;
+  bool backtracking = false, monotone = false;
   Index batch = 0;
   bool column_stable = false;
   bool dry_run = false;

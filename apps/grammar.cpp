@@ -9,6 +9,7 @@
 
 #include "gridlops/error.hpp"
 #include "option_list.hpp"
+#include "solver_choice.hpp"
 #include "versions.hpp"
 
 namespace gridlops::program {
@@ -18,6 +19,9 @@ namespace {
 using Kind = MakeProblemArguments::Kind;
 
 const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
+
+const Names<Threshold> thresholds{
+    {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
 
 Names<ScalarType> types() {
   Names<ScalarType> names;
@@ -96,7 +100,10 @@ Command Grammar::command() const {
   const std::string name = subcommand()->get_name();
   if (name == "make-problem") return make_problem_;
   if (name == "multiply") return multiply_;
-  if (name == "solve") return solve_;
+  if (name == "solve") {
+    check_solver_options(*subcommand(), solve_.solver);
+    return solve_;
+  }
   return InfoArguments();
 }
 
@@ -141,11 +148,15 @@ void Grammar::define_solve() {
   OptionList list(*app_.add_subcommand("solve", "Minimises |A X - B|^2 + D^2 |X|^2, column by column"));
   list.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
   list.text("--output", solve_.output, "X.npy", "X")->required();
-  list.choice("--solver", solve_.solver, {"cgls", "lsqr", "lsmr", "block-cgls", "cg"},
-              "Least squares, or conjugate gradients for (A + D^2 I) X = B [cgls]");
+  list.choice(
+      "--solver", solve_.solver, solver_names(),
+      "Least squares; sparse models: |A X - B|^2 / 2 + L |X|_1 (ista, fista); conjugate gradients for "
+      "(A + D^2 I) X = B (cg) [cgls]");
   list.whole("--iterations", solve_.iterations, "K", 0, "The most of any column [100]");
-  list.number("--tolerance", solve_.tolerance, "T", 0,
-              "On each column's relative normal residual (cg: residual) [1e-8; f32 and c64: 1e-4]");
+  list.number(
+      "--tolerance", solve_.tolerance, "T", 0,
+      "On each column's relative normal residual (cg: residual; ista, fista: step) [1e-8; f32 and c64: "
+      "1e-4]");
   list.number("--atol", solve_.atol, "T", 0, "lsqr, lsmr: on |A^H r| / (|A| |r|) [the tolerance]");
   list.number("--btol", solve_.btol, "T", 0, "lsqr, lsmr: on |r| / |b| [the tolerance]");
   list.number("--conlim", solve_.condition_limit, "C", 0,
@@ -153,6 +164,13 @@ void Grammar::define_solve() {
   CLI::Option* damp = list.number("--damp", solve_.damp, "D", 0, "Damping [0]");
   list.number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
       ->excludes(damp);
+  list.number("--lambda", solve_.lambda, "L", 0,
+              "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
+  list.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");
+  list.choice("--threshold", solve_.threshold, thresholds,
+              "ista, fista: the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]");
+  list.flag("--backtracking", solve_.backtracking, "ista, fista: a column's steps shorten where too long");
+  list.flag("--monotone", solve_.monotone, "fista: momentum starts anew where the objective would rise");
   list.text("--initial", solve_.initial, "X0.npy", "Where to start [zero]");
   list.whole("--batch", solve_.batch, "COLUMNS", 0, "So many columns at a time, to save memory [0: all]");
   list.flag("--column-stable", solve_.column_stable, "A column's bits do not depend on the other columns");

@@ -35,7 +35,7 @@ class RankPlan {
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs));
     r[3] = solver_workspace_bytes(plan_.solver, plan_.range, plan_.domain, shape.type, shape.nrhs,
-                                  plan_.batch, row_, col_);
+                                  plan_.batch, row_, col_, plan_.damped);
     r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
                     cost(true, columns_at_once()).workspace_bytes) +
            redistribution_workspace();

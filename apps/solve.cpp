@@ -7,6 +7,7 @@
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
+#include "gridlops/sparse_solver.hpp"
 #include "memory_plan.hpp"
 #include "output_file.hpp"
 #include "product_setup.hpp"
@@ -81,6 +82,10 @@ OperatorPtr<T> make_operator(const Task& task, OperatorPtr<T> A) {
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
+bool is_damped(const SolveArguments& arguments) {
+  return arguments.damp > 0 || arguments.damp_relative.value_or(0) > 0;
+}
+
 template <Scalar T>
 void print_plan(const Task& task) {
   const Layout layout = layout_of_matrix(task);
@@ -90,7 +95,8 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.batch, layout, product->range(), op->range(), op->domain()}));
+                   task.arguments.batch, is_damped(task.arguments), layout, product->range(), op->range(),
+                   op->domain()}));
 }
 
 double tolerance_of(const Task& task) {
@@ -105,9 +111,29 @@ Index batch_count(Index batch, const Partition& columns) {
   return std::max<Index>((columns.largest() + width - 1) / width, 1);
 }
 
+SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions& common) {
+  SparseOptions options;
+  options.lambda = arguments.lambda.value_or(0);
+  options.threshold = arguments.threshold;
+  options.step = arguments.step;
+  options.backtracking = arguments.backtracking;
+  options.restart = arguments.monotone;
+  options.max_iterations = common.max_iterations;
+  options.tolerance = common.tolerance;
+  options.initial_guess = common.initial_guess;
+  options.batch = common.batch;
+  options.column_stable = common.column_stable;
+  options.record_history = common.record_history;
+  options.callback = common.callback;
+  return options;
+}
+
 template <Scalar T>
-SolveReport call_solver(const std::string& name, const LinearOperator<T>& A, const DistMatrix<T>& B,
+SolveReport call_solver(const SolveArguments& arguments, const LinearOperator<T>& A, const DistMatrix<T>& B,
                         DistMatrix<T>& X, const SolveOptions& options) {
+  const std::string& name = arguments.solver;
+  if (name == "ista") return ista(A, B, X, sparse_options(arguments, options));
+  if (name == "fista") return fista(A, B, X, sparse_options(arguments, options));
   if (name == "cg") return cg(A, B, X, options);
   if (name == "lsqr") return lsqr(A, B, X, options);
   if (name == "lsmr") return lsmr(A, B, X, options);
@@ -139,7 +165,7 @@ SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistM
       return false;
     };
   }
-  SolveReport report = call_solver(arguments.solver, A, B, X, options);
+  SolveReport report = call_solver(arguments, A, B, X, options);
   if (progress) progress->finish(report);
   return report;
 }

@@ -11,8 +11,6 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// Rows of a tall block that are multiplied in place at a time.
-constexpr Index panel_rows = 1024;
 constexpr int most_passes = 4;
 
 template <Scalar T>
@@ -50,7 +48,8 @@ void BlockBasis<T>::reserve(Index columns) {
   for (Scratch<T>& block : blocks_) block.matrix(space_, uncut_columns(columns));
   factor_.reserve(space_.grid->backend(), columns * columns);
   products_.reserve(space_.grid->backend(), columns * columns);
-  panel_.reserve(space_.grid->backend(), std::min(panel_rows, candidate(columns).local().rows) * columns);
+  panel_.reserve(space_.grid->backend(),
+                 std::min(block_panel_rows, candidate(columns).local().rows) * columns);
 }
 
 template <Scalar T>
@@ -134,8 +133,8 @@ template <Scalar T>
 void BlockBasis<T>::transform_candidate(const Small& C) {
   const MatrixView<T> W = candidate(candidate_width_).local();
   const MatrixView<const T> factor = factor_.upload(space_.grid->backend(), C);
-  for (Index begin = 0; begin < W.rows; begin += panel_rows) {
-    const Range rows{begin, std::min(panel_rows, W.rows - begin)};
+  for (Index begin = 0; begin < W.rows; begin += block_panel_rows) {
+    const Range rows{begin, std::min(block_panel_rows, W.rows - begin)};
     const MatrixView<T> old(panel_.data(), rows.size, W.cols);
     kernels().copy(W.row_block(rows), old);
     kernels().gemm(Op::none, Op::none, T(1), old, factor, T(0), W.block(rows, {0, C.cols()}));

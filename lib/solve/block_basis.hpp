@@ -7,6 +7,9 @@
 
 namespace gridlops {
 
+/// Rows of a tall block that are multiplied in place at a time.
+inline constexpr Index block_panel_rows = 1024;
+
 /// A partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
 

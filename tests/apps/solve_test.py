@@ -173,6 +173,73 @@ def check_other_solvers(suite, rng):
     problem.solve("--solver", "block-cgls", "--algorithm", "summa", status=2)
 
 
+def threshold(kind, z, t):
+    """argmin over x of |x - z|^2 / 2 + t times the penalty, element by element."""
+    size = np.abs(z)
+    if kind == "soft":
+        return z * np.maximum(1 - t / np.maximum(size, 1e-300), 0)
+    if kind == "hard":
+        return np.where(size > np.sqrt(2 * t), z, 0)
+    large = size > 54 ** (1 / 3) / 4 * t ** (2 / 3)
+    angle = np.arccos(np.where(large, t / 8 * (np.maximum(size, 1e-300) / 3) ** -1.5, 0))
+    return np.where(large, 2 / 3 * z * (1 + np.cos(2 * np.pi / 3 - 2 / 3 * angle)), 0)
+
+
+def proximal_gradient(A, B, kind, weight, step, iterations, momentum):
+    """ISTA, or FISTA as Beck and Teboulle write it."""
+    x = y = np.zeros((A.shape[1], B.shape[1]), dtype=A.dtype)
+    t = 1.0
+    for _ in range(iterations):
+        x_next = threshold(kind, y + step * A.conj().T @ (B - A @ y), step * weight)
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        y = x_next + ((t - 1) / t_next) * (x_next - x) if momentum else x_next
+        x, t = x_next, t_next
+    return x
+
+
+def check_sparse_solvers(suite, rng):
+    """ISTA and FISTA: a reference's iterates step by step, and at the end the conditions of a minimum of
+    |Ax - b|^2 / 2 + w |x|_1: for every i, A_i^H (b - Ax) is w x_i / |x_i|, or no larger than w where x_i = 0."""
+    weight = 0.05
+    for k, name in enumerate(["f64", "c128"]):
+        problem = Problem(suite, conditioned(rng, 30, 24, name), program.random_matrix(rng, (30, 3), name))
+        A, B = problem.A, problem.B
+        for (solver, momentum), kind in itertools.product([("ista", False), ("fista", True)], ["soft", "hard", "half"]):
+            _, X, report = problem.solve("--solver", solver, "--lambda", weight, "--step", 0.9, "--threshold", kind,
+                                         "--iterations", 15, "--tolerance", 0, "--algorithm", ALGORITHMS[k], status=3)
+            problem.check(X, proximal_gradient(A, B, kind, weight, 0.9, 15, momentum), 1e-13, solver, kind, name)
+            check_reasons(suite, report, ["iteration_limit"], solver, kind)
+            suite.check(report is None or report["solver"] == solver, "report: solver is not", solver)
+        for options in [("ista",), ("ista", "--backtracking"), ("fista",), ("fista", "--monotone", "--batch", 2)]:
+            _, X, report = problem.solve("--lambda", weight, "--iterations", 2000, "--tolerance", 1e-12, "--solver",
+                                         *options)
+            if X is None:
+                continue
+            check_reasons(suite, report, program.SOLVED, *options)
+            gradient, zero = A.conj().T @ (B - A @ X), X == 0
+            suite.check(0 < zero.sum() < X.size, "no zeros, or nothing else:", zero.sum(), *options)
+            suite.close(gradient[~zero], weight * (X / np.maximum(np.abs(X), 1e-300))[~zero], 1e-9, "gradient", *options)
+            suite.check((np.abs(gradient[zero]) <= weight + 1e-9).all(), "gradient where x = 0", *options)
+
+
+def check_plans(suite, rng):
+    """--dry-run knows every solver; without damping on one rank the figures are those of the formulas."""
+    m, n, k = 4000, 3000, 20
+    problem = Problem(suite, np.zeros((m, n), dtype=np.float32), np.zeros((m, k), dtype=np.float32))
+    vectors = {"cgls": (2, 3), "lsqr": (1, 3), "lsmr": (1, 4), "block-cgls": (2, 4), "ista": (4, 3), "fista": (5, 4)}
+    for solver, (of_data, of_model) in vectors.items():
+        sparse = ["--lambda", 1] if "ista" in solver else []
+        run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--dry-run",
+                        "--solver", solver, *sparse)
+        if not suite.succeeded(run):
+            continue
+        found = [line.split() for line in run.output.splitlines() if line.startswith("solver's vectors")]
+        elements = (of_data * m + of_model * n) * k + m
+        if solver == "block-cgls":
+            elements += 2 * 1024 * k + 4 * k * k
+        suite.check(found and found[0][2:4] == [f"{4 * elements / 2**20:.1f}", "MiB"], solver, elements, run.output)
+
+
 def check_columns_alone(suite, rng):
     """Batches change rounding only; with --column-stable a column alone has the bits that it has among others."""
     problem = Problem(suite, conditioned(rng, 33, 21, "f64"), program.random_matrix(rng, (33, 7), "f64"))
@@ -229,6 +296,8 @@ def test(suite, full):
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
+    check_sparse_solvers(suite, rng)
+    check_plans(suite, rng)
     check_columns_alone(suite, rng)
     check_limits(suite, rng)
     check_relative_damping(suite, rng)
