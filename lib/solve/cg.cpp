@@ -14,16 +14,21 @@ class Cg final : public ConjugateDirections<T> {
   using Vectors = typename ConjugateDirections<T>::Vectors;
 
  public:
-  Cg(const LinearOperator<T>& A, double damp) : ConjugateDirections<T>(A, damp) {
+  Cg(const LinearOperator<T>& A, double damp, const LinearOperator<T>* M = nullptr)
+      : ConjugateDirections<T>(A, damp, M), preconditioned_(M != nullptr) {
     require<ShapeError>(
         A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
         A.rows(), " x ", A.cols(),
         A.rows() == A.cols()
             ? ", and its models and data lie differently: multiply it with an identity() that redistributes"
             : ": use cgls() for least squares");
+    require<ShapeError>(M == nullptr || (M->domain() == A.domain() && M->range() == A.domain()),
+                        "a preconditioner must be an operator from the space of the ", A.rows(), " x ",
+                        A.cols(), " operator to itself, layouts included; this one is ",
+                        M == nullptr ? 0 : M->rows(), " x ", M == nullptr ? 0 : M->cols());
   }
 
-  const char* name() const override { return "cg"; }
+  const char* name() const override { return preconditioned_ ? "pcg" : "cg"; }
 
  private:
   bool tests_residual() const override { return true; }
@@ -49,6 +54,8 @@ class Cg final : public ConjugateDirections<T> {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     return column.residual_norm <= unit * column.operator_norm * column.x_norm;
   }
+
+  const bool preconditioned_;
 };
 
 }  // namespace
@@ -59,6 +66,24 @@ SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>
   Cg<T> method(A, options.damp);
   return solve_columns(method, B, X, options);
 }
+
+template <Scalar T>
+SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const DistMatrix<T>& B,
+               DistMatrix<T>& X, const SolveOptions& options) {
+  Cg<T> method(A, options.damp, &M);
+  return solve_columns(method, B, X, options);
+}
+
+template SolveReport cg(const LinearOperator<float>&, const LinearOperator<float>&, const DistMatrix<float>&,
+                        DistMatrix<float>&, const SolveOptions&);
+template SolveReport cg(const LinearOperator<double>&, const LinearOperator<double>&,
+                        const DistMatrix<double>&, DistMatrix<double>&, const SolveOptions&);
+template SolveReport cg(const LinearOperator<std::complex<float>>&,
+                        const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                        DistMatrix<std::complex<float>>&, const SolveOptions&);
+template SolveReport cg(const LinearOperator<std::complex<double>>&,
+                        const LinearOperator<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
+                        DistMatrix<std::complex<double>>&, const SolveOptions&);
 
 template SolveReport cg(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
                         const SolveOptions&);

@@ -15,7 +15,10 @@ typename ConjugateDirections<T>::Vectors ConjugateDirections<T>::vectors(ColumnR
   DistMatrix<T> r = run.matrix(r_, A_.range());
   DistMatrix<T> s =
       tests_residual() ? DistMatrix<T>(r.grid(), r.layout(), r.local()) : run.matrix(s_, A_.domain());
-  return {run.x(), std::move(r), run.matrix(p_, A_.domain()), run.matrix(q_, A_.range()), std::move(s)};
+  DistMatrix<T> z =
+      M_ == nullptr ? DistMatrix<T>(s.grid(), s.layout(), s.local()) : run.matrix(z_, A_.domain());
+  return {run.x(),      std::move(r), run.matrix(p_, A_.domain()), run.matrix(q_, A_.range()),
+          std::move(s), std::move(z)};
 }
 
 template <Scalar T>
@@ -53,16 +56,23 @@ void ConjugateDirections<T>::start(ColumnRun<T>& run, bool from_zero) {
     reduce_norms(run, v);
   }
   for (Index k = 0; k < run.active_count(); ++k) take_norms(run, k);
-  run.copy(v.s, v.p);
+  run.copy(v.z, v.p);
 }
 
 template <Scalar T>
-void ConjugateDirections<T>::reduce_norms(ColumnRun<T>& run, const Vectors& v) {
+void ConjugateDirections<T>::reduce_norms(ColumnRun<T>& run, Vectors& v) {
+  if (M_ != nullptr) M_->apply(T(1), v.s, T(0), v.z);
   run.sums().begin(run.active_count());
   run.sums().add_norms_squared(v.s);
   run.sums().add_norms_squared(v.r);
   run.sums().add_norms_squared(v.x);
+  if (M_ != nullptr) run.sums().add_real_dots(v.s, v.z);
   run.sums().reduce();
+}
+
+template <Scalar T>
+double ConjugateDirections<T>::gamma(ColumnRun<T>& run, Index k) const {
+  return run.sums().of(M_ == nullptr ? 0 : 3, k);
 }
 
 template <Scalar T>
@@ -74,7 +84,7 @@ void ConjugateDirections<T>::raise_references(ColumnRun<T>& run) {
 template <Scalar T>
 void ConjugateDirections<T>::take_norms(ColumnRun<T>& run, Index k) {
   ColumnState& state = run.column(k);
-  gamma_[at(run.number(k))] = run.sums().of(0, k);
+  gamma_[at(run.number(k))] = gamma(run, k);
   state.tested_norm = std::sqrt(run.sums().of(0, k));
   state.residual_norm = std::sqrt(run.sums().of(1, k));
   state.x_norm = std::sqrt(run.sums().of(2, k));
@@ -102,7 +112,7 @@ bool ConjugateDirections<T>::iterate(ColumnRun<T>& run) {
     take_norms(run, k);
     scalars_[at(k)] = gamma_[at(run.number(k))] / old_gamma;
   }
-  run.xpby(v.s, scalars_, v.p);
+  run.xpby(v.z, scalars_, v.p);
   return true;
 }
 
@@ -113,12 +123,12 @@ void ConjugateDirections<T>::find_steps(ColumnRun<T>& run) {
   scalars_.assign(at(run.active_count()), 0);
   for (Index k = 0; k < run.active_count(); ++k) {
     ColumnState& state = run.column(k);
-    const double delta = denominator(sums, k);
-    const double alpha = gamma_[at(run.number(k))] / delta;
+    const double delta = denominator(sums, k), now = gamma_[at(run.number(k))];
+    const double alpha = now / delta;
     state.operator_norm = std::max(state.operator_norm, std::sqrt(sums.of(0, k) / sums.of(1, k)));
-    if (!std::isfinite(delta)) {
+    if (!std::isfinite(delta) || !std::isfinite(now)) {
       state.reason = StopReason::non_finite;
-    } else if (delta <= 0 || !std::isfinite(static_cast<Real<T>>(alpha))) {
+    } else if (delta <= 0 || now <= 0 || !std::isfinite(static_cast<Real<T>>(alpha))) {
       state.reason = StopReason::breakdown;
     } else if (state.iterations == 0 && this->at_rounding_level(state)) {
       state.reason = StopReason::stagnated;  // nothing of b is in the range of A
@@ -143,9 +153,12 @@ void ConjugateDirections<T>::add_final_norms(ColumnRun<T>& run) {
 template <Scalar T>
 void ConjugateDirections<T>::restart(ColumnRun<T>& run) {
   Vectors v = vectors(run);
-  run.copy(v.s, v.p);
-  for (Index k = 0; k < run.active_count(); ++k)
-    gamma_[at(run.number(k))] = run.column(k).tested_norm * run.column(k).tested_norm;
+  if (M_ != nullptr) reduce_norms(run, v);
+  run.copy(v.z, v.p);
+  for (Index k = 0; k < run.active_count(); ++k) {
+    const double tested = run.column(k).tested_norm;
+    gamma_[at(run.number(k))] = M_ == nullptr ? tested * tested : gamma(run, k);
+  }
 }
 
 template class ConjugateDirections<float>;

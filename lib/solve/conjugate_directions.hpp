@@ -8,9 +8,10 @@ namespace gridlops {
 /// What CGLS and CG share, for many right-hand sides at once, with α, γ, δ of its own for each column:
 ///
 ///   q = A p (CG: + D² p)    δ = ‖q‖² + D²‖p‖² (CG: pᴴq)    α = γ/δ    x += α p,  r −= α q
-///   s = Aᴴ r − D² x (CG: s is r)    γ' = ‖s‖²    p = s + (γ'/γ) p
+///   s = Aᴴ r − D² x (CG: s is r)    z = M s    γ' = sᴴz    p = z + (γ'/γ) p
 ///
-/// Two reductions an iteration: of what makes δ, and of ‖s‖², ‖r‖², ‖x‖².
+/// Without a preconditioner M z is s. Two reductions an iteration: of what makes δ, and of γ', ‖s‖², ‖r‖²,
+/// ‖x‖².
 template <Scalar T>
 class ConjugateDirections : public ColumnMethod<T> {
  public:
@@ -23,11 +24,13 @@ class ConjugateDirections : public ColumnMethod<T> {
   void restart(ColumnRun<T>& run) final;
 
  protected:
-  ConjugateDirections(const LinearOperator<T>& A, double damp) : A_(A), damp_(damp) {}
+  /// M: may be null, for I.
+  ConjugateDirections(const LinearOperator<T>& A, double damp, const LinearOperator<T>* M = nullptr)
+      : A_(A), M_(M), damp_(damp) {}
 
-  /// The vectors of the active columns: x, p, s in the domain, r, q in the range.
+  /// The vectors of the active columns: x, p, s, z in the domain, r, q in the range.
   struct Vectors {
-    DistMatrix<T> x, r, p, q, s;
+    DistMatrix<T> x, r, p, q, s, z;
   };
   double damp() const { return damp_; }
   /// y ← y + factor · D² x.
@@ -49,15 +52,18 @@ class ConjugateDirections : public ColumnMethod<T> {
   virtual double denominator(const ColumnSums<T>& sums, Index k) const = 0;
 
   Vectors vectors(ColumnRun<T>& run);
-  void reduce_norms(ColumnRun<T>& run, const Vectors& v);
+  /// z from s; then the norms, and γ.
+  void reduce_norms(ColumnRun<T>& run, Vectors& v);
+  double gamma(ColumnRun<T>& run, Index k) const;
   void raise_references(ColumnRun<T>& run);
   void find_steps(ColumnRun<T>& run);
   void take_norms(ColumnRun<T>& run, Index k);
 
   const LinearOperator<T>& A_;
+  const LinearOperator<T>* M_;
   const double damp_;
-  Scratch<T> r_, p_, q_, s_;
-  std::vector<double> gamma_;    // ‖s‖², per column of the batch
+  Scratch<T> r_, p_, q_, s_, z_;
+  std::vector<double> gamma_;    // per column of the batch
   std::vector<double> scalars_;  // α or β, per active column
 };
 

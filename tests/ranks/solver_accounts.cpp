@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "support/solution_checks.hpp"
 
@@ -186,6 +187,11 @@ SparseOptions sparse(const SolveOptions& options) {
 }
 
 template <Scalar T>
+SolveReport pcg_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                     const SolveOptions& options) {
+  return cg(A, *identity<T>(A.domain()), B, X, options);
+}
+template <Scalar T>
 SolveReport ista_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                       const SolveOptions& options) {
   return ista(A, B, X, sparse(options));
@@ -209,7 +215,10 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
     }
     const auto hermitian = KnownSpectrum<TestType>::hermitian(geometric(n, 3));
     const auto A = dense_operator(grid, Algorithm::summa, hermitian);
-    for (const Index batch : {0, 4}) check_memory<TestType>(cg, "cg", *A, *backend, 13, batch);
+    for (const Index batch : {0, 4}) {
+      check_memory<TestType>(cg, "cg", *A, *backend, 13, batch);
+      check_memory<TestType>(pcg_with<TestType>, "pcg", *A, *backend, 13, batch);
+    }
     const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix);
     for (const Index batch : {0, 4}) {
       check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch);
