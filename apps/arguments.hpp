@@ -53,6 +53,7 @@ struct SolveArguments {
   double condition_limit = 0;
   double damp = 0;
   std::optional<double> damp_relative;
+  std::string precondition = "none";
   std::optional<double> lambda, step;
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;

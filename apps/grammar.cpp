@@ -164,6 +164,10 @@ void Grammar::define_solve() {
   CLI::Option* damp = list.number("--damp", solve_.damp, "D", 0, "Damping [0]");
   list.number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
       ->excludes(damp);
+  list.choice(
+      "--precondition", solve_.precondition, {"none", "column-norms"},
+      "Least squares: solves with A's columns made equally long; tests are of that problem, norms in the "
+      "report of the one asked for [none]");
   list.number("--lambda", solve_.lambda, "L", 0,
               "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
   list.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "console.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
 
 namespace gridlops::program {
@@ -34,8 +35,7 @@ class RankPlan {
     r[0] = block(plan_.matrix);
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs));
-    r[3] = solver_workspace_bytes(plan_.solver, plan_.range, plan_.domain, shape.type, shape.nrhs,
-                                  plan_.batch, row_, col_, plan_.damped);
+    r[3] = solver_workspace();
     r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
                     cost(true, columns_at_once()).workspace_bytes) +
            redistribution_workspace();
@@ -63,6 +63,19 @@ class RankPlan {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
     return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
+  }
+
+  /// With scaled columns the solver gets another problem: its data and its models come in addition, and the
+  /// damping is in its operator.
+  Index solver_workspace() const {
+    const bool stacked = plan_.scaled && plan_.damped;
+    const Space range = stacked ? damped(zero<double>(plan_.range, plan_.domain), 1)->range() : plan_.range;
+    const Index nrhs = plan_.shape.nrhs;
+    return solver_workspace_bytes(plan_.solver, range, plan_.domain, plan_.shape.type, nrhs, plan_.batch,
+                                  row_, col_, plan_.damped && !stacked) +
+           (plan_.scaled ? block(range.layout(nrhs)) + block(plan_.domain.layout(nrhs)) +
+                               block(plan_.domain.layout(columns_at_once()))
+                         : 0);
   }
 
   bool redistributes() const { return plan_.range != plan_.product_range; }

@@ -12,6 +12,7 @@
 #include "output_file.hpp"
 #include "product_setup.hpp"
 #include "report.hpp"
+#include "scaled_solve.hpp"
 #include "solve_progress.hpp"
 #include "subcommands.hpp"
 
@@ -86,6 +87,8 @@ bool is_damped(const SolveArguments& arguments) {
   return arguments.damp > 0 || arguments.damp_relative.value_or(0) > 0;
 }
 
+bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
+
 template <Scalar T>
 void print_plan(const Task& task) {
   const Layout layout = layout_of_matrix(task);
@@ -95,8 +98,8 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.batch, is_damped(task.arguments), layout, product->range(), op->range(),
-                   op->domain()}));
+                   task.arguments.batch, is_damped(task.arguments), is_scaled(task.arguments), layout,
+                   product->range(), op->range(), op->domain()}));
 }
 
 double tolerance_of(const Task& task) {
@@ -141,9 +144,10 @@ SolveReport call_solver(const SolveArguments& arguments, const LinearOperator<T>
   return cgls(A, B, X, options);
 }
 
+/// P: null, or what the solver is preconditioned with.
 template <Scalar T>
-SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                       bool shows_progress) {
+SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
+                       const DistMatrix<T>& B, DistMatrix<T>& X, bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options;
   options.max_iterations = arguments.iterations;
@@ -151,7 +155,7 @@ SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistM
   options.atol = arguments.atol;
   options.btol = arguments.btol;
   options.condition_limit = arguments.condition_limit;
-  options.damp = arguments.damp_relative ? *arguments.damp_relative * estimate_norm(A) : arguments.damp;
+  options.damp = arguments.damp_relative ? *arguments.damp_relative * estimate_norm(*A) : arguments.damp;
   options.initial_guess = task.X0.has_value();
   options.batch = arguments.batch;
   options.column_stable = arguments.column_stable;
@@ -165,7 +169,13 @@ SolveReport run_solver(const Task& task, const LinearOperator<T>& A, const DistM
       return false;
     };
   }
-  SolveReport report = call_solver(arguments, A, B, X, options);
+  const auto solver = [&arguments](const LinearOperator<T>& op, const DistMatrix<T>& data,
+                                   DistMatrix<T>& models, const SolveOptions& how) {
+    return call_solver(arguments, op, data, models, how);
+  };
+  SolveReport report = P == nullptr
+                           ? solver(*A, B, X, options)
+                           : ScaledProblem<T>(A, P, B, X, options).solve(solver, B, X, options.initial_guess);
   if (progress) progress->finish(report);
   return report;
 }
@@ -180,7 +190,9 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   read_npy(arguments.product.matrix, task.A, A);
   measured.read_seconds += clock.lap();
 
+  const DistMatrix<T> entries(grid, A.layout(), A.local());  // in the memory that the operator takes over
   const OperatorPtr<T> op = make_operator(task, make_product(task, std::move(A)));
+  const OperatorPtr<T> P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
   DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
   measured.setup_seconds += clock.lap();
@@ -189,7 +201,7 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
 
   const Traffic before = grid->comm().traffic();
-  SolveReport report = run_solver(task, *op, B, X, shows_progress);
+  SolveReport report = run_solver(task, op, P, B, X, shows_progress);
   grid->backend()->synchronize();
   measured.compute_seconds = clock.lap();
   measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;

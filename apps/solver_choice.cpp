@@ -24,10 +24,17 @@ const std::vector<Belonging>& belongings() {
   static const Words damping{"cgls", "lsqr", "lsmr", "block-cgls", "cg"}, bidiagonalising{"lsqr", "lsmr"},
       sparse{"ista", "fista"};
   static const std::vector<Belonging> table{
-      {"--damp", damping},         {"--damp-relative", damping},  {"--atol", bidiagonalising},
-      {"--btol", bidiagonalising}, {"--conlim", bidiagonalising}, {"--lambda", sparse},
-      {"--step", sparse},          {"--threshold", sparse},       {"--backtracking", sparse},
+      {"--damp", damping},
+      {"--damp-relative", damping},
+      {"--atol", bidiagonalising},
+      {"--btol", bidiagonalising},
+      {"--conlim", bidiagonalising},
+      {"--lambda", sparse},
+      {"--step", sparse},
+      {"--threshold", sparse},
+      {"--backtracking", sparse},
       {"--monotone", {"fista"}},
+      {"--precondition", {"cgls", "lsqr", "lsmr", "block-cgls"}},
   };
   return table;
 }

@@ -95,6 +95,7 @@ CASES = [
     (solve(solver="ista", monotone=True, **{"lambda": "0.1"}), USAGE, ["--monotone", "fista", "ista"]),
     (solve(solver="fista", step="0", **{"lambda": "0.1"}), USAGE, ["step", "0"]),
     (solve(solver="fista", threshold="smooth", **{"lambda": "0.1"}), USAGE, ["'smooth'", "soft"]),
+    (solve(solver="cg", precondition="column-norms"), USAGE, ["--precondition", "cgls", "cg"]),
     (solve(conlim="10"), USAGE, ["--conlim", "lsqr, lsmr", "cgls"]),
     (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
     ([], USAGE, ["subcommand", "make-problem", "multiply", "solve", "info"]),

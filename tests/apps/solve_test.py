@@ -173,6 +173,37 @@ def check_other_solvers(suite, rng):
     problem.solve("--solver", "block-cgls", "--algorithm", "summa", status=2)
 
 
+def check_preconditioning(suite, rng):
+    """Columns of very different lengths: scaled, every solver needs few iterations for the same damped solution, and
+    the report has the norms of the problem as it was given."""
+    lengths = np.geomspace(1e-3, 1e3, 25)
+    A = conditioned(rng, 40, 25, "c128", condition=2) * lengths
+    guess = program.random_matrix(rng, (25, 3), "c128") / lengths[:, None]
+    np.save(suite.folder / "X0.npy", guess)
+    for k, solver in enumerate(["cgls", "lsqr", "lsmr", "block-cgls"]):
+        for damp in [0, 0.02]:
+            problem = Problem(suite, A, program.random_matrix(rng, (40, 3), "c128"))
+            options = ["--solver", solver, "--damp", damp, "--tolerance", 1e-12, "--precondition", "column-norms"]
+            if solver != "block-cgls":
+                options += ["--algorithm", ALGORITHMS[k]]
+            for start in [[], ["--initial", "X0.npy"]]:
+                _, X, report = problem.solve(*options, *start)
+                if X is None:
+                    continue
+                what = (solver, damp, start)
+                expected = damped_solution(A, problem.B, damp)
+                suite.close(X * lengths[:, None], expected * lengths[:, None],
+                            1e-8 * np.abs(expected * lengths[:, None]).max(), *what)
+                suite.check(damp or report["iterations"] <= 25, "iterations", report["iterations"], *what)
+                residual = problem.B - A @ X
+                normal = A.conj().T @ residual - damp**2 * X
+                for j, column in enumerate(report["columns"]):
+                    suite.check(abs(column["residual_norm"] - np.linalg.norm(residual[:, j])) < 1e-9, column, *what)
+                    suite.check(abs(column["normal_residual_norm"] - np.linalg.norm(normal[:, j])) < 1e-8, column, *what)
+    _, _, report = problem.solve("--tolerance", 1e-12, status=3)
+    suite.check(report is None or report["iterations"] == 100, "it needs no preconditioner:", report)
+
+
 def threshold(kind, z, t):
     """argmin over x of |x - z|^2 / 2 + t times the penalty, element by element."""
     size = np.abs(z)
@@ -296,6 +327,7 @@ def test(suite, full):
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
+    check_preconditioning(suite, rng)
     check_sparse_solvers(suite, rng)
     check_plans(suite, rng)
     check_columns_alone(suite, rng)

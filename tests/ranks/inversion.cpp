@@ -237,10 +237,13 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
           for (Index i = 0; i < n; ++i)
             for (Index k = 0; k < few; ++k)
               expected[at(i + j * n)] += wide_P[at(i + k * n)] * z[at(k + j * few)];
-        problem.X.fill(problem.guess);
-        const SolveReport report = preconditioned_inversion(
-            problem.A, P, problem.B, problem.X, LeastSquaresSolver::lsqr, strict(0, guess, false));
-        check_solution(problem, report, expected);
+        for (const auto solver :
+             {LeastSquaresSolver::cgls, LeastSquaresSolver::lsqr, LeastSquaresSolver::lsmr}) {
+          problem.X.fill(problem.guess);
+          const SolveReport report = preconditioned_inversion(problem.A, P, problem.B, problem.X, solver,
+                                                              strict(0, guess, false));
+          check_solution(problem, report, expected);
+        }
       }
     }
   }
