@@ -46,7 +46,7 @@ struct MultiplyArguments {
 
 struct SolveArguments {
   ProductArguments product;
-  std::string rhs, output, initial, history;
+  std::string rhs, output, initial, variances, history;
   std::string solver = "cgls";
   Index iterations = 100;
   std::optional<double> tolerance, atol, btol;

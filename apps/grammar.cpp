@@ -176,6 +176,8 @@ void Grammar::define_solve() {
   list.flag("--backtracking", solve_.backtracking, "ista, fista: a column's steps shorten where too long");
   list.flag("--monotone", solve_.monotone, "fista: momentum starts anew where the objective would rise");
   list.text("--initial", solve_.initial, "X0.npy", "Where to start [zero]");
+  list.text("--variances", solve_.variances, "V.npy",
+            "lsqr: writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
   list.whole("--batch", solve_.batch, "COLUMNS", 0, "So many columns at a time, to save memory [0: all]");
   list.flag("--column-stable", solve_.column_stable, "A column's bits do not depend on the other columns");
   list.flag("--dry-run", solve_.dry_run, "Says what memory and traffic there would be, and stops");

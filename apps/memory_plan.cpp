@@ -34,7 +34,7 @@ class RankPlan {
     Row r{};
     r[0] = block(plan_.matrix);
     r[1] = block(plan_.range.layout(shape.nrhs));
-    r[2] = block(plan_.domain.layout(shape.nrhs));
+    r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
     r[3] = solver_workspace();
     r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
                     cost(true, columns_at_once()).workspace_bytes) +

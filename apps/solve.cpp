@@ -98,8 +98,8 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.batch, is_damped(task.arguments), is_scaled(task.arguments), layout,
-                   product->range(), op->range(), op->domain()}));
+                   task.arguments.batch, is_damped(task.arguments), is_scaled(task.arguments),
+                   !task.arguments.variances.empty(), layout, product->range(), op->range(), op->domain()}));
 }
 
 double tolerance_of(const Task& task) {
@@ -133,21 +133,23 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
 
 template <Scalar T>
 SolveReport call_solver(const SolveArguments& arguments, const LinearOperator<T>& A, const DistMatrix<T>& B,
-                        DistMatrix<T>& X, const SolveOptions& options) {
+                        DistMatrix<T>& X, DistMatrix<T>* variances, const SolveOptions& options) {
   const std::string& name = arguments.solver;
   if (name == "ista") return ista(A, B, X, sparse_options(arguments, options));
   if (name == "fista") return fista(A, B, X, sparse_options(arguments, options));
   if (name == "cg") return cg(A, B, X, options);
+  if (variances != nullptr) return lsqr(A, B, X, *variances, options);
   if (name == "lsqr") return lsqr(A, B, X, options);
   if (name == "lsmr") return lsmr(A, B, X, options);
   if (name == "block-cgls") return block_cgls(A, B, X, options);
   return cgls(A, B, X, options);
 }
 
-/// P: null, or what the solver is preconditioned with.
+/// P: null, or what the solver is preconditioned with; variances: null, or where they go.
 template <Scalar T>
 SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
-                       const DistMatrix<T>& B, DistMatrix<T>& X, bool shows_progress) {
+                       const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
+                       bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options;
   options.max_iterations = arguments.iterations;
@@ -169,9 +171,9 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
       return false;
     };
   }
-  const auto solver = [&arguments](const LinearOperator<T>& op, const DistMatrix<T>& data,
-                                   DistMatrix<T>& models, const SolveOptions& how) {
-    return call_solver(arguments, op, data, models, how);
+  const auto solver = [&arguments, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
+                                              DistMatrix<T>& models, const SolveOptions& how) {
+    return call_solver(arguments, op, data, models, variances, how);
   };
   SolveReport report = P == nullptr
                            ? solver(*A, B, X, options)
@@ -195,19 +197,22 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   const OperatorPtr<T> P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
   DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
+  std::optional<DistMatrix<T>> variances;
+  if (!arguments.variances.empty()) variances.emplace(allocate_matrix<T>(grid, X.layout()));
   measured.setup_seconds += clock.lap();
   read_npy(arguments.rhs, task.B, B);
   if (task.X0) read_npy(arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
 
   const Traffic before = grid->comm().traffic();
-  SolveReport report = run_solver(task, op, P, B, X, shows_progress);
+  SolveReport report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, shows_progress);
   grid->backend()->synchronize();
   measured.compute_seconds = clock.lap();
   measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;
   measured.bytes_received = grid->comm().traffic().bytes_received - before.bytes_received;
 
   write_npy(arguments.output, X, task.B.dimensions);
+  if (variances) write_npy(arguments.variances, *variances, task.B.dimensions);
   measured.write_seconds = clock.lap();
   return report;
 }
@@ -229,8 +234,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   measured.setup_seconds = clock.lap();
   const std::string& report_path = arguments.product.report;
   if (!arguments.dry_run) {
-    check_outputs(
-        world, {{"--output", arguments.output}, {"--history", arguments.history}, {"--report", report_path}});
+    check_outputs(world, {{"--output", arguments.output},
+                          {"--variances", arguments.variances},
+                          {"--history", arguments.history},
+                          {"--report", report_path}});
   }
   const Task task = read_headers(world, arguments, grid);
   measured.read_seconds = clock.lap();

@@ -34,6 +34,7 @@ const std::vector<Belonging>& belongings() {
       {"--threshold", sparse},
       {"--backtracking", sparse},
       {"--monotone", {"fista"}},
+      {"--variances", {"lsqr"}},
       {"--precondition", {"cgls", "lsqr", "lsmr", "block-cgls"}},
   };
   return table;
@@ -56,6 +57,11 @@ void check_solver_options(const CLI::App& solve, const std::string& solver) {
       throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}", option,
                                    joined(solvers, ", "), solver));
     }
+  }
+  if (solve.get_option("--variances")->count() > 0 && solve.get_option("--precondition")->count() > 0) {
+    throw UsageError(
+        "--variances and --precondition exclude each other: with scaled columns the estimates are "
+        "those of the scaled X");
   }
   if ((solver == "ista" || solver == "fista") && solve.get_option("--lambda")->count() == 0) {
     throw UsageError(

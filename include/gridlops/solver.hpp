@@ -102,6 +102,13 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
+/// The same, and diagonals of (AᴴA + D²I)⁻¹, estimated from below by what each column has seen of A (Paige,
+/// Saunders 1982, §5.6; SciPy's calc_var): times the variance of the noise in b these are the variances of
+/// x's elements. `variances`: as X; its imaginary parts are zero.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                                 DistMatrix<T>& variances, const SolveOptions& options = {});
+
 /// The same by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls monotonically: for
 /// stopping early.
 template <Scalar T>

@@ -29,6 +29,7 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, So
       progress_(progress),
       grid_(*B.grid()),
       part_(grid_.my_part(B.layout().cols.axis)),
+      batch_(columns),
       B_(B.column_slice(columns.first, columns.sizes)),
       X_(X.column_slice(columns.first, columns.sizes)),
       sums_(grid_, options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any),
@@ -75,11 +76,6 @@ bool ColumnRun<T>::reduce() {
   sums_.reduce();
   progress_.stop_asked = sums_.flag() > 0;
   return progress_.stop_asked;
-}
-
-template <Scalar T>
-DistMatrix<T> ColumnRun<T>::x() {
-  return X_.column_slice(std::vector<Index>(at(active_.partition().parts()), 0), active_.partition());
 }
 
 template <Scalar T>

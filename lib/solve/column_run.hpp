@@ -50,8 +50,16 @@ class ColumnRun {
   /// All columns of the batch, in their own places: for the start, when all are active.
   const DistMatrix<T>& B() const { return B_; }
 
-  /// The active columns of x and of matrices kept in scratch memory.
-  DistMatrix<T> x();
+  /// The batch's columns of a matrix with the columns of B.
+  DistMatrix<T> in_batch(DistMatrix<T>& whole) const {
+    return whole.column_slice(batch_.first, batch_.sizes);
+  }
+  /// The active columns of a matrix of the batch, of x, and of matrices kept in scratch memory.
+  DistMatrix<T> active(DistMatrix<T>& of_batch) const {
+    const auto parts = static_cast<std::size_t>(active_.partition().parts());
+    return of_batch.column_slice(std::vector<Index>(parts, 0), active_.partition());
+  }
+  DistMatrix<T> x() { return active(X_); }
   DistMatrix<T> matrix(Scratch<T>& memory, const Space& space) const {
     return memory.matrix(space, active_.partition());
   }
@@ -69,6 +77,8 @@ class ColumnRun {
   void scale(const std::vector<double>& alpha, DistMatrix<T>& X);
   /// Thresholds X, with one t per active column.
   void threshold(Threshold kind, const std::vector<double>& t, DistMatrix<T>& X);
+  /// This rank's block of active column k of a matrix: without columns if another part has it.
+  MatrixView<T> column_block(DistMatrix<T>& X, Index k) const;
   /// yₖ ← xₖ for the active columns k with chosen[k].
   void copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X, DistMatrix<T>& Y) const;
 
@@ -85,7 +95,6 @@ class ColumnRun {
   void record();
   IterationInfo information();
   void write_report();
-  MatrixView<T> column_block(DistMatrix<T>& X, Index k) const;
   const T* local_scalars(const std::vector<double>& scalars);
 
   ColumnMethod<T>& method_;
@@ -94,6 +103,7 @@ class ColumnRun {
   SolveProgress& progress_;
   const ProcessGrid& grid_;
   const int part_;
+  const ColumnBatch batch_;
   const DistMatrix<T> B_;
   DistMatrix<T> X_;
   ColumnSums<T> sums_;

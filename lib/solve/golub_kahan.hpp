@@ -31,7 +31,7 @@ class GolubKahan : public ColumnMethod<T> {
 
   void start(ColumnRun<T>& run, bool from_zero) final;
   bool iterate(ColumnRun<T>& run) final;
-  std::vector<DistMatrix<T>> lasting(const Partition& columns) final;
+  std::vector<DistMatrix<T>> lasting(const Partition& columns) override;
   void add_final_norms(ColumnRun<T>& run) final;
   bool can_restart() const final { return false; }
   void restart(ColumnRun<T>&) final {}
@@ -74,18 +74,19 @@ class GolubKahan : public ColumnMethod<T> {
 };
 
 /// Solves with the method, on A itself; or, where an initial guess X₀ meets damping, for the correction of X₀
-/// on the stacked system [A; D·I] with [B − A·X₀; −D·X₀], so that ‖X‖ is damped and not ‖X − X₀‖.
-template <Scalar T, class Method>
+/// on the stacked system [A; D·I] with [B − A·X₀; −D·X₀], so that ‖X‖ is damped and not ‖X − X₀‖. `more` goes
+/// to the method's constructor.
+template <Scalar T, class Method, class... More>
 SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                                       const SolveOptions& options) {
-  Method method(A, options);
+                                       const SolveOptions& options, More... more) {
+  Method method(A, options, more...);
   if (options.damp == 0 || !options.initial_guess) return solve_columns(method, B, X, options);
   check_solve_arguments(method, B, X, options);
   const StackedGuess<T> stacked(A, B, X, options.damp);
   SolveOptions plain = options;
   plain.damp = 0;
   plain.initial_guess = false;
-  Method stacked_method(stacked.A(), plain);
+  Method stacked_method(stacked.A(), plain, more...);
   DistMatrix<T> correction(X.grid(), X.layout());
   SolveReport report = solve_columns(stacked_method, stacked.B(), correction, plain);
   X.grid()->backend()->template kernels<T>().add(T(1), std::as_const(correction).local(), T(1), X.local());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
+#include <optional>
 
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
 #include "solve/golub_kahan.hpp"
 
 namespace gridlops {
@@ -9,7 +12,7 @@ namespace {
 
 /// The scalars of one column, with the names of Paige and Saunders (1982, §4 and §5).
 struct LsqrScalars {
-  double rho_bar = 0, phi_bar = 0;
+  double rho = 0, rho_bar = 0, phi_bar = 0;
   double step = 0, w_factor = 0;  // x += step·w, then w = v + w_factor·w
   double old_alpha = 0;
   double norm_A_squared = 0;     // Frobenius, of the bidiagonal matrix so far, damping included
@@ -28,7 +31,8 @@ struct LsqrScalars {
     const double psi = damping.s * phi_bar;
     phi_bar *= damping.c;
     const Rotation next = Rotation::of(damping.r, beta);
-    const double rho = next.r, theta = next.s * alpha, phi = next.c * phi_bar, tau = next.s * phi;
+    rho = next.r;
+    const double theta = next.s * alpha, phi = next.c * phi_bar, tau = next.s * phi;
     rho_bar = -next.c * alpha;
     phi_bar *= next.s;
     step = rho > 0 ? phi / rho : 0;
@@ -45,8 +49,20 @@ struct LsqrScalars {
 template <Scalar T>
 class Lsqr final : public GolubKahan<T> {
  public:
-  using GolubKahan<T>::GolubKahan;
+  /// variances: may be null.
+  Lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances = nullptr)
+      : GolubKahan<T>(A, options), all_variances_(variances) {}
+
   const char* name() const override { return "lsqr"; }
+
+  std::vector<DistMatrix<T>> lasting(const Partition& columns) override {
+    std::vector<DistMatrix<T>> matrices = GolubKahan<T>::lasting(columns);
+    if (variances_) {
+      const std::vector<Index> first(static_cast<std::size_t>(columns.parts()), 0);
+      matrices.push_back(variances_->column_slice(first, columns));
+    }
+    return matrices;
+  }
 
  private:
   using typename GolubKahan<T>::Bidiagonal;
@@ -58,6 +74,9 @@ class Lsqr final : public GolubKahan<T> {
     run.copy(v, w);
     scalars_.assign(first.size(), {});
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
+    if (all_variances_ == nullptr) return;
+    variances_.emplace(run.in_batch(*all_variances_));
+    variances_->set_zero();
   }
 
   void add_norms(ColumnRun<T>& run) override {
@@ -80,11 +99,26 @@ class Lsqr final : public GolubKahan<T> {
     }
     DistMatrix<T> x = run.x(), w = run.matrix(w_, this->A().domain());
     run.axpy(steps, w, x);
+    if (variances_) add_variances(run, w);
     run.xpby(v, w_factors, w);
   }
 
+  /// The columns w/ρ are those of V R⁻¹, and (AᴴA)⁻¹ is V R⁻¹ R⁻ᴴ Vᴴ.
+  void add_variances(ColumnRun<T>& run, DistMatrix<T>& w) {
+    DistMatrix<T> variances = run.active(*variances_);
+    for (Index k = 0; k < run.active_count(); ++k) {
+      const double rho = scalars_[static_cast<std::size_t>(run.number(k))].rho;
+      if (rho == 0) continue;
+      const MatrixView<T> w_k = run.column_block(w, k);
+      run.kernels().diagonal_multiply(static_cast<T>(static_cast<Real<T>>(1 / (rho * rho))), w_k.data, true,
+                                      w_k, T(1), run.column_block(variances, k));
+    }
+  }
+
   Scratch<T> w_;
-  std::vector<LsqrScalars> scalars_;  // per column of the batch
+  DistMatrix<T>* const all_variances_;
+  std::optional<DistMatrix<T>> variances_;  // of the batch; follow the columns
+  std::vector<LsqrScalars> scalars_;        // per column of the batch
 };
 
 }  // namespace
@@ -94,6 +128,26 @@ SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
                  const SolveOptions& options) {
   return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options);
 }
+
+template <Scalar T>
+SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                 DistMatrix<T>& variances, const SolveOptions& options) {
+  require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
+                      "lsqr: variances are ", variances.layout().describe(),
+                      ", but must lie as X does, which is ", X.layout().describe());
+  return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options, &variances);
+}
+
+template SolveReport lsqr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                          DistMatrix<float>&, const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
+                          DistMatrix<double>&, const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                          DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
+                          const SolveOptions&);
+template SolveReport lsqr(const LinearOperator<std::complex<double>>&,
+                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                          DistMatrix<std::complex<double>>&, const SolveOptions&);
 
 template SolveReport lsqr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
                           const SolveOptions&);

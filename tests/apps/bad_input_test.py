@@ -96,6 +96,8 @@ CASES = [
     (solve(solver="fista", step="0", **{"lambda": "0.1"}), USAGE, ["step", "0"]),
     (solve(solver="fista", threshold="smooth", **{"lambda": "0.1"}), USAGE, ["'smooth'", "soft"]),
     (solve(solver="cg", precondition="column-norms"), USAGE, ["--precondition", "cgls", "cg"]),
+    (solve(variances="V.npy"), USAGE, ["--variances", "lsqr", "cgls"]),
+    (solve(solver="lsqr", variances="out.npy"), USAGE, ["--output", "--variances", "out.npy"]),
     (solve(conlim="10"), USAGE, ["--conlim", "lsqr, lsmr", "cgls"]),
     (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
     ([], USAGE, ["subcommand", "make-problem", "multiply", "solve", "info"]),

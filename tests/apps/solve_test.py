@@ -204,6 +204,30 @@ def check_preconditioning(suite, rng):
     suite.check(report is None or report["iterations"] == 100, "it needs no preconditioner:", report)
 
 
+def check_variances(suite, rng):
+    """SciPy's, column by column, before rounding repeats directions; after as many iterations as unknowns the diagonal of (A^H A + D^2 I)^-1 itself."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=10), program.random_matrix(rng, (60, 4), "f64"))
+    for damp in [0, 0.2]:
+        _, _, report = problem.solve("--solver", "lsqr", "--damp", damp, "--tolerance", 1e-9, "--iterations", 12,
+                                     "--variances", "V.npy", status=3)
+        if report is None:
+            continue
+        V = np.load(suite.folder / "V.npy")
+        for j, column in enumerate(report["columns"]):
+            peer = scipy.sparse.linalg.lsqr(problem.A, problem.B[:, j], damp=damp, atol=1e-9, btol=1e-9, conlim=0,
+                                            iter_lim=column["iterations"], calc_var=True)
+            suite.check(peer[2] == column["iterations"], "SciPy takes", peer[2], "iterations, not", column)
+            suite.close(V[:, j], peer[9], 1e-8 * peer[9].max(), "variances of", j, damp)
+    problem = Problem(suite, conditioned(rng, 14, 9, "c128"), program.random_matrix(rng, (14, 3), "c128"))
+    np.save(suite.folder / "X0.npy", program.random_matrix(rng, (9, 3), "c128"))
+    exact = np.diag(np.linalg.inv(problem.A.conj().T @ problem.A + 0.3**2 * np.eye(9)))
+    for start in [[], ["--initial", "X0.npy"]]:
+        problem.solve("--solver", "lsqr", "--damp", 0.3, "--tolerance", 1e-13, "--variances", "V.npy", *start)
+        V = np.load(suite.folder / "V.npy")
+        suite.close(V, np.tile(exact[:, None], 3), 1e-9, "variances", start)
+        suite.check(not V.imag.any(), "variances are complex")
+
+
 def threshold(kind, z, t):
     """argmin over x of |x - z|^2 / 2 + t times the penalty, element by element."""
     size = np.abs(z)
@@ -231,14 +255,14 @@ def proximal_gradient(A, B, kind, weight, step, iterations, momentum):
 def check_sparse_solvers(suite, rng):
     """ISTA and FISTA: a reference's iterates step by step, and at the end the conditions of a minimum of
     |Ax - b|^2 / 2 + w |x|_1: for every i, A_i^H (b - Ax) is w x_i / |x_i|, or no larger than w where x_i = 0."""
-    weight = 0.05
+    few, weight = 0.05, 0.15
     for k, name in enumerate(["f64", "c128"]):
         problem = Problem(suite, conditioned(rng, 30, 24, name), program.random_matrix(rng, (30, 3), name))
         A, B = problem.A, problem.B
         for (solver, momentum), kind in itertools.product([("ista", False), ("fista", True)], ["soft", "hard", "half"]):
-            _, X, report = problem.solve("--solver", solver, "--lambda", weight, "--step", 0.9, "--threshold", kind,
+            _, X, report = problem.solve("--solver", solver, "--lambda", few, "--step", 0.9, "--threshold", kind,
                                          "--iterations", 15, "--tolerance", 0, "--algorithm", ALGORITHMS[k], status=3)
-            problem.check(X, proximal_gradient(A, B, kind, weight, 0.9, 15, momentum), 1e-13, solver, kind, name)
+            problem.check(X, proximal_gradient(A, B, kind, few, 0.9, 15, momentum), 1e-13, solver, kind, name)
             check_reasons(suite, report, ["iteration_limit"], solver, kind)
             suite.check(report is None or report["solver"] == solver, "report: solver is not", solver)
         for options in [("ista",), ("ista", "--backtracking"), ("fista",), ("fista", "--monotone", "--batch", 2)]:
@@ -328,6 +352,7 @@ def test(suite, full):
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
     check_preconditioning(suite, rng)
+    check_variances(suite, rng)
     check_sparse_solvers(suite, rng)
     check_plans(suite, rng)
     check_columns_alone(suite, rng)
