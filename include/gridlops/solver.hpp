@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <complex>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +20,7 @@ enum class StopReason {
   stagnated,  ///< as accurate as rounding lets this method get; the best iterate is returned
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
-  user_stop,        ///< a callback asked for it
+  user_stop,        ///< a callback, an observer or residual_ratio asked for it
   breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite
   non_finite        ///< NaN or infinity turned up; the column of X holds NaN
 };
@@ -32,7 +34,12 @@ struct IterationInfo {
   Index active_columns = 0;
   std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
   std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
+  std::span<const double> x_norms;       ///< ‖x‖; for lsqr() and lsmr() of the iterate before
+  /// For observers: X's element (0, 0) on the rank that holds it, NaN on others.
+  std::complex<double> first_element{};
 };
+
+class SolveObserver;
 
 struct SolveOptions {
   Index max_iterations = 100;
@@ -53,6 +60,9 @@ struct SolveOptions {
   /// end at the next synchronisation point with user_stop. It must not communicate over the grid and must not
   /// throw.
   std::function<bool(const IterationInfo&)> callback;
+  std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
+  /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of what it was. 0: never.
+  double residual_ratio = 0;
 };
 
 struct ColumnReport {

@@ -35,6 +35,8 @@ struct SparseOptions {
   bool column_stable = false;
   bool record_history = true;
   std::function<bool(const IterationInfo&)> callback;
+  std::vector<std::shared_ptr<SolveObserver>> observers;
+  double residual_ratio = 0;
 };
 
 /// Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ) for every column j, P being the penalty of the threshold

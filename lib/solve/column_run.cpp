@@ -25,7 +25,7 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, So
                         const DistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& columns)
     : method_(method),
       options_(options),
-      tolerance_(options.tolerance.value_or(sizeof(Real<T>) == 4 ? 1e-4 : 1e-8)),
+      tolerance_(options.tolerance.value_or(default_tolerance<T>)),
       progress_(progress),
       grid_(*B.grid()),
       part_(grid_.my_part(B.layout().cols.axis)),
@@ -42,9 +42,11 @@ template <Scalar T>
 void ColumnRun<T>::solve() {
   if (!options_.initial_guess) X_.set_zero();
   method_.start(*this, !options_.initial_guess);
+  for (ColumnState& state : columns_) state.first_residual_norm = state.residual_norm;
   begin_descents();
   judge_active();
   record();
+  tell_observers();
   retire_ended();
   do {
     iterate();
@@ -63,6 +65,7 @@ void ColumnRun<T>::iterate() {
       judge_active();
       record();
       if (options_.callback && options_.callback(information())) progress_.stop_asked = true;
+      tell_observers();
     } else {
       for (Index k = 0; k < active_.count(); ++k) column(k).reason = StopReason::user_stop;
     }
@@ -145,6 +148,9 @@ void ColumnRun<T>::judge(ColumnState& state) const {
     state.reason = StopReason::stagnated;
   } else if (method_.beyond_condition_limit(state)) {
     state.reason = StopReason::condition_limit;
+  } else if (options_.residual_ratio > 0 &&
+             state.residual_norm <= options_.residual_ratio * state.first_residual_norm) {
+    state.reason = StopReason::user_stop;
   } else if (state.iterations >= options_.max_iterations) {
     state.reason = StopReason::iteration_limit;
   }
@@ -270,6 +276,7 @@ void ColumnRun<T>::record() {
     const Index number = numbers_[at(active_.column(k))];
     progress_.residual_norms[at(number)] = column(k).residual_norm;
     progress_.tested_norms[at(number)] = column(k).relative_norm();
+    progress_.x_norms[at(number)] = column(k).x_norm;
     if (!options_.record_history) continue;
     record.columns.push_back(number);
     record.residual_norms.push_back(column(k).residual_norm);
@@ -282,7 +289,33 @@ template <Scalar T>
 IterationInfo ColumnRun<T>::information() {
   Index still_active = 0;
   for (Index k = 0; k < active_.count(); ++k) still_active += column(k).reason ? 0 : 1;
-  return {iteration_, still_active, progress_.residual_norms, progress_.tested_norms};
+  return {iteration_,        still_active,           progress_.residual_norms, progress_.tested_norms,
+          progress_.x_norms, progress_.first_element};
+}
+
+/// Where column 0 has ended it is as it was.
+template <Scalar T>
+void ColumnRun<T>::note_first_element() {
+  if (numbers_.empty() || numbers_.front() != 0 || X_.local_row_range().begin != 0) return;
+  for (Index k = 0; k < active_.count(); ++k) {
+    if (active_.column(k) != 0) continue;
+    const MatrixView<T> block = column_block(X_, k);
+    if (block.rows == 0 || block.cols == 0) return;
+    T element;
+    grid_.backend()->download(block.data, &element, static_cast<Index>(sizeof(T)));
+    progress_.first_element = {static_cast<double>(std::real(element)),
+                               static_cast<double>(std::imag(element))};
+    return;
+  }
+}
+
+template <Scalar T>
+void ColumnRun<T>::tell_observers() {
+  if (options_.observers.empty()) return;
+  note_first_element();
+  const IterationInfo info = information();
+  for (const auto& observer : options_.observers)
+    if (observer->step(info)) progress_.stop_asked = true;
 }
 
 template <Scalar T>

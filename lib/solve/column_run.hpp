@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <complex>
+#include <limits>
 #include <optional>
 #include <vector>
 
+#include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 #include "ops/scratch.hpp"
 #include "solve/active_columns.hpp"
@@ -16,11 +19,15 @@ namespace gridlops {
 template <Scalar T>
 class ColumnMethod;
 
+template <Scalar T>
+inline constexpr double default_tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-8;
+
 /// What all batches of one solve share.
 struct SolveProgress {
   SolveReport report;
-  std::vector<double> residual_norms, tested_norms;  // the last known, per column of B
-  bool stop_asked = false;                           // by a callback, on this rank or, once agreed, on any
+  std::vector<double> residual_norms, tested_norms, x_norms;  // the last known, per column of B
+  std::complex<double> first_element = std::numeric_limits<double>::quiet_NaN();  // of X, where it is held
+  bool stop_asked = false;  // by a callback, on this rank or, once agreed, on any
 };
 
 /// The right-hand sides that are solved together by one method: which of them still take part, their
@@ -94,6 +101,8 @@ class ColumnRun {
   bool conclude(ColumnState& state, double tested);
   void record();
   IterationInfo information();
+  void note_first_element();
+  void tell_observers();
   void write_report();
   const T* local_scalars(const std::vector<double>& scalars);
 

@@ -13,6 +13,7 @@ struct ColumnState {
   Index iterations = 0;
   double tested_norm = 0;    ///< of what the tolerance is for: the gradient, for CG the residual
   double residual_norm = 0;  ///< as the recurrence has it
+  double first_residual_norm = 0;
   double x_norm = 0;
   double reference = 0;      ///< what the tolerance is relative to
   double data_norm = 0;      ///< ‖b‖, for methods whose tests need it

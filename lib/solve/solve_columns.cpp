@@ -26,6 +26,8 @@ void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B
                       "; it must be a finite number ≥ 0");
   require<UsageError>(!options.tolerance || (*options.tolerance >= 0 && std::isfinite(*options.tolerance)),
                       "the tolerance is ", options.tolerance.value_or(0), "; it must be a finite number ≥ 0");
+  require<UsageError>(options.residual_ratio >= 0 && std::isfinite(options.residual_ratio),
+                      "the residual ratio is ", options.residual_ratio, "; it must be a finite number ≥ 0");
   require<UsageError>(options.batch >= 0, "batches of ", options.batch,
                       " columns are impossible; 0 takes all at once");
 }
@@ -41,8 +43,15 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
   progress.report.columns.resize(nrhs);
   progress.residual_norms.resize(nrhs, 0.0);
   progress.tested_norms.resize(nrhs, 0.0);
+  progress.x_norms.resize(nrhs, 0.0);
+  const SolveStart start{
+      method.name(), method.A().rows(),      method.A().cols(),
+      B.cols(),      scalar_type_of<T>,      options.tolerance.value_or(default_tolerance<T>),
+      options.damp,  options.max_iterations, B.grid()->comm().rank()};
+  for (const auto& observer : options.observers) observer->start(start);
   for (const ColumnBatch& columns : column_batches(B.layout().cols.partition, options.batch))
     ColumnRun<T>(method, options, progress, B, X, columns).solve();
+  for (const auto& observer : options.observers) observer->end(progress.report);
   return progress.report;
 }
 

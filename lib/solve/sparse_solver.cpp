@@ -38,6 +38,8 @@ SolveOptions common_options(const SparseOptions& options) {
   common.column_stable = options.column_stable;
   common.record_history = options.record_history;
   common.callback = options.callback;
+  common.observers = options.observers;
+  common.residual_ratio = options.residual_ratio;
   return common;
 }
 

@@ -27,7 +27,7 @@ PUBLIC = {
     "comm": ["communicator", "mpi", "process_grid"],
     "dist": ["dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
-    "solve": ["inversion", "solver", "sparse_solver", "spectrum"],
+    "solve": ["inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["npy"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
