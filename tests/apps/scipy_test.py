@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`gridlops solve` beside scipy.sparse.linalg, column by column: solutions, iterations and the reasons to stop. At a condition
+of 3 rounding decides nothing: solutions agree to 1e-10 and counts to one. At 30 counts agree to max(2, 5 %).
+scipy_test.py LAUNCH PROGRAM [--full]"""
+import inspect
+
+import numpy as np
+import scipy.sparse.linalg
+
+import program
+from solve_test import Problem, conditioned
+
+PEERS = {"lsqr": scipy.sparse.linalg.lsqr, "lsmr": scipy.sparse.linalg.lsmr}
+# What --iterations and the like end with here where SciPy's lsqr and lsmr have these codes.
+REASON_OF_ISTOP = {0: "converged", 1: "converged", 2: "converged", 3: "condition_limit", 4: "stagnated", 5: "stagnated",
+                   7: "iteration_limit"}
+
+
+def size(condition):
+    """Large enough that the iteration ends long before it has seen all of the space."""
+    return (75, 50) if condition <= 3 else (400, 300)
+
+
+def compare(suite, X, report, peers, condition, tolerance, *what):
+    """peers: SciPy's x and its iterations, for each column."""
+    if X is None:
+        return
+    for j, (x, iterations) in enumerate(peers):
+        column = report["columns"][j]
+        allowed = 1 if condition <= 3 else max(2, 0.05 * iterations)
+        suite.check(abs(column["iterations"] - iterations) <= allowed, column, "SciPy:", iterations, "column", j, *what)
+        bound = 1e-10 if condition <= 3 else 10 * condition * tolerance
+        suite.close(X[:, j], x, bound * np.linalg.norm(x), "column", j, *what)
+
+
+def check_least_squares(suite, rng):
+    for condition, tolerance in [(3, 1e-12), (30, 1e-8)]:
+        rows, cols = size(condition)
+        problem = Problem(suite, conditioned(rng, rows, cols, "f64", condition), program.random_matrix(rng, (rows, 3), "f64"))
+        for solver, peer in PEERS.items():
+            for damp in [0, 0.1]:
+                _, X, report = problem.solve("--solver", solver, "--damp", damp, "--tolerance", tolerance, "--iterations", 1000)
+                results = [peer(problem.A, b, damp=damp, atol=tolerance, btol=tolerance, conlim=0) for b in problem.B.T]
+                compare(suite, X, report, [(r[0], r[2]) for r in results], condition, tolerance, solver, condition, damp)
+
+
+def check_damped_starts(suite, rng):
+    """SciPy damps X - X0; on [A; D I] with [b - A x0; -D x0] it damps X as --damp does."""
+    for condition, tolerance in [(3, 1e-12), (30, 1e-8)]:
+        rows, cols = size(condition)
+        problem = Problem(suite, conditioned(rng, rows, cols, "f64", condition), program.random_matrix(rng, (rows, 2), "f64"))
+        start, damp = program.random_matrix(rng, (cols, 2), "f64"), 0.2
+        np.save(suite.folder / "X0.npy", start)
+        stacked = np.vstack([problem.A, damp * np.eye(cols)])
+        for solver, peer in PEERS.items():
+            _, X, report = problem.solve("--solver", solver, "--damp", damp, "--tolerance", tolerance, "--iterations", 1000,
+                                         "--initial", "X0.npy", ranks=3, grid=(3, 1))
+            peers = []
+            for j in range(2):
+                data = np.concatenate([problem.B[:, j] - problem.A @ start[:, j], -damp * start[:, j]])
+                result = peer(stacked, data, atol=tolerance, btol=tolerance, conlim=0)
+                peers.append((start[:, j] + result[0], result[2]))
+            compare(suite, X, report, peers, condition, tolerance, solver, condition, "damped, from a start")
+
+
+def scipy_cg(A, b, tolerance):
+    count = []
+    relative = "rtol" if "rtol" in inspect.signature(scipy.sparse.linalg.cg).parameters else "tol"
+    x, _ = scipy.sparse.linalg.cg(A, b, atol=0, maxiter=1000, callback=lambda _: count.append(1), **{relative: tolerance})
+    return x, len(count)
+
+
+def check_cg(suite, rng):
+    for condition, tolerance in [(3, 1e-12), (30, 1e-8)]:
+        for name in ["f64", "c128"]:
+            cols = size(condition)[1]
+            half = conditioned(rng, cols, cols, name, np.sqrt(condition))
+            problem = Problem(suite, half @ half.conj().T, program.random_matrix(rng, (cols, 3), name))
+            _, X, report = problem.solve("--solver", "cg", "--tolerance", tolerance, "--iterations", 1000)
+            peers = [scipy_cg(problem.A, b, tolerance) for b in problem.B.T]
+            compare(suite, X, report, peers, condition, tolerance, "cg", name, condition)
+
+
+def check_reasons(suite, rng):
+    """Every code of lsqr and lsmr that can be provoked, and the reason that stands for it."""
+    A = conditioned(rng, 60, 40, "f64", 30)
+    inconsistent, consistent = rng.standard_normal(60), A @ rng.standard_normal(40)
+    cases = [
+        ("0", np.zeros(60), dict(atol=1e-8, btol=1e-8, conlim=0)),
+        ("1", consistent, dict(atol=1e-8, btol=1e-8, conlim=0)),
+        ("2", inconsistent, dict(atol=1e-8, btol=1e-8, conlim=0)),
+        ("2 by a looser atol", inconsistent, dict(atol=1e-3, btol=1e-12, conlim=0)),
+        ("3", inconsistent, dict(atol=1e-8, btol=1e-8, conlim=5)),
+        ("4", consistent, dict(atol=0, btol=0, conlim=0)),
+        ("5", inconsistent, dict(atol=0, btol=0, conlim=0)),
+        ("7", inconsistent, dict(atol=1e-8, btol=1e-8, conlim=0, limit=5)),
+    ]
+    for solver, peer in PEERS.items():
+        for label, b, rules in cases:
+            limit = rules.get("limit", 500)
+            limits = {"iter_lim" if solver == "lsqr" else "maxiter": limit}
+            result = peer(A, b, atol=rules["atol"], btol=rules["btol"], conlim=rules["conlim"], **limits)
+            istop, iterations = result[1], result[2]
+            suite.check(istop == int(label[0]), "SciPy's code is", istop, "where", label, "was meant to be provoked", solver)
+            expected = REASON_OF_ISTOP[istop]
+            problem = Problem(suite, A, b)
+            _, X, report = problem.solve("--solver", solver, "--atol", rules["atol"], "--btol", rules["btol"], "--conlim",
+                                         rules["conlim"], "--iterations", limit, ranks=1, grid=(1, 1),
+                                         status=0 if expected in program.SOLVED else 3)
+            if X is None:
+                continue
+            column = report["columns"][0]
+            suite.check(column["reason"] == expected, solver, label, column, "SciPy:", istop)
+            # At the level of rounding the two need not see the end at once.
+            if expected != "stagnated":
+                suite.check(abs(column["iterations"] - iterations) <= max(2, 0.05 * iterations), solver, label, column,
+                            "SciPy:", iterations)
+
+
+def test(suite, _):
+    rng = np.random.default_rng(7)
+    check_least_squares(suite, rng)
+    check_damped_starts(suite, rng)
+    check_cg(suite, rng)
+    check_reasons(suite, rng)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)
