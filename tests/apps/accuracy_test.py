@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How accurate a solution each solver of `gridlops solve` can attain, on conditions from 1 to 1e10: run until it stagnates,
+beside dense least squares (LAPACK) and what perturbation theory leaves to hope for. Errors are those of x, against
+solutions in exact rational arithmetic. Prints the table of docs/solvers.md.
+accuracy_test.py LAUNCH PROGRAM"""
+from fractions import Fraction
+
+import numpy as np
+import scipy.linalg
+
+import program
+
+ROWS, COLS = 40, 20
+CONDITIONS = [1e0, 1e2, 1e4, 1e6, 1e8, 1e10]
+LEAST_SQUARES = ["cgls", "lsqr", "lsmr", "block-cgls"]
+EPSILON = np.finfo(np.float64).eps
+
+
+def exact_solution(matrix, data):
+    """By Gaussian elimination in rationals, matrix being nonsingular; of as many columns as data has."""
+    rows = [list(a) + list(b) for a, b in zip(matrix, data)]
+    for k, pivot in enumerate(rows):
+        for other in rows[k + 1:]:
+            factor = other[k] / pivot[k]
+            for j in range(k, len(pivot)):
+                other[j] -= factor * pivot[j]
+    size = len(rows)
+    for k in reversed(range(size)):
+        for j in range(size, len(rows[k])):
+            rows[k][j] = (rows[k][j] - sum(rows[k][i] * rows[i][j] for i in range(k + 1, size))) / rows[k][k]
+    return np.array([[float(value) for value in row[size:]] for row in rows])
+
+
+def rationals(array):
+    return [[Fraction(float(value)) for value in row] for row in array]
+
+
+def exact_least_squares(A, B):
+    wide_A, wide_B = rationals(A), rationals(B)
+    normal = [[sum(a[i] * a[j] for a in wide_A) for j in range(A.shape[1])] for i in range(A.shape[1])]
+    right = [[sum(a[i] * b[j] for a, b in zip(wide_A, wide_B)) for j in range(B.shape[1])] for i in range(A.shape[1])]
+    return exact_solution(normal, right)
+
+
+def orthogonal(rng, size):
+    return np.linalg.qr(rng.standard_normal((size, size)))[0]
+
+
+def attained(suite, solver, A, B, exact):
+    """The relative errors of the columns of the best that the solver can do."""
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--solver", solver, "--tolerance", 0,
+                    "--iterations", 100000, "--quiet", "--report", "R.json")
+    if not suite.succeeded(run):
+        return np.full(B.shape[1], np.nan)
+    report = suite.report("R.json", "solve", 1, (1, 1))
+    suite.check(all(column["reason"] in program.SOLVED for column in report["columns"]), solver, report["columns"])
+    return errors(np.load(suite.folder / "X.npy"), exact)
+
+
+def errors(X, exact):
+    return np.linalg.norm(X - exact, axis=0) / np.linalg.norm(exact, axis=0)
+
+
+def test(suite, _):
+    rng = np.random.default_rng(3)
+    print(f"{'':10}{'data in the range of A':^66}{'':3}{'as far outside as inside':^66}{'':3}{'A definite':^22}")
+    names = LEAST_SQUARES + ["LAPACK", "theory"]
+    print(f"{'cond(A)':>10}" + 2 * ("".join(f"{name:>11}" for name in names) + "   ") + f"{'cg':>11}{'theory':>11}")
+    for condition in CONDITIONS:
+        values = np.geomspace(1, 1 / condition, COLS)
+        left, right = orthogonal(rng, ROWS), orthogonal(rng, COLS)
+        A = left[:, :COLS] * values @ right.T
+        inside = A @ rng.standard_normal(COLS)
+        outside = left[:, COLS:] @ rng.standard_normal(ROWS - COLS)
+        outside *= np.linalg.norm(inside) / np.linalg.norm(outside)
+        B = np.stack([inside, inside + outside], axis=1)
+        exact = exact_least_squares(A, B)
+        residuals = np.linalg.norm(B - A @ exact, axis=0)
+        # Wedin's bound for a change of A by epsilon.
+        theory = EPSILON * condition * (1 + condition * residuals / np.linalg.norm(exact, axis=0))
+        found = {solver: attained(suite, solver, A, B, exact) for solver in LEAST_SQUARES}
+        found["LAPACK"] = errors(scipy.linalg.lstsq(A, B)[0], exact)
+        found["theory"] = theory
+
+        H = right * values @ right.T
+        H = (H + H.T) / 2
+        b = rng.standard_normal((COLS, 1))
+        definite = attained(suite, "cg", H, b, exact_solution(rationals(H), rationals(b)))[0]
+        row = f"{condition:10.0e}"
+        for j in range(2):
+            row += "".join(f"{found[name][j]:11.1e}" for name in names) + "   "
+        print(row + f"{definite:11.1e}{EPSILON * condition:11.1e}", flush=True)
+        for solver in LEAST_SQUARES:
+            for j in range(2):
+                suite.check(found[solver][j] <= 100 * max(theory[j], EPSILON), solver, condition, j, found[solver][j], theory[j])
+        suite.check(definite <= 100 * EPSILON * condition, "cg", condition, definite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)
