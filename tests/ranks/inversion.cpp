@@ -240,8 +240,8 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
         for (const auto solver :
              {LeastSquaresSolver::cgls, LeastSquaresSolver::lsqr, LeastSquaresSolver::lsmr}) {
           problem.X.fill(problem.guess);
-          const SolveReport report = preconditioned_inversion(problem.A, P, problem.B, problem.X, solver,
-                                                              strict(0, guess, false));
+          const SolveReport report =
+              preconditioned_inversion(problem.A, P, problem.B, problem.X, solver, strict(0, guess, false));
           check_solution(problem, report, expected);
         }
       }
