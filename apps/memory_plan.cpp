@@ -72,7 +72,8 @@ class RankPlan {
     const Space range = stacked ? damped(zero<double>(plan_.range, plan_.domain), 1)->range() : plan_.range;
     const Index nrhs = plan_.shape.nrhs;
     return solver_workspace_bytes(plan_.solver, range, plan_.domain, plan_.shape.type, nrhs, plan_.batch,
-                                  row_, col_, plan_.damped && !stacked) +
+                                  row_, col_, plan_.damped && !stacked,
+                                  plan_.initial_guess && !plan_.scaled) +
            (plan_.scaled ? block(range.layout(nrhs)) + block(plan_.domain.layout(nrhs)) +
                                block(plan_.domain.layout(columns_at_once()))
                          : 0);

@@ -14,7 +14,7 @@ struct PlannedSolve {
   Algorithm algorithm = Algorithm::automatic;
   ProductShape shape;
   Index panel = 0, batch = 0;
-  bool damped = false, scaled = false, variances = false;
+  bool damped = false, initial_guess = false, scaled = false, variances = false;
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the operator that is solved with, which may redistribute besides

@@ -98,8 +98,9 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.batch, is_damped(task.arguments), is_scaled(task.arguments),
-                   !task.arguments.variances.empty(), layout, product->range(), op->range(), op->domain()}));
+                   task.arguments.batch, is_damped(task.arguments), task.X0.has_value(),
+                   is_scaled(task.arguments), !task.arguments.variances.empty(), layout, product->range(),
+                   op->range(), op->domain()}));
 }
 
 double tolerance_of(const Task& task) {

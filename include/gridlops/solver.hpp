@@ -152,11 +152,12 @@ GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<
                                DistMatrix<T>& X, const SolveOptions& options = {});
 
 /// The bytes that the solver ("cgls", "cg", "pcg", "lsqr", "lsmr", "block-cgls", "ista", "fista") takes on
-/// the rank at (row, col) beyond A, B and X, the operator's scratch not counted. Only block-cgls takes more
-/// when damped.
+/// the rank at (row, col) beyond A, B and X, the operator's scratch not counted. block-cgls takes more
+/// when damped, lsqr and lsmr when damped with an initial guess.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range,
                                              const Space& domain, ScalarType type, Index nrhs, Index batch,
-                                             int row, int col, bool damped = false);
+                                             int row, int col, bool damped = false,
+                                             bool initial_guess = false);
 
 /// ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start (collective over
 /// the grid; the same on all members, 0 on idle ranks). Within a per cent after 20 steps unless the largest

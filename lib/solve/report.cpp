@@ -60,23 +60,37 @@ Index local_rows(const Space& space, int row, int col) {
   return space.layout(0).row_range(*space.grid, row, col).size;
 }
 
+/// Elements that come on top where lsqr and lsmr solve for the correction of a guess: the data of the stacked
+/// system and the correction, and at the end, when the best x and the column for exchanges are gone, a
+/// residual and a gradient. k columns in all, `width` at a time, m and n rows, those of [A; D·I] m_stacked.
+Index correction_elements(Index m_stacked, Index m, Index n, Index k, Index width) {
+  const Index gone = n * width + std::max(m_stacked, n);
+  return (m_stacked + n) * k + std::max<Index>((m + n) * k - gone, 0);
+}
+
 }  // namespace
 
 Index solver_workspace_bytes(const std::string& solver, const Space& range, const Space& domain,
-                             ScalarType type, Index nrhs, Index batch, int row, int col, bool damped) {
+                             ScalarType type, Index nrhs, Index batch, int row, int col, bool damped,
+                             bool initial_guess) {
   const ProcessGrid& grid = *range.grid;
   const Index m = local_rows(range, row, col), n = local_rows(domain, row, col);
   const Partition columns = range.layout(nrhs).cols.partition;
-  const Index width =
-      std::min(batch_width(columns, batch), columns.size(grid.part_at(range.columns, row, col)));
-  const Index exchanged = std::max(m, n);  // a column
+  const Index mine = columns.size(grid.part_at(range.columns, row, col));
+  const Index width = std::min(batch_width(columns, batch), mine);
+  const auto stacked_rows = [&] {
+    return local_rows(gridlops::damped(zero<double>(range, domain), 1)->range(), row, col);
+  };
   if (solver == "block-cgls") {
-    const Index m_damped =
-        damped ? local_rows(gridlops::damped(zero<double>(range, domain), 1)->range(), row, col) : m;
-    return (block_cgls_elements(m_damped, n, width) + exchanged) * size_of(type);
+    const Index elements = block_cgls_elements(damped ? stacked_rows() : m, n, width);
+    return (elements + std::max(m, n)) * size_of(type);
   }
   const Vectors vectors = vectors_of(solver);
-  return ((vectors.of_data * m + vectors.of_model * n) * width + exchanged) * size_of(type);
+  const bool corrects = damped && initial_guess && (solver == "lsqr" || solver == "lsmr");
+  const Index m_solved = corrects ? stacked_rows() : m;
+  // And one column for exchanges.
+  const Index elements = (vectors.of_data * m_solved + vectors.of_model * n) * width + std::max(m_solved, n);
+  return (elements + (corrects ? correction_elements(m_solved, m, n, mine, width) : 0)) * size_of(type);
 }
 
 }  // namespace gridlops

@@ -150,7 +150,7 @@ class CountingBackend final : public Backend {
 
 template <Scalar T>
 void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A, CountingBackend& backend,
-                  Index nrhs, Index batch, double damp = 0) {
+                  Index nrhs, Index batch, double damp = 0, bool initial_guess = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
   B.fill(random_elements<T>(1));
@@ -158,6 +158,7 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
   SolveOptions options;
   options.batch = batch;
   options.damp = damp;
+  options.initial_guess = initial_guess;
   solver(A, B, X, options);  // the operator has its scratch memory now
   const Index before = backend.taken();
   std::vector<Index> allocations;
@@ -166,8 +167,8 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
   solver(A, B, X, options);
   if (!grid->is_member()) return;
   const Index predicted = solver_workspace_bytes(name, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch,
-                                                 grid->my_row(), grid->my_col(), damp > 0);
-  CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, damp);
+                                                 grid->my_row(), grid->my_col(), damp > 0, initial_guess);
+  CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_taken() - before;
   CHECK(took >= predicted);
   CHECK(took <= predicted + 40 * nrhs);  // scalars: at most three doubles and one element per column
@@ -221,8 +222,12 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
     }
     const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix);
     for (const Index batch : {0, 4}) {
-      check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch);
-      check_memory<TestType>(lsmr, "lsmr", *tall, *backend, 13, batch);
+      for (const double damp : {0.0, 0.1}) {
+        for (const bool guess : {false, true}) {
+          check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch, damp, guess);
+          check_memory<TestType>(lsmr, "lsmr", *tall, *backend, 13, batch, damp, guess);
+        }
+      }
       check_memory<TestType>(ista_with<TestType>, "ista", *tall, *backend, 13, batch);
       check_memory<TestType>(fista_with<TestType>, "fista", *tall, *backend, 13, batch);
       for (const double damp : {0.0, 0.1})
