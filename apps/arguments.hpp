@@ -43,6 +43,12 @@ struct MultiplyArguments {
   bool adjoint = false;
 };
 
+struct CheckpointArguments {
+  std::string directory, restart;
+  Index every_iterations = 0;
+  double every_seconds = 600;
+};
+
 struct SolveArguments {
   ProductArguments product;
   std::string rhs, output, initial, history;
@@ -53,6 +59,7 @@ struct SolveArguments {
   double damp = 0;
   std::optional<double> damp_relative;
   Index batch = 0;
+  CheckpointArguments checkpoint;
   bool column_stable = false;
   bool dry_run = false;
   bool quiet = false;

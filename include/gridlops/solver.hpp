@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/checkpoint.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/linear_operator.hpp"
 
@@ -53,6 +54,7 @@ struct SolveOptions {
   /// end at the next synchronisation point with user_stop. It must not communicate over the grid and must not
   /// throw.
   std::function<bool(const IterationInfo&)> callback;
+  CheckpointOptions checkpoint;
 };
 
 struct ColumnReport {

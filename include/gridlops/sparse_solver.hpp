@@ -35,6 +35,7 @@ struct SparseOptions {
   bool column_stable = false;
   bool record_history = true;
   std::function<bool(const IterationInfo&)> callback;
+  CheckpointOptions checkpoint;
 };
 
 /// Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ) for every column j, P being the penalty of the threshold

@@ -8,6 +8,7 @@
 #include "ops/scratch.hpp"
 #include "solve/active_columns.hpp"
 #include "solve/batches.hpp"
+#include "solve/checkpoints.hpp"
 #include "solve/column_state.hpp"
 #include "solve/column_sums.hpp"
 
@@ -18,9 +19,12 @@ class ColumnMethod;
 
 /// What all batches of one solve share.
 struct SolveProgress {
+  Index batch = 0;  // the one being solved
   SolveReport report;
   std::vector<double> residual_norms, tested_norms;  // the last known, per column of B
   bool stop_asked = false;                           // by a callback, on this rank or, once agreed, on any
+
+  void visit(StateArchive& archive);
 };
 
 /// The right-hand sides that are solved together by one method: which of them still take part, their
@@ -34,7 +38,8 @@ template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
-            const DistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& columns);
+            Checkpoints<T>& checkpoints, const DistMatrix<T>& B, DistMatrix<T>& X,
+            const ColumnBatch& columns);
   void solve();
 
   // For methods.
@@ -80,6 +85,11 @@ class ColumnRun {
   void iterate();
   void retire_ended();
   void swap_columns(const ActiveColumns::Swaps& swaps);
+  void start();
+  void resume();
+  void save();
+  void visit(StateArchive& archive);
+  std::vector<NamedMatrix<T>> lasting_matrices();
   bool verify();
   bool conclude(ColumnState& state, double tested);
   void record();
@@ -92,6 +102,7 @@ class ColumnRun {
   const SolveOptions& options_;
   const double tolerance_;
   SolveProgress& progress_;
+  Checkpoints<T>& checkpoints_;
   const ProcessGrid& grid_;
   const int part_;
   const DistMatrix<T> B_;

@@ -17,6 +17,11 @@ struct LsqrScalars {
   double damped_part = 0;        // Σ ψ²: what damping leaves in the residual
   double residual = 0, gradient = 0;
 
+  void visit(StateArchive& archive) {
+    archive.visit(rho_bar, phi_bar, step, w_factor, old_alpha, norm_A_squared, norm_pinv_squared, damped_part,
+                  residual, gradient);
+  }
+
   void begin(double alpha, double beta) {
     rho_bar = old_alpha = alpha;
     phi_bar = residual = beta;
@@ -50,8 +55,10 @@ class Lsqr final : public GolubKahan<T> {
 
  private:
   using typename GolubKahan<T>::Bidiagonal;
+  using typename GolubKahan<T>::OwnVector;
 
-  std::vector<Scratch<T>*> own_vectors() override { return {&w_}; }
+  std::vector<OwnVector> own_vectors() override { return {{"w", &w_}}; }
+  void visit_own(StateArchive& archive) override { archive.visit_list(scalars_); }
 
   void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) override {
     DistMatrix<T> w = run.matrix(w_, this->A().domain());
@@ -60,8 +67,9 @@ class Lsqr final : public GolubKahan<T> {
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
   }
 
-  void add_norms(ColumnRun<T>& run) override {
+  bool add_norms(ColumnRun<T>& run) override {
     run.sums().add_norms_squared(run.matrix(w_, this->A().domain()));
+    return true;
   }
 
   void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,

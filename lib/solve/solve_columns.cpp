@@ -41,8 +41,13 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
   progress.report.columns.resize(nrhs);
   progress.residual_norms.resize(nrhs, 0.0);
   progress.tested_norms.resize(nrhs, 0.0);
-  for (const ColumnBatch& columns : column_batches(B.layout().cols.partition, options.batch))
-    ColumnRun<T>(method, options, progress, B, X, columns).solve();
+  Checkpoints<T> checkpoints(method, options, B, X);
+  if (checkpoints.has_saved()) progress.visit(checkpoints.saved_numbers());
+  const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
+  for (; progress.batch < static_cast<Index>(batches.size()); ++progress.batch) {
+    const ColumnBatch& columns = batches[static_cast<std::size_t>(progress.batch)];
+    ColumnRun<T>(method, options, progress, checkpoints, B, X, columns).solve();
+  }
   return progress.report;
 }
 

@@ -38,6 +38,7 @@ SolveOptions common_options(const SparseOptions& options) {
   common.column_stable = options.column_stable;
   common.record_history = options.record_history;
   common.callback = options.callback;
+  common.checkpoint = options.checkpoint;
   return common;
 }
 
