@@ -45,14 +45,11 @@ Algorithm algorithm_for(const SolveArguments& arguments) {
 Task read_headers(Communicator& world, const SolveArguments& arguments,
                   std::shared_ptr<const ProcessGrid> grid) {
   const std::string& matrix = arguments.product.matrix;
-  Task task{arguments,
-            std::move(grid),
-            read_npy_header(world, matrix),
-            read_npy_header(world, arguments.rhs),
-            {},
-            {},
-            Algorithm::automatic,
-            {}};
+  Task task;
+  task.arguments = arguments;
+  task.grid = std::move(grid);
+  task.A = read_npy_header(world, matrix);
+  task.B = read_npy_header(world, arguments.rhs);
   if (!arguments.checkpoint.restart.empty()) {
     task.saved = checkpoint_facts(world, arguments.checkpoint.restart);
     adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
