@@ -44,7 +44,7 @@ std::unique_ptr<Communicator> make_shared_communicator(Communicator& comm) {
   group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &neighbours),
               "MPI_Comm_split_type", 0);
   std::array<std::int32_t, 1> fewest{size_of(neighbours)};
-  MPI_Comm_free(&neighbours);
+  group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
   comm.all_reduce(fewest, ReduceOp::min);
   require<UsageError>(fewest[0] == comm.size(), "the ", comm.size(),
                       " ranks are on several machines, one with ", fewest[0],
