@@ -44,6 +44,12 @@ struct MultiplyArguments {
   bool adjoint = false;
 };
 
+struct CheckpointArguments {
+  std::string directory, restart;
+  Index every_iterations = 0;
+  double every_seconds = 600;
+};
+
 struct SolveArguments {
   ProductArguments product;
   std::string rhs, output, initial, variances, history;
@@ -58,6 +64,7 @@ struct SolveArguments {
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;
   Index batch = 0;
+  CheckpointArguments checkpoint;
   bool column_stable = false;
   bool dry_run = false;
   bool quiet = false;

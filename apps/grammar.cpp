@@ -7,6 +7,7 @@
 #include <cctype>
 #include <memory>
 
+#include "checkpointing.hpp"
 #include "gridlops/error.hpp"
 #include "option_list.hpp"
 #include "solver_choice.hpp"
@@ -180,6 +181,14 @@ void Grammar::define_solve() {
             "lsqr: writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
   list.whole("--batch", solve_.batch, "COLUMNS", 0, "So many columns at a time, to save memory [0: all]");
   list.flag("--column-stable", solve_.column_stable, "A column's bits do not depend on the other columns");
+  CLI::Option* checkpoint =
+      list.text("--checkpoint", solve_.checkpoint.directory, "DIR",
+                "Saves the state there, also when SIGUSR1 or SIGTERM comes, which then ends the run");
+  list.converted(
+          "--checkpoint-every", [this](const std::string& text) { take_interval(text, solve_.checkpoint); },
+          interval_problem, "N|TIME", "After so many iterations, or so long: 30s, 10m, 2h [10m]")
+      ->needs(checkpoint);
+  list.text("--restart", solve_.checkpoint.restart, "DIR", "Goes on from the state that was saved there");
   list.flag("--dry-run", solve_.dry_run, "Says what memory and traffic there would be, and stops");
   list.text("--history", solve_.history, "H.csv", "Writes each column's norms after each iteration");
   list.flag("--quiet", solve_.quiet, "Prints no tables");

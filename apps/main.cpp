@@ -35,7 +35,8 @@ ExitStatus run_and_explain(Communicator& world, const std::vector<std::string>& 
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Error& error) {
-    if (talks) complain(error.what());
+    if (talks && error.status() == ExitStatus::try_again) warn(error.what());
+    if (talks && error.status() != ExitStatus::try_again) complain(error.what());
     return error.status();
   }
 }

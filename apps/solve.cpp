@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "checkpointing.hpp"
 #include "console.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -22,12 +24,13 @@ namespace {
 
 /// What all ranks know before any matrix is read.
 struct Task {
-  const SolveArguments& arguments;
+  SolveArguments arguments;
   std::shared_ptr<const ProcessGrid> grid;
   NpyHeader A, B;
   std::optional<NpyHeader> X0;
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
+  RunFactsText saved;  // of the run that is gone on with
 };
 
 /// What was asked for; block-cgls, whose right-hand sides must lie together, leaves no choice.
@@ -44,9 +47,15 @@ Algorithm algorithm_for(const SolveArguments& arguments) {
 Task read_headers(Communicator& world, const SolveArguments& arguments,
                   std::shared_ptr<const ProcessGrid> grid) {
   const std::string& matrix = arguments.product.matrix;
-  Task task{
-      arguments, std::move(grid), read_npy_header(world, matrix), read_npy_header(world, arguments.rhs), {},
-      {}};
+  Task task;
+  task.arguments = arguments;
+  task.grid = std::move(grid);
+  task.A = read_npy_header(world, matrix);
+  task.B = read_npy_header(world, arguments.rhs);
+  if (!arguments.checkpoint.restart.empty()) {
+    task.saved = checkpoint_facts(world, arguments.checkpoint.restart);
+    adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
+  }
   check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
   if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
     throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
@@ -62,7 +71,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
     }
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
-  task.algorithm = resolve(algorithm_for(arguments), task.shape, task.grid->shape());
+  task.algorithm = resolve(algorithm_for(task.arguments), task.shape, task.grid->shape());
   return task;
 }
 
@@ -103,6 +112,16 @@ void print_plan(const Task& task) {
                    op->range(), op->domain()}));
 }
 
+/// A restart goes on with the very damping that it was begun with.
+template <Scalar T>
+double damping_of(const Task& task, const LinearOperator<T>& A) {
+  const SolveArguments& arguments = task.arguments;
+  if (!arguments.damp_relative) return arguments.damp;
+  const auto saved = task.saved.find("damp");
+  return saved == task.saved.end() ? *arguments.damp_relative * estimate_norm(A)
+                                   : std::strtod(saved->second.c_str(), nullptr);
+}
+
 double tolerance_of(const Task& task) {
   const bool single = task.shape.type == ScalarType::f32 || task.shape.type == ScalarType::c64;
   return task.arguments.tolerance.value_or(single ? 1e-4 : 1e-8);
@@ -129,6 +148,7 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
   options.column_stable = common.column_stable;
   options.record_history = common.record_history;
   options.callback = common.callback;
+  options.checkpoint = common.checkpoint;
   return options;
 }
 
@@ -158,11 +178,13 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.atol = arguments.atol;
   options.btol = arguments.btol;
   options.condition_limit = arguments.condition_limit;
-  options.damp = arguments.damp_relative ? *arguments.damp_relative * estimate_norm(*A) : arguments.damp;
+  options.damp = damping_of(task, *A);
   options.initial_guess = task.X0.has_value();
   options.batch = arguments.batch;
   options.column_stable = arguments.column_stable;
   options.record_history = !arguments.history.empty();
+  options.checkpoint = checkpoint_options(
+      arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product.panel));
   std::optional<SolveProgress> progress;
   if (shows_progress) {
     progress.emplace(*options.tolerance, options.max_iterations,
@@ -225,6 +247,13 @@ std::string headline(const Task& task) {
                      name_of(task.algorithm), task.grid->rows(), task.grid->cols());
 }
 
+void warn_of_rounding(const Task& task) {
+  const std::string difference = rounding_difference(
+      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product.panel));
+  if (!difference.empty())
+    warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
+}
+
 }  // namespace
 
 ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
@@ -240,8 +269,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                           {"--history", arguments.history},
                           {"--report", report_path}});
   }
+  if (!arguments.checkpoint.directory.empty()) catch_signals();
   const Task task = read_headers(world, arguments, grid);
   measured.read_seconds = clock.lap();
+  if (talks && !task.saved.empty()) warn_of_rounding(task);
 
   if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task));
   if (arguments.dry_run) {

@@ -63,6 +63,14 @@ class Kernels {
   virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
 };
 
+/// Memory that other processes of this machine can map: `offset` bytes into a file that its process has open.
+struct SharedPlace {
+  Index descriptor = -1;  ///< below 0: nobody else can map it
+  Index serial = 0;       ///< of the file, never given again by this process
+  Index file_bytes = 0;
+  Index offset = 0;
+};
+
 /// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its
 /// memory.
 class GRIDLOPS_EXPORT Backend {
@@ -87,6 +95,9 @@ class GRIDLOPS_EXPORT Backend {
   virtual void download(const void* here, void* host, Index bytes) = 0;
   /// Waits for everything ordered before.
   virtual void synchronize() = 0;
+
+  /// Where others find what this process has at this address.
+  virtual SharedPlace shared_place(const void*) const { return {}; }
 
   template <Scalar T>
   const Kernels<T>& kernels() const;
@@ -120,6 +131,10 @@ const Kernels<T>& Backend::kernels() const {
 
 /// The CPU with the CBLAS that this library is linked to.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
+
+/// The same with memory that the other ranks of the machine can read in place, for the transport "shared".
+/// Blocks of less than a page are not shared. Linux only: elsewhere it throws UsageError.
+GRIDLOPS_EXPORT std::shared_ptr<Backend> make_shared_host_backend();
 
 /// GPU number `device` of this machine. In a library without GPU support it throws UsageError, and says how
 /// to get it.

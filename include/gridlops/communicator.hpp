@@ -77,6 +77,9 @@ class GRIDLOPS_EXPORT Communicator {
   /// "mpi", "nccl", …: as reports name it.
   virtual std::string transport() const = 0;
 
+  /// For what reads other ranks' memory in place: enters it in the account.
+  void count_read_from_peers(Index bytes) { traffic_->bytes_read_from_peers += bytes; }
+
   /// What this rank sent and received through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }
 

@@ -67,4 +67,10 @@ class GRIDLOPS_EXPORT CommunicationError : public Error {
   explicit CommunicationError(const std::string& message) : Error(ExitStatus::internal, message) {}
 };
 
+/// A solver was asked to save its state and end, and did; nothing is wrong.
+class GRIDLOPS_EXPORT Suspended : public Error {
+ public:
+  explicit Suspended(const std::string& message) : Error(ExitStatus::try_again, message) {}
+};
+
 }  // namespace gridlops

@@ -15,6 +15,11 @@ namespace gridlops {
 /// comm) and does not otherwise touch: MPI stays the caller's to finalise, after this communicator is gone.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm);
 
+/// The same ranks, for grids on which products read the blocks of other ranks in place: transport "shared"
+/// (collective over comm, an MPI communicator). Other operations are MPI's. Throws UsageError on all ranks
+/// unless they are on one machine.
+GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_shared_communicator(Communicator& comm);
+
 /// Starts MPI, and ends it when the last rank is done. One per process, in main, on all ranks.
 ///
 /// While a session lives, an exception that leaves main, or that the terminate handler meets elsewhere,

@@ -28,8 +28,9 @@ class GRIDLOPS_EXPORT SolveObserver {
   virtual ~SolveObserver();
 
   virtual void start(const SolveStart&) {}
-  /// At the start of every batch (iteration 0) and after each iteration. If it returns true on any rank, all
-  /// columns, also of batches to come, end at the next synchronisation point with user_stop.
+  /// At the start of every batch (iteration 0), where a restart goes on, and after each iteration. If it
+  /// returns true on any rank, all columns, also of batches to come, end at the next synchronisation point
+  /// with user_stop.
   virtual bool step(const IterationInfo&) { return false; }
   /// With the final verdicts.
   virtual void end(const SolveReport&) {}
@@ -38,7 +39,8 @@ class GRIDLOPS_EXPORT SolveObserver {
   SolveObserver() = default;
 };
 
-/// Ends all columns once ‖B − AX‖ has fallen to this part of what it was, as one norm of all columns;
+/// Ends all columns once ‖B − AX‖ has fallen to this part of what it was at the first step that it was told
+/// of, as one norm of all columns;
 /// SolveOptions::residual_ratio is for each column by itself. For solves without batches.
 GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> stop_at_cost_ratio(double ratio);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/checkpoint.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/linear_operator.hpp"
 
@@ -63,6 +64,7 @@ struct SolveOptions {
   std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of what it was. 0: never.
   double residual_ratio = 0;
+  CheckpointOptions checkpoint;
 };
 
 struct ColumnReport {

@@ -37,6 +37,7 @@ struct SparseOptions {
   std::function<bool(const IterationInfo&)> callback;
   std::vector<std::shared_ptr<SolveObserver>> observers;
   double residual_ratio = 0;
+  CheckpointOptions checkpoint;
 };
 
 /// Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ) for every column j, P being the penalty of the threshold

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/mpi_communicator.hpp"
 
+#include <array>
 #include <exception>
 #include <utility>
 
+#include "base/message.hpp"
 #include "comm/end_job.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -32,8 +34,29 @@ std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
   return std::make_unique<MpiCommunicator>(duplicate, std::make_shared<Traffic>());
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic)
-    : Communicator(rank_in(comm), size_of(comm), std::move(traffic)), group_{comm, rank(), size()} {
+std::unique_ptr<Communicator> make_shared_communicator(Communicator& comm) {
+  const auto* const mpi = dynamic_cast<const MpiCommunicator*>(&comm);
+  require<UsageError>(mpi != nullptr,
+                      "ranks that share memory must be those of an MPI communicator, not of '",
+                      comm.transport(), "'");
+  const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
+  MPI_Comm neighbours = MPI_COMM_NULL, duplicate = MPI_COMM_NULL;
+  group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &neighbours),
+              "MPI_Comm_split_type", 0);
+  std::array<std::int32_t, 1> fewest{size_of(neighbours)};
+  group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
+  comm.all_reduce(fewest, ReduceOp::min);
+  require<UsageError>(fewest[0] == comm.size(), "the ", comm.size(),
+                      " ranks are on several machines, one with ", fewest[0],
+                      " of them, and cannot share memory; use the transport mpi");
+  group.check(MPI_Comm_dup(group.comm, &duplicate), "MPI_Comm_dup", 0);
+  return std::make_unique<MpiCommunicator>(duplicate, std::make_shared<Traffic>(), "shared");
+}
+
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic, const char* transport)
+    : Communicator(rank_in(comm), size_of(comm), std::move(traffic)),
+      group_{comm, rank(), size()},
+      transport_(transport) {
   group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
 
@@ -68,7 +91,7 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color
   MPI_Comm child = MPI_COMM_NULL;
   group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
   if (child == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiCommunicator>(child, traffic_account());
+  return std::make_unique<MpiCommunicator>(child, traffic_account(), transport_);
 }
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {

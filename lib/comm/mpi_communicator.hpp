@@ -15,10 +15,11 @@ namespace gridlops {
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes comm over.
-  MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic);
+  MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic, const char* transport = "mpi");
   ~MpiCommunicator() override;
 
-  std::string transport() const override { return "mpi"; }
+  std::string transport() const override { return transport_; }
+  MPI_Comm handle() const { return group_.comm; }
   [[noreturn]] void abort(ExitStatus status) override;
 
  private:
@@ -62,6 +63,7 @@ class MpiCommunicator final : public Communicator {
   int next_tag();
 
   MpiGroup group_;
+  const char* transport_;
   int sequence_ = 0;
 };
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include "base/message.hpp"
@@ -14,64 +8,11 @@
 #include "gridlops/npy.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
+#include "io/temporary_file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {
 namespace {
-
-/// A new file beside the one whose name it is to take. Removed with this object unless it has got that name.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path) : target_(path) {
-    std::error_code error;
-    if (std::filesystem::is_symlink(target_, error)) {
-      // What a link points to is replaced, not the link.
-      const std::filesystem::path linked = std::filesystem::weakly_canonical(target_, error);
-      if (!error) target_ = linked;
-    }
-    require<OutputError>(
-        !std::filesystem::exists(target_, error) || std::filesystem::is_regular_file(target_, error), path,
-        ": exists, is no regular file, and will not be replaced by one; give another name");
-    for (int attempt = 0; !file_; ++attempt) {
-      name_ = message(target_.string(), ".tmp.", ::getpid(), "-", attempt);
-      file_ = OutputFile::create(name_);
-    }
-  }
-  ~TemporaryFile() {
-    if (!renamed_) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  const std::string& name() const { return name_; }
-
-  /// The file has `start` and room for `bytes` in all, and is closed: others may open it.
-  void prepare(const std::string& start, Index bytes) {
-    file_->resize(bytes);
-    file_->write(start.data(), static_cast<Index>(start.size()), 0);
-    file_->finish();
-  }
-
-  void take_name() {
-    if (::rename(name_.c_str(), target_.c_str()) != 0) {
-      const std::string reason = std::system_category().message(errno);
-      throw OutputError(message(target_.string(), ": cannot give ", name_, " this name: ", reason));
-    }
-    renamed_ = true;
-    // The data are safe; so that the name is, too, its directory is written. Where that cannot be done, the
-    // old file may reappear after a power cut, which is no reason to fail now.
-    const std::filesystem::path parent = target_.parent_path();
-    const FileDescriptor directory(
-        ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory.number() >= 0) static_cast<void>(::fsync(directory.number()));
-  }
-
- private:
-  std::filesystem::path target_;
-  std::string name_;
-  std::optional<OutputFile> file_;
-  bool renamed_ = false;
-};
 
 /// Writes this rank's block of X into a file in Fortran order whose elements begin at data_offset.
 template <Scalar T>

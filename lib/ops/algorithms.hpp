@@ -16,6 +16,35 @@ OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& optio
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);
 
+// The same on grids whose ranks share memory.
+template <Scalar T>
+OperatorPtr<T> make_shared_summa(DistMatrix<T> A, const MatrixMultOptions& options);
+template <Scalar T>
+OperatorPtr<T> make_shared_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
+
+/// Where the data and the models of an A in two-dimensional blocks lie: in such blocks, too.
+template <Scalar T>
+Space range_in_blocks(const DistMatrix<T>& A) {
+  return {A.grid(), A.layout().rows, Axis::grid_cols};
+}
+template <Scalar T>
+Space domain_in_blocks(const DistMatrix<T>& A) {
+  return {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols};
+}
+
+/// And for stationary-a: block p of the data is cut over the ranks of grid row p, block q of the models over
+/// those of grid column q.
+template <Scalar T>
+Space range_nested(const DistMatrix<T>& A) {
+  return {A.grid(), {Axis::all, Partition::nested(A.layout().rows.partition, A.grid()->cols())}, Axis::uncut};
+}
+template <Scalar T>
+Space domain_nested(const DistMatrix<T>& A) {
+  return {A.grid(),
+          {Axis::all_transposed, Partition::nested(A.layout().cols.partition, A.grid()->rows())},
+          Axis::uncut};
+}
+
 /// How sums over ranks are to be taken, so that columns are stable where that was asked for.
 inline ReductionOrder reduction_order(const MatrixMultOptions& options) {
   return options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;

@@ -23,13 +23,15 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                       "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
                       ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
+  const bool shares = A.grid()->is_member() && A.grid()->comm().transport() == "shared";
   switch (algorithm) {
     case Algorithm::block:
       return make_block_mult(std::move(A), options);
     case Algorithm::summa:
-      return make_summa(std::move(A), options);
+      return shares ? make_shared_summa(std::move(A), options) : make_summa(std::move(A), options);
     case Algorithm::stationary_a:
-      return make_stationary_a(std::move(A), options);
+      return shares ? make_shared_stationary_a(std::move(A), options)
+                    : make_stationary_a(std::move(A), options);
     default:
       return make_stationary_b(std::move(A), options);
   }

@@ -13,17 +13,12 @@ template <Scalar T>
 class StationaryA final : public LinearOperator<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>(space_on(A, Axis::all, A.layout().rows.partition, A.grid()->cols()),
-                          space_on(A, Axis::all_transposed, A.layout().cols.partition, A.grid()->rows())),
+      : LinearOperator<T>(range_nested(A), domain_nested(A)),
         A_(std::move(A)),
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)) {}
 
  private:
-  static Space space_on(const DistMatrix<T>& A, Axis axis, const Partition& outer, int inner_parts) {
-    return {A.grid(), {axis, Partition::nested(outer, inner_parts)}, Axis::uncut};
-  }
-
   /// One block of X or Y, which the ranks of `comm` hold in parts: those that follow first_part in `rows`.
   struct CutBlock {
     Communicator& comm;

@@ -18,8 +18,7 @@ template <Scalar T>
 class Summa final : public LinearOperator<T> {
  public:
   Summa(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>({A.grid(), A.layout().rows, Axis::grid_cols},
-                          {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols}),
+      : LinearOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
         A_(std::move(A)),
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)),

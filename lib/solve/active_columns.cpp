@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/active_columns.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace gridlops {
@@ -55,6 +56,31 @@ ActiveColumns::Swaps ActiveColumns::restore(int part) {
         exchange(of, position, order_[at(of)][at(position)], part, swaps);
   active_ = columns_;
   return swaps;
+}
+
+ActiveColumns::Swaps ActiveColumns::arrange_as(const ActiveColumns& other, int part) {
+  Swaps swaps;
+  for (int of = 0; of < columns_.parts(); ++of) {
+    std::vector<Index>& here = order_[at(of)];
+    const std::vector<Index>& there = other.order_[at(of)];
+    for (std::size_t position = 0; position < here.size(); ++position) {
+      const auto found = std::find(here.begin(), here.end(), there[position]);
+      exchange(of, static_cast<Index>(position), found - here.begin(), part, swaps);
+    }
+  }
+  active_ = other.active_;
+  return swaps;
+}
+
+void ActiveColumns::visit(StateArchive& archive) {
+  for (Partition* partition : {&columns_, &active_}) {
+    std::vector<Index> sizes;
+    for (int part = 0; part < partition->parts(); ++part) sizes.push_back(partition->size(part));
+    archive.visit_list(sizes);
+    if (archive.loading()) *partition = Partition::with_sizes(sizes);
+  }
+  order_.resize(at(columns_.parts()));
+  for (std::vector<Index>& of_part : order_) archive.visit_list(of_part);
 }
 
 }  // namespace gridlops

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gridlops/linear_operator.hpp"
+#include "solve/state_archive.hpp"
 
 namespace gridlops {
 
@@ -35,6 +36,13 @@ class ActiveColumns {
 
   /// Puts every column back in its own place; all are active then.
   Swaps restore(int part);
+
+  /// The columns, and which are active, as `other` has them, which has the same partition of all.
+  Swaps arrange_as(const ActiveColumns& other, int part);
+  bool same_partition(const ActiveColumns& other) const { return columns_ == other.columns_; }
+
+  /// Loading, it takes the partition of all from the archive, too.
+  void visit(StateArchive& archive);
 
  private:
   void exchange(int part, Index i, Index j, int swaps_of, Swaps& swaps);

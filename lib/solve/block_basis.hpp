@@ -4,6 +4,7 @@
 #include "ops/scratch.hpp"
 #include "solve/column_sums.hpp"
 #include "solve/small_dense.hpp"
+#include "solve/state_archive.hpp"
 
 namespace gridlops {
 
@@ -42,6 +43,8 @@ class BlockBasis {
   void reserve(Index columns);
 
   Index width() const { return width_; }
+  /// The block itself is to be saved with it.
+  void visit(StateArchive& archive) { archive.visit(width_); }
   DistMatrix<T> block() { return blocks_[current_].matrix(space_, uncut_columns(width_)); }
   /// The candidate: so many columns, the first of those that it had before.
   DistMatrix<T> candidate(Index columns);

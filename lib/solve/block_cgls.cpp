@@ -9,6 +9,7 @@
 #include "solve/block_basis.hpp"
 #include "solve/block_scalars.hpp"
 #include "solve/column_method.hpp"
+#include "solve/stacked_guess.hpp"
 
 namespace gridlops {
 
@@ -50,9 +51,13 @@ class BlockCgls final : public ColumnMethod<T> {
   const char* name() const override { return "block-cgls"; }
   const LinearOperator<T>& A() const override { return A_; }
 
+  void prepare(ColumnRun<T>& run) override;
   void start(ColumnRun<T>& run, bool from_zero) override;
   bool iterate(ColumnRun<T>& run) override;
-  std::vector<DistMatrix<T>> lasting(const Partition&) override { return {}; }
+  std::vector<NamedMatrix<T>> lasting(const Partition&) override { return {}; }
+  std::vector<NamedMatrix<T>> shared() override;
+  void visit(StateArchive& archive) override { archive.visit(u_, v_, p_width_, L_, scalars_, scale_, norm_); }
+  std::string parameters() const override { return message("damping ", damp_); }
   void add_final_norms(ColumnRun<T>& run) override;
   void restart(ColumnRun<T>& run) override { begin_space(run); }
 
@@ -118,10 +123,30 @@ void BlockCgls<T>::reduce_norms(ColumnRun<T>& run, const DistMatrix<T>& S, const
 }
 
 template <Scalar T>
-void BlockCgls<T>::start(ColumnRun<T>& run, bool from_zero) {
+void BlockCgls<T>::prepare(ColumnRun<T>& run) {
   u_.reserve(run.active_count());
   v_.reserve(run.active_count());
   p_.matrix(A_.domain(), uncut_columns(run.active_count()));
+}
+
+template <Scalar T>
+std::vector<NamedMatrix<T>> BlockCgls<T>::shared() {
+  std::vector<NamedMatrix<T>> matrices;
+  DistMatrix<T> u = u_.block();
+  if (stacked_) {
+    const std::vector<Space> parts = damped_range(A_.range(), full().range());
+    matrices.push_back({"u", stack_member(parts, 0, u)});
+    matrices.push_back({"u_damped", stack_member(parts, 1, u)});
+  } else {
+    matrices.push_back({"u", std::move(u)});
+  }
+  matrices.push_back({"v", v_.block()});
+  matrices.push_back({"p", p_.matrix(A_.domain(), uncut_columns(p_width_))});
+  return matrices;
+}
+
+template <Scalar T>
+void BlockCgls<T>::start(ColumnRun<T>& run, bool from_zero) {
   norm_ = 0;
   // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
   const auto raise_references = [&run] {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "solve/small_dense.hpp"
+#include "solve/state_archive.hpp"
 
 namespace gridlops {
 
@@ -54,6 +55,12 @@ class BlockScalars {
     rho_bar_ = below.row_block(rest);
     phi_bar_ = turned_.row_block(rest);
     compress();
+  }
+
+  /// What lasts after extend().
+  void visit(StateArchive& archive) {
+    archive.visit(rho_bar_, phi_bar_, theta_, gradient_);
+    archive.visit_list(settled_);
   }
 
   /// ‖b − Ax‖² and ‖Aᴴ(b − Ax)‖² of right-hand side j.

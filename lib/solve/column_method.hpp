@@ -15,6 +15,10 @@ class ColumnMethod {
   virtual const char* name() const = 0;
   virtual const LinearOperator<T>& A() const = 0;
 
+  /// Takes the memory that iterations need, for the columns of a batch, before either start() or the return
+  /// to a saved state. What lasting() gives need not be taken here.
+  virtual void prepare(ColumnRun<T>&) {}
+
   /// Begins with all columns, from the x that is there (zero unless there is an initial guess). Sets every
   /// column's norms and reference.
   virtual void start(ColumnRun<T>& run, bool from_zero) = 0;
@@ -25,7 +29,13 @@ class ColumnMethod {
 
   /// Views of what lasts from one iteration to the next, besides x, of `columns`: it follows the columns when
   /// these change places.
-  virtual std::vector<DistMatrix<T>> lasting(const Partition& columns) = 0;
+  virtual std::vector<NamedMatrix<T>> lasting(const Partition& columns) = 0;
+  /// The same of what lasts and belongs to no column alone.
+  virtual std::vector<NamedMatrix<T>> shared() { return {}; }
+  /// The numbers that last, besides those in the columns' states. They tell how wide the shared matrices are.
+  virtual void visit(StateArchive& archive) = 0;
+  /// What the recurrence depends on besides A and B, in words.
+  virtual std::string parameters() const = 0;
 
   virtual bool meets_tolerance(const ColumnState& column, double tolerance) const {
     return column.tested_norm <= tolerance * column.reference;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
 
 namespace gridlops {
@@ -20,13 +22,34 @@ const T& read_only(T& value) {
 
 }  // namespace
 
+void SolveProgress::visit(StateArchive& archive) {
+  archive.visit(batch, report.iterations);
+  archive.visit_list(residual_norms);
+  archive.visit_list(tested_norms);
+  archive.visit_list(x_norms);
+  for (ColumnReport& column : report.columns)
+    archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
+                  column.operator_norm, column.condition);
+  Index records = static_cast<Index>(report.history.size());
+  archive.visit(records);
+  report.history.resize(at(records));
+  for (IterationRecord& record : report.history) {
+    archive.visit(record.iteration);
+    archive.visit_list(record.columns);
+    archive.visit_list(record.residual_norms);
+    archive.visit_list(record.tested_norms);
+  }
+}
+
 template <Scalar T>
 ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
-                        const DistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& columns)
+                        Checkpoints<T>& checkpoints, const DistMatrix<T>& B, DistMatrix<T>& X,
+                        const ColumnBatch& columns)
     : method_(method),
       options_(options),
       tolerance_(options.tolerance.value_or(default_tolerance<T>)),
       progress_(progress),
+      checkpoints_(checkpoints),
       grid_(*B.grid()),
       part_(grid_.my_part(B.layout().cols.axis)),
       batch_(columns),
@@ -40,6 +63,20 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, So
 
 template <Scalar T>
 void ColumnRun<T>::solve() {
+  method_.prepare(*this);
+  if (checkpoints_.has_saved()) {
+    resume();
+  } else {
+    start();
+  }
+  do {
+    iterate();
+  } while (verify());
+  write_report();
+}
+
+template <Scalar T>
+void ColumnRun<T>::start() {
   if (!options_.initial_guess) X_.set_zero();
   method_.start(*this, !options_.initial_guess);
   for (ColumnState& state : columns_) state.first_residual_norm = state.residual_norm;
@@ -48,10 +85,6 @@ void ColumnRun<T>::solve() {
   record();
   tell_observers();
   retire_ended();
-  do {
-    iterate();
-  } while (verify());
-  write_report();
 }
 
 template <Scalar T>
@@ -70,14 +103,17 @@ void ColumnRun<T>::iterate() {
       for (Index k = 0; k < active_.count(); ++k) column(k).reason = StopReason::user_stop;
     }
     retire_ended();
+    if (!progress_.stop_asked && checkpoints_.due(iteration_)) save();
   }
 }
 
 template <Scalar T>
 bool ColumnRun<T>::reduce() {
-  sums_.add_flag(progress_.stop_asked ? 1 : 0);
+  const std::size_t stop = sums_.add_number(progress_.stop_asked ? 1 : 0);
+  checkpoints_.add_wishes(sums_);
   sums_.reduce();
-  progress_.stop_asked = sums_.flag() > 0;
+  progress_.stop_asked = sums_.number(stop) > 0;
+  checkpoints_.learn_wishes(sums_);
   return progress_.stop_asked;
 }
 
@@ -201,18 +237,79 @@ template <Scalar T>
 void ColumnRun<T>::swap_columns(const ActiveColumns::Swaps& swaps) {
   if (swaps.empty()) return;
   const Partition& all = X_.layout().cols.partition;
-  std::vector<DistMatrix<T>> matrices = method_.lasting(all);
-  matrices.push_back(best_.matrix(method_.A().domain(), all));
-  matrices.push_back(X_.column_slice(std::vector<Index>(at(all.parts()), 0), all));
+  std::vector<NamedMatrix<T>> matrices = lasting_matrices();
+  matrices.push_back({"x", X_.column_slice(std::vector<Index>(at(all.parts()), 0), all)});
   for (const auto& [i, j] : swaps) {
-    for (DistMatrix<T>& X : matrices) {
-      const MatrixView<T> first = X.local().col_block({i, 1}), second = X.local().col_block({j, 1});
+    for (NamedMatrix<T>& named : matrices) {
+      const MatrixView<T> block = named.matrix.local();
+      const MatrixView<T> first = block.col_block({i, 1}), second = block.col_block({j, 1});
       const MatrixView<T> spare(spare_.data(), first.rows, 1);
       kernels().copy(first, spare);
       kernels().copy(second, first);
       kernels().copy(spare, second);
     }
   }
+}
+
+/// What follows the columns, besides x.
+template <Scalar T>
+std::vector<NamedMatrix<T>> ColumnRun<T>::lasting_matrices() {
+  const Partition& all = X_.layout().cols.partition;
+  std::vector<NamedMatrix<T>> matrices = method_.lasting(all);
+  matrices.push_back({"best", best_.matrix(method_.A().domain(), all)});
+  return matrices;
+}
+
+template <Scalar T>
+void ColumnRun<T>::visit(StateArchive& archive) {
+  archive.visit(iteration_);
+  archive.visit_list(columns_);
+  method_.visit(archive);
+}
+
+/// Columns are saved in their own places, so that any grid can go on with them.
+template <Scalar T>
+void ColumnRun<T>::save() {
+  StateArchive numbers = checkpoints_.begin_numbers();
+  numbers.visit(progress_);
+  numbers.visit_list(numbers_);
+  numbers.visit(active_);
+  visit(numbers);
+  ActiveColumns in_their_places = active_;
+  ActiveColumns::Swaps swaps = in_their_places.restore(part_);
+  swap_columns(swaps);
+  std::vector<NamedMatrix<T>> matrices = lasting_matrices();
+  for (NamedMatrix<T>& named : method_.shared()) matrices.push_back(std::move(named));
+  checkpoints_.save(numbers, matrices, iteration_);
+  std::reverse(swaps.begin(), swaps.end());
+  swap_columns(swaps);
+}
+
+template <Scalar T>
+void ColumnRun<T>::resume() {
+  StateArchive& numbers = checkpoints_.saved_numbers();
+  std::vector<Index> saved_columns;
+  numbers.visit_list(saved_columns);
+  require<InputError>(saved_columns == numbers_,
+                      "the checkpoint is of a batch of other right-hand sides: batches of what is cut over "
+                      "the grid are as its parts are; go on with as many parts, or with all columns uncut");
+  ActiveColumns saved_order = active_;
+  numbers.visit(saved_order);
+  visit(numbers);
+  std::vector<NamedMatrix<T>> matrices = lasting_matrices();
+  for (NamedMatrix<T>& named : method_.shared()) matrices.push_back(std::move(named));
+  checkpoints_.take_saved(std::move(matrices));
+  bool as_saved = saved_order.same_partition(active_);
+  std::vector<char> unfinished;
+  for (ColumnState& state : columns_) {
+    if (state.reason == StopReason::iteration_limit && state.iterations < options_.max_iterations) {
+      state.reason.reset();  // more iterations are allowed now
+      as_saved = false;
+    }
+    unfinished.push_back(state.reason ? 0 : 1);
+  }
+  swap_columns(as_saved ? active_.arrange_as(saved_order, part_) : active_.activate(unfinished, part_));
+  tell_observers();
 }
 
 /// The norms of all columns from their definitions. True if some column goes on from there.

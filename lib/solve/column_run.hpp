@@ -11,6 +11,7 @@
 #include "ops/scratch.hpp"
 #include "solve/active_columns.hpp"
 #include "solve/batches.hpp"
+#include "solve/checkpoints.hpp"
 #include "solve/column_state.hpp"
 #include "solve/column_sums.hpp"
 
@@ -24,10 +25,13 @@ inline constexpr double default_tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-8;
 
 /// What all batches of one solve share.
 struct SolveProgress {
+  Index batch = 0;  // the one being solved
   SolveReport report;
   std::vector<double> residual_norms, tested_norms, x_norms;  // the last known, per column of B
   std::complex<double> first_element = std::numeric_limits<double>::quiet_NaN();  // of X, where it is held
   bool stop_asked = false;  // by a callback, on this rank or, once agreed, on any
+
+  void visit(StateArchive& archive);
 };
 
 /// The right-hand sides that are solved together by one method: which of them still take part, their
@@ -41,7 +45,8 @@ template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
-            const DistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& columns);
+            Checkpoints<T>& checkpoints, const DistMatrix<T>& B, DistMatrix<T>& X,
+            const ColumnBatch& columns);
   void solve();
 
   // For methods.
@@ -97,6 +102,11 @@ class ColumnRun {
   void iterate();
   void retire_ended();
   void swap_columns(const ActiveColumns::Swaps& swaps);
+  void start();
+  void resume();
+  void save();
+  void visit(StateArchive& archive);
+  std::vector<NamedMatrix<T>> lasting_matrices();
   bool verify();
   bool conclude(ColumnState& state, double tested);
   void record();
@@ -110,6 +120,7 @@ class ColumnRun {
   const SolveOptions& options_;
   const double tolerance_;
   SolveProgress& progress_;
+  Checkpoints<T>& checkpoints_;
   const ProcessGrid& grid_;
   const int part_;
   const ColumnBatch batch_;

@@ -12,6 +12,15 @@ bool ColumnState::finite() const {
          std::isfinite(reference);
 }
 
+void ColumnState::visit(StateArchive& archive) {
+  bool ended = reason.has_value();
+  StopReason how = reason.value_or(StopReason::iteration_limit);
+  archive.visit(ended, how, iterations, tested_norm, residual_norm, first_residual_norm, x_norm, reference,
+                data_norm, condition, operator_norm, snapshot_norm, lowest_norm, lowest_at, verified_norm,
+                final_residual_norm, final_normal_norm);
+  reason = ended ? std::optional(how) : std::nullopt;
+}
+
 void ColumnState::begin_descent() {
   lowest_norm = snapshot_norm = tested_norm;
   lowest_at = iterations;

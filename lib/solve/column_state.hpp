@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "gridlops/solver.hpp"
+#include "solve/state_archive.hpp"
 
 namespace gridlops {
 
@@ -32,6 +33,8 @@ struct ColumnState {
   /// tested_norm over its reference; 0 for a zero reference.
   double relative_norm() const;
   bool finite() const;
+
+  void visit(StateArchive& archive);
 
   /// Forgets how tested_norm fell: at the start, and after a restart.
   void begin_descent();

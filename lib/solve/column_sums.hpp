@@ -36,13 +36,14 @@ class ColumnSums {
     add<double>(
         X, [&](const Kernels<T>& kernels, double* sums) { kernels.column_penalties(kind, X.local(), sums); });
   }
-  /// One number per rank, summed over the ranks; after the sums of columns.
-  void add_flag(double value) { values_.push_back(value); }
-
   /// Any numbers of this rank's share, after the sums of columns; returns where they begin.
   std::size_t add_numbers(const std::vector<double>& numbers) {
     values_.insert(values_.end(), numbers.begin(), numbers.end());
     return values_.size() - numbers.size();
+  }
+  std::size_t add_number(double number) {
+    values_.push_back(number);
+    return values_.size() - 1;
   }
   double number(std::size_t position) const { return values_[position]; }
 
@@ -51,10 +52,6 @@ class ColumnSums {
   double of(std::size_t kind, Index column) const {
     return values_[kind * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)];
   }
-  std::size_t kinds() const {
-    return columns_ == 0 ? 0 : values_.size() / static_cast<std::size_t>(columns_);
-  }
-  double flag() const { return values_.back(); }
 
  private:
   template <class Value, class Compute>

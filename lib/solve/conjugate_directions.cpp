@@ -22,10 +22,10 @@ typename ConjugateDirections<T>::Vectors ConjugateDirections<T>::vectors(ColumnR
 }
 
 template <Scalar T>
-std::vector<DistMatrix<T>> ConjugateDirections<T>::lasting(const Partition& columns) {
-  std::vector<DistMatrix<T>> matrices;
-  matrices.push_back(r_.matrix(A_.range(), columns));
-  matrices.push_back(p_.matrix(A_.domain(), columns));
+std::vector<NamedMatrix<T>> ConjugateDirections<T>::lasting(const Partition& columns) {
+  std::vector<NamedMatrix<T>> matrices;
+  matrices.push_back({"r", r_.matrix(A_.range(), columns)});
+  matrices.push_back({"p", p_.matrix(A_.domain(), columns)});
   return matrices;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/message.hpp"
 #include "solve/column_method.hpp"
 
 namespace gridlops {
@@ -19,7 +20,9 @@ class ConjugateDirections : public ColumnMethod<T> {
 
   void start(ColumnRun<T>& run, bool from_zero) final;
   bool iterate(ColumnRun<T>& run) final;
-  std::vector<DistMatrix<T>> lasting(const Partition& columns) final;
+  std::vector<NamedMatrix<T>> lasting(const Partition& columns) final;
+  void visit(StateArchive& archive) final { archive.visit_list(gamma_); }
+  std::string parameters() const final { return message("damping ", damp_); }
   void add_final_norms(ColumnRun<T>& run) final;
   void restart(ColumnRun<T>& run) final;
 

@@ -17,12 +17,22 @@ Rotation Rotation::of(double a, double b) {
 }
 
 template <Scalar T>
-std::vector<DistMatrix<T>> GolubKahan<T>::lasting(const Partition& columns) {
-  std::vector<DistMatrix<T>> matrices;
-  matrices.push_back(u_.matrix(A_.range(), columns));
-  matrices.push_back(v_.matrix(A_.domain(), columns));
-  for (Scratch<T>* own : own_vectors()) matrices.push_back(own->matrix(A_.domain(), columns));
+std::vector<NamedMatrix<T>> GolubKahan<T>::lasting(const Partition& columns) {
+  std::vector<NamedMatrix<T>> matrices;
+  DistMatrix<T> u = u_.matrix(A_.range(), columns);
+  constexpr const char* names[] = {"u", "u_damped"};
+  for (std::size_t part = 0; part < data_parts_.size(); ++part)
+    matrices.push_back({names[part], stack_member(data_parts_, part, u)});
+  matrices.push_back({"v", v_.matrix(A_.domain(), columns)});
+  for (const OwnVector& own : own_vectors())
+    matrices.push_back({own.name, own.memory->matrix(A_.domain(), columns)});
   return matrices;
+}
+
+template <Scalar T>
+void GolubKahan<T>::visit(StateArchive& archive) {
+  archive.visit_list(bidiagonal_);
+  visit_own(archive);
 }
 
 template <Scalar T>
@@ -77,13 +87,13 @@ bool GolubKahan<T>::iterate(ColumnRun<T>& run) {
   run.sums().begin(run.active_count());
   run.sums().add_norms_squared(u);
   run.sums().add_norms_squared(run.x());
-  add_norms(run);
+  const bool has_own_sums = add_norms(run);
   if (run.reduce()) return false;
   std::vector<double> own_sums(now.size());
   for (Index k = 0; k < run.active_count(); ++k) {
     // Of x before this step: a third reduction for ‖x‖ as it will be would buy next to nothing.
     run.column(k).x_norm = std::sqrt(run.sums().of(1, k));
-    own_sums[at(k)] = run.sums().kinds() > 2 ? run.sums().of(2, k) : 0;
+    own_sums[at(k)] = has_own_sums ? run.sums().of(2, k) : 0;
   }
   const std::vector<double> beta = normalise(run, u);
   for (std::size_t k = 0; k < beta.size(); ++k) factors[k] = -beta[k];

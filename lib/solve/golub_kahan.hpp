@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/message.hpp"
 #include "solve/column_method.hpp"
 #include "solve/stacked_guess.hpp"
 
@@ -27,11 +28,15 @@ class GolubKahan : public ColumnMethod<T> {
  public:
   const LinearOperator<T>& A() const final { return A_; }
 
-  GolubKahan(const LinearOperator<T>& A, const SolveOptions& options) : A_(A), options_(options) {}
+  /// data_parts: what the range of A is a stack of, if it is one.
+  GolubKahan(const LinearOperator<T>& A, const SolveOptions& options, std::vector<Space> data_parts)
+      : A_(A), options_(options), data_parts_(std::move(data_parts)) {}
 
   void start(ColumnRun<T>& run, bool from_zero) final;
   bool iterate(ColumnRun<T>& run) final;
-  std::vector<DistMatrix<T>> lasting(const Partition& columns) override;
+  std::vector<NamedMatrix<T>> lasting(const Partition& columns) override;
+  void visit(StateArchive& archive) final;
+  std::string parameters() const final { return message("damping ", options_.damp); }
   void add_final_norms(ColumnRun<T>& run) final;
   bool can_restart() const final { return false; }
   void restart(ColumnRun<T>&) final {}
@@ -46,18 +51,26 @@ class GolubKahan : public ColumnMethod<T> {
   /// α and β of one column, after a step of the bidiagonalisation.
   struct Bidiagonal {
     double alpha = 0, beta = 0;
+    void visit(StateArchive& archive) { archive.visit(alpha, beta); }
+  };
+
+  /// A vector in the domain that lasts.
+  struct OwnVector {
+    const char* name;
+    Scratch<T>* memory;
   };
 
   /// From the norms of the damped system as the method's scalars have them.
   void set_norms(ColumnState& state, double damped_residual, double gradient) const;
 
  private:
-  /// The method's own vectors, in the domain.
-  virtual std::vector<Scratch<T>*> own_vectors() = 0;
+  /// The method's own vectors.
+  virtual std::vector<OwnVector> own_vectors() = 0;
+  virtual void visit_own(StateArchive& archive) = 0;
   /// They begin with v₁, its scalars with α₁ and β₁.
   virtual void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) = 0;
-  /// Adds at most one kind of sum to the reduction of ‖u‖².
-  virtual void add_norms(ColumnRun<T>& run) = 0;
+  /// Adds at most one kind of sum to the reduction of ‖u‖²; true if it added one.
+  virtual bool add_norms(ColumnRun<T>& run) = 0;
   /// Moves x and the method's vectors, and sets the norms in the states; `own_sums` is what add_norms() asked
   /// for.
   virtual void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
@@ -69,6 +82,7 @@ class GolubKahan : public ColumnMethod<T> {
 
   const LinearOperator<T>& A_;
   const SolveOptions& options_;
+  const std::vector<Space> data_parts_;
   Scratch<T> u_, v_;
   std::vector<Bidiagonal> bidiagonal_;  // per column of the batch
 };
@@ -79,14 +93,14 @@ class GolubKahan : public ColumnMethod<T> {
 template <Scalar T, class Method, class... More>
 SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                        const SolveOptions& options, More... more) {
-  Method method(A, options, more...);
+  Method method(A, options, {A.range()}, more...);
   if (options.damp == 0 || !options.initial_guess) return solve_columns(method, B, X, options);
   check_solve_arguments(method, B, X, options);
   const StackedGuess<T> stacked(A, B, X, options.damp);
   SolveOptions plain = options;
   plain.damp = 0;
   plain.initial_guess = false;
-  Method stacked_method(stacked.A(), plain, more...);
+  Method stacked_method(stacked.A(), plain, damped_range(A.range(), stacked.A().range()), more...);
   DistMatrix<T> correction(X.grid(), X.layout());
   SolveReport report = solve_columns(stacked_method, stacked.B(), correction, plain);
   X.grid()->backend()->template kernels<T>().add(T(1), std::as_const(correction).local(), T(1), X.local());

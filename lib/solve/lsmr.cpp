@@ -23,6 +23,13 @@ struct LsmrScalars {
   double h_bar_factor = 0, step = 0, h_factor = 0;
   double norm_A = 0, condition = 1, residual = 0, gradient = 0;
 
+  void visit(StateArchive& archive) {
+    archive.visit(alpha_bar, zeta_bar, zeta, rho, rho_bar, c_bar, s_bar, beta_double_dot, beta_dot,
+                  rho_dot_old, tau_tilde_old, theta_tilde, d, norm_A_squared, largest_rho_bar,
+                  smallest_rho_bar, first_step, h_bar_factor, step, h_factor, norm_A, condition, residual,
+                  gradient);
+  }
+
   void begin(double alpha, double beta) {
     alpha_bar = alpha;
     zeta_bar = alpha * beta;
@@ -89,8 +96,10 @@ class Lsmr final : public GolubKahan<T> {
 
  private:
   using typename GolubKahan<T>::Bidiagonal;
+  using typename GolubKahan<T>::OwnVector;
 
-  std::vector<Scratch<T>*> own_vectors() override { return {&h_, &h_bar_}; }
+  std::vector<OwnVector> own_vectors() override { return {{"h", &h_}, {"h_bar", &h_bar_}}; }
+  void visit_own(StateArchive& archive) override { archive.visit_list(scalars_); }
 
   void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) override {
     DistMatrix<T> h = run.matrix(h_, this->A().domain());
@@ -100,7 +109,7 @@ class Lsmr final : public GolubKahan<T> {
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
   }
 
-  void add_norms(ColumnRun<T>&) override {}
+  bool add_norms(ColumnRun<T>&) override { return false; }
 
   void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
                const std::vector<double>&) override {

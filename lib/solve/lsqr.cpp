@@ -20,6 +20,11 @@ struct LsqrScalars {
   double damped_part = 0;        // Σ ψ²: what damping leaves in the residual
   double residual = 0, gradient = 0;
 
+  void visit(StateArchive& archive) {
+    archive.visit(rho_bar, phi_bar, step, w_factor, old_alpha, norm_A_squared, norm_pinv_squared, damped_part,
+                  residual, gradient);
+  }
+
   void begin(double alpha, double beta) {
     rho_bar = old_alpha = alpha;
     phi_bar = residual = beta;
@@ -50,37 +55,50 @@ template <Scalar T>
 class Lsqr final : public GolubKahan<T> {
  public:
   /// variances: may be null.
-  Lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances = nullptr)
-      : GolubKahan<T>(A, options), all_variances_(variances) {}
+  Lsqr(const LinearOperator<T>& A, const SolveOptions& options, std::vector<Space> data_parts,
+       DistMatrix<T>* variances = nullptr)
+      : GolubKahan<T>(A, options, std::move(data_parts)), all_variances_(variances) {}
 
   const char* name() const override { return "lsqr"; }
 
-  std::vector<DistMatrix<T>> lasting(const Partition& columns) override {
-    std::vector<DistMatrix<T>> matrices = GolubKahan<T>::lasting(columns);
+  void prepare(ColumnRun<T>& run) override {
+    if (all_variances_ != nullptr) variances_.emplace(run.in_batch(*all_variances_));
+  }
+
+  std::vector<NamedMatrix<T>> lasting(const Partition& columns) override {
+    std::vector<NamedMatrix<T>> matrices = GolubKahan<T>::lasting(columns);
     if (variances_) {
       const std::vector<Index> first(static_cast<std::size_t>(columns.parts()), 0);
-      matrices.push_back(variances_->column_slice(first, columns));
+      matrices.push_back({"variances", variances_->column_slice(first, columns)});
     }
+    return matrices;
+  }
+  /// The variances of batches that are through, as the others, belong to the state.
+  std::vector<NamedMatrix<T>> shared() override {
+    std::vector<NamedMatrix<T>> matrices;
+    if (all_variances_ != nullptr)
+      matrices.push_back(
+          {"all_variances", {all_variances_->grid(), all_variances_->layout(), all_variances_->local()}});
     return matrices;
   }
 
  private:
   using typename GolubKahan<T>::Bidiagonal;
+  using typename GolubKahan<T>::OwnVector;
 
-  std::vector<Scratch<T>*> own_vectors() override { return {&w_}; }
+  std::vector<OwnVector> own_vectors() override { return {{"w", &w_}}; }
+  void visit_own(StateArchive& archive) override { archive.visit_list(scalars_); }
 
   void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) override {
     DistMatrix<T> w = run.matrix(w_, this->A().domain());
     run.copy(v, w);
     scalars_.assign(first.size(), {});
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
-    if (all_variances_ == nullptr) return;
-    variances_.emplace(run.in_batch(*all_variances_));
-    variances_->set_zero();
   }
 
-  void add_norms(ColumnRun<T>& run) override {
+  bool add_norms(ColumnRun<T>& run) override {
     run.sums().add_norms_squared(run.matrix(w_, this->A().domain()));
+    return true;
   }
 
   void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
@@ -135,6 +153,7 @@ SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
   require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
                       "lsqr: variances are ", variances.layout().describe(),
                       ", but must lie as X does, which is ", X.layout().describe());
+  variances.set_zero();
   return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options, &variances);
 }
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/message.hpp"
+
 namespace gridlops {
 
 namespace {
@@ -21,13 +23,13 @@ double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<do
 }  // namespace
 
 template <Scalar T>
-std::vector<DistMatrix<T>> ProximalGradient<T>::lasting(const Partition& columns) {
-  std::vector<DistMatrix<T>> matrices;
-  matrices.push_back(b_.matrix(A_.range(), columns));
-  matrices.push_back(r_.matrix(A_.range(), columns));
+std::vector<NamedMatrix<T>> ProximalGradient<T>::lasting(const Partition& columns) {
+  std::vector<NamedMatrix<T>> matrices;
+  matrices.push_back({"b", b_.matrix(A_.range(), columns)});
+  matrices.push_back({"r", r_.matrix(A_.range(), columns)});
   if (!momentum_) return matrices;
-  matrices.push_back(y_.matrix(A_.domain(), columns));
-  matrices.push_back(r_y_.matrix(A_.range(), columns));
+  matrices.push_back({"y", y_.matrix(A_.domain(), columns)});
+  matrices.push_back({"r_y", r_y_.matrix(A_.range(), columns)});
   return matrices;
 }
 
@@ -77,6 +79,21 @@ void ProximalGradient<T>::begin_momentum(ColumnRun<T>& run) {
   run.copy(run.matrix(r_, A_.range()), residual);
 }
 
+template <Scalar T>
+std::string ProximalGradient<T>::parameters() const {
+  const char* const thresholds[] = {"soft", "hard", "half"};
+  return message("the ", thresholds[static_cast<int>(options_.threshold)], " threshold, ",
+                 S_ == nullptr ? "" : "a sparsifying operator, ",
+                 options_.lambdas.empty() ? message("lambda ", options_.lambda) : "a lambda for each column",
+                 options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
+}
+
+template <Scalar T>
+void ProximalGradient<T>::prepare(ColumnRun<T>& run) {
+  for (Scratch<T>* memory : {&x_next_, &x_change_}) run.matrix(*memory, A_.domain());
+  for (Scratch<T>* memory : {&r_next_, &r_change_}) run.matrix(*memory, A_.range());
+}
+
 /// The norms are those of the first step, which is not taken yet: a guess may be the solution.
 template <Scalar T>
 void ProximalGradient<T>::start(ColumnRun<T>& run, bool from_zero) {
@@ -115,9 +132,6 @@ void ProximalGradient<T>::start(ColumnRun<T>& run, bool from_zero) {
     scalars(run, k).first = scalars(run, k).now = {0.5 * run.sums().of(1, k), run.sums().of(2, k)};
   }
   begin_momentum(run);
-  // All memory that iterations need is taken here.
-  run.matrix(r_next_, A_.range());
-  run.matrix(r_change_, A_.range());
 }
 
 template <Scalar T>

@@ -25,9 +25,12 @@ class ProximalGradient final : public ColumnMethod<T> {
   const char* name() const override { return momentum_ ? "fista" : "ista"; }
   const LinearOperator<T>& A() const override { return A_; }
 
+  void prepare(ColumnRun<T>& run) override;
   void start(ColumnRun<T>& run, bool from_zero) override;
   bool iterate(ColumnRun<T>& run) override;
-  std::vector<DistMatrix<T>> lasting(const Partition& columns) override;
+  std::vector<NamedMatrix<T>> lasting(const Partition& columns) override;
+  void visit(StateArchive& archive) override { archive.visit_list(scalars_); }
+  std::string parameters() const override;
   bool meets_tolerance(const ColumnState& column, double tolerance) const override;
   /// iterate() sees to that.
   bool at_rounding_level(const ColumnState&) const override { return false; }
@@ -40,11 +43,13 @@ class ProximalGradient final : public ColumnMethod<T> {
   struct Objective {
     double misfit = 0, penalty = 0;  // ½‖r‖² and P
     double at(double lambda) const { return misfit + lambda * penalty; }
+    void visit(StateArchive& archive) { archive.visit(misfit, penalty); }
   };
   struct ColumnScalars {
     double lambda = 0, step = 0;
     double t = 1;  // of the momentum
     Objective first, now;
+    void visit(StateArchive& archive) { archive.visit(lambda, step, t, first, now); }
   };
   /// Of one column, what the reduction of iterate() brought.
   struct Outcome {

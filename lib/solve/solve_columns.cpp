@@ -49,8 +49,13 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
       B.cols(),      scalar_type_of<T>,      options.tolerance.value_or(default_tolerance<T>),
       options.damp,  options.max_iterations, B.grid()->comm().rank()};
   for (const auto& observer : options.observers) observer->start(start);
-  for (const ColumnBatch& columns : column_batches(B.layout().cols.partition, options.batch))
-    ColumnRun<T>(method, options, progress, B, X, columns).solve();
+  Checkpoints<T> checkpoints(method, options, B, X);
+  if (checkpoints.has_saved()) progress.visit(checkpoints.saved_numbers());
+  const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
+  for (; progress.batch < static_cast<Index>(batches.size()); ++progress.batch) {
+    const ColumnBatch& columns = batches[static_cast<std::size_t>(progress.batch)];
+    ColumnRun<T>(method, options, progress, checkpoints, B, X, columns).solve();
+  }
   for (const auto& observer : options.observers) observer->end(progress.report);
   return progress.report;
 }

@@ -26,14 +26,19 @@ double joint_norm(std::span<const double> norms) {
 class StopAtCostRatio final : public SolveObserver {
  public:
   explicit StopAtCostRatio(double ratio) : ratio_(ratio) {}
+  void start(const SolveStart&) override { first_.reset(); }
   bool step(const IterationInfo& info) override {
     const double cost = joint_norm(info.residual_norms);
-    if (info.iteration == 0) first_ = cost;
-    return info.iteration > 0 && cost <= ratio_ * first_;
+    if (info.iteration == 0 || !first_) {
+      first_ = cost;
+      return false;
+    }
+    return cost <= ratio_ * *first_;
   }
 
  private:
-  double ratio_, first_ = 0;
+  double ratio_;
+  std::optional<double> first_;
 };
 
 class StopOnNonFinite final : public SolveObserver {
@@ -58,6 +63,7 @@ class Table final : public SolveObserver {
 
   void start(const SolveStart& start) override {
     start_ = start;
+    has_header_ = false;
     begin_ = std::chrono::steady_clock::now();
     if (start.rank != 0) return;
     std::string title = start.solver;
@@ -72,7 +78,8 @@ class Table final : public SolveObserver {
 
   bool step(const IterationInfo& info) override {
     if (start_.rank != 0) return false;
-    if (info.iteration == 0) {
+    if (info.iteration == 0 || !has_header_) {
+      has_header_ = true;
       print_pending();
       out_ << (is_cg() ? "\n    Itn           x[0]              r2norm\n"
                        : "\n    Itn          x[0]              r1norm         r2norm\n");
@@ -115,6 +122,7 @@ class Table final : public SolveObserver {
 
   std::ostream& out_;
   TableRows rows_;
+  bool has_header_ = false;
   SolveStart start_;
   std::chrono::steady_clock::time_point begin_;
   std::optional<std::string> pending_;  // the last row, while it is not printed

@@ -40,6 +40,7 @@ SolveOptions common_options(const SparseOptions& options) {
   common.callback = options.callback;
   common.observers = options.observers;
   common.residual_ratio = options.residual_ratio;
+  common.checkpoint = options.checkpoint;
   return common;
 }
 

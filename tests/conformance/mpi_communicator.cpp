@@ -20,6 +20,13 @@ TEST_CASE("A group that was split off keeps the contract, its ranks in another o
   });
 }
 
+TEST_CASE("The communicator of ranks that share memory keeps the contract") {
+  const auto world = make_mpi_communicator(MPI_COMM_WORLD);
+  testing::check_communicator_contract([&] {
+    return testing::Subject{make_shared_communicator(*world), make_shared_host_backend()};
+  });
+}
+
 TEST_CASE("A receiver that expects another length gets an error, and the communicator goes on") {
   const auto comm = make_mpi_communicator(MPI_COMM_WORLD);
   std::vector<double> data(7);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -84,13 +85,27 @@ void on_alarm(int) {
   _exit(75);
 }
 
+std::string setting(const char* name, const char* otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : text;
+}
+
 }  // namespace
 
 gridlops::Communicator& gridlops::testing::world() { return *the_world; }
 
+std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
+  return setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared" ? make_shared_host_backend()
+                                                               : make_host_backend();
+}
+
 int main(int argc, char** argv) {
   gridlops::MpiSession session(&argc, &argv);
   the_world = &session.world();
+  std::unique_ptr<Communicator> other_world;
+  if (setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared")
+    other_world = gridlops::make_shared_communicator(session.world());
+  if (other_world != nullptr) the_world = other_world.get();
   signal(SIGALRM, on_alarm);
   Catch::Session catch_session;
   if (const int wrong = catch_session.applyCommandLine(argc, argv); wrong != 0) return wrong;

@@ -147,6 +147,31 @@ TEST_CASE("After all are back in place any choice of columns can be made active"
   }
 }
 
+TEST_CASE("Columns can be arranged as others are, from any order, and saved") {
+  for (const Partition& columns : partitions()) {
+    std::mt19937 random(7);
+    Accounts accounts(columns), others(columns);
+    for (Accounts* both : {&accounts, &others}) {
+      std::vector<char> leaves;
+      for (Index k = 0; k < columns.total(); ++k) leaves.push_back(random() % 3 == 0 ? 1 : 0);
+      both->change([&](ActiveColumns& of, int part) { return of.retire(leaves, part); });
+      for (Index k = 0; k < columns.total(); ++k)
+        if (leaves[static_cast<std::size_t>(k)] != 0) both->model.leave(k);
+    }
+    StateArchive saved;
+    others.of_part.front().visit(saved);
+    StateArchive archive(saved.numbers());
+    ActiveColumns loaded{Partition::balanced(0, 1)};
+    loaded.visit(archive);
+    CHECK(loaded.same_partition(others.of_part.front()));
+    accounts.change([&](ActiveColumns& of, int part) { return of.arrange_as(loaded, part); });
+    accounts.model.activate(others.model.active());
+    accounts.check();
+    for (Index k = 0; k < loaded.count(); ++k)
+      CHECK(accounts.of_part.front().column(k) == others.of_part.front().column(k));
+  }
+}
+
 TEST_CASE("No column is moved that need not be") {
   const Partition columns = Partition::balanced(6, 1);
   ActiveColumns active(columns);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "arguments.hpp"
+#include "gridlops/checkpoint.hpp"
+
+namespace gridlops::program {
+
+/// What a run's bits depend on besides its files and options, as a checkpoint's manifest has it.
+using RunFactsText = std::map<std::string, std::string>;
+RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, Index panel);
+
+/// From now on SIGUSR1 and SIGTERM ask for a checkpoint and the end.
+void catch_signals();
+
+/// For the solver. Facts: of this run.
+CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFactsText facts);
+
+/// What a restart takes over from the run before where nothing else was asked for: a way to form products, if
+/// the grid is the same.
+void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& product);
+
+/// What makes the results of a restart differ from those of a run without interruption by rounding, in words;
+/// empty: nothing that is known.
+std::string rounding_difference(const RunFactsText& saved, const RunFactsText& now);
+
+/// "20", "30s", "10m" or "2h" as reasons for a checkpoint.
+std::string interval_problem(const std::string& text);
+void take_interval(const std::string& text, CheckpointArguments& arguments);
+
+}  // namespace gridlops::program

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "gridlops/communicator.hpp"
+#include "gridlops/export.hpp"
+
+namespace gridlops {
+
+/// Saving the complete state of a solver between two iterations, so that a job that dies or runs out of time
+/// can go on. With the operands and options of the first run, on a grid of the same shape, with the same
+/// operator and BLAS, a restart ends with the same bits as a run that was never interrupted; on another grid
+/// with the same result to within rounding. More iterations and another tolerance may be asked for.
+///
+/// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
+/// The files are written by all members of the grid, and are checked against their hashes when read.
+struct CheckpointOptions {
+  std::string directory;       ///< made if missing; empty: nothing is saved
+  Index every_iterations = 0;  ///< 0: the number of iterations is no reason to save
+  double every_seconds = 0;    ///< on the clock of the grid's first rank; 0: time is no reason to save
+  /// Asked on every member in each iteration. If true on any, the state is saved after that iteration, and
+  /// the solver throws Suspended on all.
+  std::function<bool()> requested;
+  /// Kept in the manifest: what made the operator, say.
+  std::map<std::string, std::string> facts;
+  /// A directory with a checkpoint to go on from; empty: starts anew. InputError on all ranks if it is
+  /// damaged or was written for another problem, which is told by a product with the operator.
+  std::string restart;
+};
+
+/// The facts of the checkpoint in a directory (collective over comm). Besides those it was written with,
+/// "damp" is the damping, as a text that strtod() reads exactly. Throws InputError on all ranks if there is
+/// none, or a damaged one.
+GRIDLOPS_EXPORT std::map<std::string, std::string> checkpoint_facts(Communicator& comm,
+                                                                    const std::string& directory);
+
+}  // namespace gridlops

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/peer_board.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <array>
+#include <new>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+constexpr Index page_bytes = 1 << 16;  // enough to be shared, whatever the size of the system's pages
+
+/// Waits until a flag has reached a round. Gives way to other ranks on the same core, and lets messages under
+/// way advance, for which the other rank may be waiting.
+void await(const std::atomic<std::uint64_t>& flag, std::uint64_t round) {
+  constexpr int patience = 1000;
+  for (int turn = 0; flag.load(std::memory_order_acquire) < round; ++turn) {
+    if (turn < patience) continue;
+    sched_yield();
+    if (turn % patience != 0) continue;
+    int found = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
+  }
+}
+
+}  // namespace
+
+PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend)
+    : backend_(backend), memory_(comm), page_memory_(backend, page_bytes) {
+  static_assert(sizeof(Page) <= page_bytes && std::atomic<std::uint64_t>::is_always_lock_free);
+  mine_ = new (page_memory_.data()) Page;
+  const SharedPlace place = backend->shared_place(mine_);
+  require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend->name(),
+                      "' cannot be read by other ranks; make it with make_shared_host_backend()");
+  std::array<Index, 4> own{place.descriptor, place.serial, place.file_bytes, place.offset};
+  std::vector<Index> all(own.size() * static_cast<std::size_t>(comm.size()));
+  comm.all_gather(own, all);
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const Index* const of = all.data() + own.size() * static_cast<std::size_t>(rank);
+    pages_.push_back(rank == comm.rank()
+                         ? mine_
+                         : reinterpret_cast<const Page*>(memory_.at(rank, {of[0], of[1], of[2], of[3]})));
+  }
+  comm.barrier();  // a page stays until all have mapped it
+}
+
+PeerBoard::Round PeerBoard::show_bytes(const void* data, Index rows, Index cols, Index stride) {
+  ++round_;
+  mine_->blocks[round_ % 2] = {data == nullptr ? SharedPlace{} : backend_->shared_place(data), rows, cols,
+                               stride};
+  mine_->shown.store(round_, std::memory_order_release);
+  return round_;
+}
+
+const PeerBoard::Shown& PeerBoard::await_shown(int rank) {
+  const Page& page = *pages_[static_cast<std::size_t>(rank)];
+  await(page.shown, round_);
+  return page.blocks[round_ % 2];
+}
+
+void PeerBoard::done_reading() { mine_->read.store(round_, std::memory_order_release); }
+
+void PeerBoard::await_reader(int rank, Round round) {
+  await(pages_[static_cast<std::size_t>(rank)]->read, round);
+}
+
+}  // namespace gridlops

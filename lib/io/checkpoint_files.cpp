@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/checkpoint_files.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
+#include "io/temporary_file.hpp"
+#include "io/tiles.hpp"
+
+namespace gridlops {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* manifest_name = "manifest.json";
+constexpr std::string_view generation_prefix = "generation-";
+
+/// The hash of a block, column after column.
+class BlockHash {
+ public:
+  BlockHash() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void add(const void* data, Index bytes) {
+    XXH3_64bits_update(state_.get(), data, static_cast<std::size_t>(bytes));
+  }
+  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+};
+
+template <Scalar T>
+std::uint64_t hash_of(MatrixView<const T> block, Backend& backend) {
+  const bool on_host = backend.memory_space() == MemorySpace::host;
+  std::vector<T> column(on_host ? 0 : static_cast<std::size_t>(block.rows));
+  const Index bytes = block.rows * static_cast<Index>(sizeof(T));
+  BlockHash hash;
+  for (Index j = 0; j < block.cols && bytes > 0; ++j) {
+    if (!on_host) backend.download(block.column(j), column.data(), bytes);
+    hash.add(on_host ? block.column(j) : column.data(), bytes);
+  }
+  return hash.value();
+}
+
+std::uint64_t hash_in_file(const std::string& path, const NpyHeader& header, const SavedBlock& block) {
+  const Index size = size_of(header.type);
+  const InputFile file(path);
+  std::vector<char> buffer(std::size_t{1} << 20);
+  BlockHash hash;
+  for_each_run(header.rows, block.cols, block.rows, block.rows.size, [&](Index begin, Index, Index count) {
+    for (Index done = 0; done < count * size;) {
+      const Index bytes = std::min(count * size - done, static_cast<Index>(buffer.size()));
+      file.read(buffer.data(), bytes, header.data_offset + begin * size + done);
+      hash.add(buffer.data(), bytes);
+      done += bytes;
+    }
+  });
+  return hash.value();
+}
+
+/// This rank's block; empty where it does not count.
+template <Scalar T>
+SavedBlock saved_block(const DistMatrix<T>& X) {
+  if (!X.owned() || X.local().empty()) return {};
+  return {X.local_row_range(), X.local_col_range(), hash_of<T>(X.local(), *X.grid()->backend())};
+}
+
+std::vector<SavedBlock> gather_blocks(Communicator& comm, const SavedBlock& mine) {
+  constexpr std::size_t fields = 5;
+  std::array<Index, fields> own{mine.rows.begin, mine.rows.size, mine.cols.begin, mine.cols.size};
+  std::memcpy(&own.back(), &mine.hash, sizeof(mine.hash));
+  std::vector<Index> all(fields * static_cast<std::size_t>(comm.size()));
+  comm.all_gather(own, all);
+  std::vector<SavedBlock> blocks;
+  for (std::size_t k = 0; k < all.size(); k += fields) {
+    SavedBlock block{{all[k], all[k + 1]}, {all[k + 2], all[k + 3]}};
+    std::memcpy(&block.hash, &all[k + 4], sizeof(block.hash));
+    if (block.rows.size > 0 && block.cols.size > 0) blocks.push_back(block);
+  }
+  return blocks;
+}
+
+/// N of generation-N; nothing for other names.
+std::optional<std::uint64_t> generation_number(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name.compare(0, generation_prefix.size(), generation_prefix) != 0) return std::nullopt;
+  std::uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + generation_prefix.size(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+std::vector<fs::path> generations_in(const std::string& directory) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
+    if (generation_number(entry.path())) found.push_back(entry.path());
+  return found;
+}
+
+[[noreturn]] void refuse(const std::string& path, const char* what, const std::error_code& error) {
+  throw OutputError(message(path, ": ", what, ": ", error.message()));
+}
+
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) refuse(directory, "checkpoints cannot be kept there, as the directory cannot be made", error);
+}
+
+/// Makes a folder with a number above all that are there, so that nothing complete is ever overwritten.
+std::string make_generation(const std::string& directory) {
+  make_directory(directory);
+  try {
+    std::uint64_t number = 1;
+    for (const fs::path& path : generations_in(directory))
+      number = std::max(number, *generation_number(path) + 1);
+    const std::string name = message(generation_prefix, number);
+    fs::create_directory(fs::path(directory) / name);
+    return name;
+  } catch (const fs::filesystem_error& error) {
+    refuse(directory, "cannot make room for a checkpoint", error.code());
+  }
+}
+
+std::string text_of(const std::string& path) {
+  const InputFile file(path);
+  std::string text(static_cast<std::size_t>(file.size()), ' ');
+  file.read(text.data(), file.size(), 0);
+  return text;
+}
+
+/// The folder that the manifest in a directory names, if there is a sound one.
+std::string current_generation(const std::string& directory) {
+  try {
+    const std::string path = message(directory, "/", manifest_name);
+    return parse_manifest(text_of(path), path).folder;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+void remove_older(const std::string& directory, const std::string& newest, const std::string& previous) {
+  std::error_code ignored;
+  for (const fs::path& path : generations_in(directory))
+    if (path.filename() != newest && path.filename() != previous) fs::remove_all(path, ignored);
+}
+
+}  // namespace
+
+void check_checkpoint_directory(Communicator& comm, const std::string& directory) {
+  succeed_together(comm, [&] {
+    if (comm.rank() != 0) return;
+    make_directory(directory);
+    const TemporaryFile trial(directory + "/" + manifest_name);
+  });
+}
+
+CheckpointWriter::CheckpointWriter(std::shared_ptr<const ProcessGrid> grid, const std::string& directory)
+    : grid_(std::move(grid)), directory_(directory) {
+  Communicator& comm = grid_->comm();
+  std::string name;
+  succeed_together(comm, [&] {
+    if (comm.rank() == 0) name = make_generation(directory);
+  });
+  name_ = broadcast_text(comm, name, 0);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (finished_ || name_.empty() || grid_->comm().rank() != 0) return;
+  std::error_code ignored;
+  fs::remove_all(folder(), ignored);
+}
+
+template <Scalar T>
+void CheckpointWriter::write(const std::string& name, const DistMatrix<T>& X) {
+  manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(),
+                              gather_blocks(grid_->comm(), saved_block(X))};
+  write_npy(folder() + "/" + name + ".npy", X);
+}
+
+void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
+  DistMatrix<double> X(grid_, replicated(static_cast<Index>(numbers.size()), 1));
+  grid_->backend()->upload(numbers.data(), X.local().data,
+                           static_cast<Index>(numbers.size() * sizeof(double)));
+  write(name, X);
+}
+
+void CheckpointWriter::finish(std::map<std::string, std::string> facts) {
+  manifest_.facts = std::move(facts);
+  succeed_together(grid_->comm(), [&] {
+    if (grid_->comm().rank() != 0) return;
+    const std::string previous = current_generation(directory_);
+    manifest_.folder = ".";
+    write_text_file(message(folder(), "/", manifest_name), manifest_text(manifest_));
+    synchronise_directory(directory_);
+    manifest_.folder = name_;
+    manifest_.previous = previous;
+    write_text_file(message(directory_, "/", manifest_name), manifest_text(manifest_));
+    remove_older(directory_, name_, previous);
+  });
+  finished_ = true;
+}
+
+Manifest read_manifest(Communicator& comm, const std::string& directory) {
+  const std::string path = message(directory, "/", manifest_name);
+  std::string text;
+  succeed_together(comm, [&] {
+    if (comm.rank() != 0) return;
+    std::error_code error;
+    require<InputError>(fs::exists(path, error), directory, ": holds no checkpoint: there is no ",
+                        manifest_name, ", which is written last");
+    text = text_of(path);
+  });
+  return parse_manifest(broadcast_text(comm, text, 0), path);
+}
+
+CheckpointReader::CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory)
+    : grid_(std::move(grid)), directory_(directory), manifest_(read_manifest(grid_->comm(), directory)) {
+  verify_blocks();
+}
+
+std::string CheckpointReader::path_of(const std::string& name) const {
+  return message(directory_, "/", manifest_.folder, "/", name, ".npy");
+}
+
+void CheckpointReader::verify_blocks() const {
+  Communicator& comm = grid_->comm();
+  int turn = 0;
+  for (const auto& [name, matrix] : manifest_.matrices) {
+    const std::string path = path_of(name);
+    const std::string advice = manifest_.previous.empty()
+                                   ? std::string("there is no older one")
+                                   : message("the one before it is ", directory_, "/", manifest_.previous);
+    const NpyHeader header = read_npy_header(comm, path);
+    require<InputError>(header.type == matrix.type && header.rows == matrix.rows &&
+                            header.cols == matrix.cols && (header.fortran_order || header.cols <= 1),
+                        path, ": is not the file that belongs to this checkpoint; ", advice);
+    succeed_together(comm, [&] {
+      for (const SavedBlock& block : matrix.blocks) {
+        if (turn++ % comm.size() != comm.rank()) continue;
+        require<InputError>(hash_in_file(path, header, block) == block.hash, path, ": rows ",
+                            block.rows.begin, " to ", block.rows.end(), " of columns ", block.cols.begin,
+                            " to ", block.cols.end(),
+                            " are not what was written; the checkpoint is damaged, ", advice);
+      }
+    });
+  }
+}
+
+template <Scalar T>
+void CheckpointReader::read(const std::string& name, DistMatrix<T>& X) const {
+  const auto found = manifest_.matrices.find(name);
+  require<InputError>(found != manifest_.matrices.end() && found->second.type == scalar_type_of<T> &&
+                          found->second.rows == X.rows() && found->second.cols == X.cols(),
+                      directory_, ": the checkpoint has no ", X.rows(), " x ", X.cols(), " matrix '", name,
+                      "' of ", name_of(scalar_type_of<T>), ", which this solver needs");
+  const std::string path = path_of(name);
+  read_npy(path, read_npy_header(grid_->comm(), path), X);
+}
+
+std::vector<double> CheckpointReader::read_numbers(const std::string& name) const {
+  const auto found = manifest_.matrices.find(name);
+  const Index count = found == manifest_.matrices.end() ? 0 : found->second.rows;
+  DistMatrix<double> X(grid_, replicated(count, 1));
+  read(name, X);
+  std::vector<double> numbers(static_cast<std::size_t>(count));
+  grid_->backend()->download(X.local().data, numbers.data(), count * static_cast<Index>(sizeof(double)));
+  return numbers;
+}
+
+template void CheckpointWriter::write(const std::string&, const DistMatrix<float>&);
+template void CheckpointWriter::write(const std::string&, const DistMatrix<double>&);
+template void CheckpointWriter::write(const std::string&, const DistMatrix<std::complex<float>>&);
+template void CheckpointWriter::write(const std::string&, const DistMatrix<std::complex<double>>&);
+template void CheckpointReader::read(const std::string&, DistMatrix<float>&) const;
+template void CheckpointReader::read(const std::string&, DistMatrix<double>&) const;
+template void CheckpointReader::read(const std::string&, DistMatrix<std::complex<float>>&) const;
+template void CheckpointReader::read(const std::string&, DistMatrix<std::complex<double>>&) const;
+
+}  // namespace gridlops

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/manifest.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/version.hpp"
+
+namespace gridlops {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* schema = "gridlops.checkpoint/1";
+
+std::string hash_text(std::uint64_t hash) {
+  constexpr const char* digits = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += digits[(hash >> shift) & 15];
+  return text;
+}
+
+/// Keys are sorted, so that equal contents have equal texts.
+std::string hash_of(const Json& json) {
+  const std::string text = json.dump();
+  return hash_text(XXH3_64bits(text.data(), text.size()));
+}
+
+std::optional<ScalarType> type_named(const std::string& name) {
+  for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128})
+    if (name == name_of(type)) return type;
+  return std::nullopt;
+}
+
+/// Names become parts of paths.
+void require_plain(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  });
+  require<InputError>(plain || name == ".", "'", name, "' is no name of a checkpoint's file or folder");
+}
+
+Json range_json(Range range) { return {range.begin, range.size}; }
+
+Range range_in(const Json& json, Index total) {
+  const Range range{json.at(0).get<Index>(), json.at(1).get<Index>()};
+  require<InputError>(range.begin >= 0 && range.size >= 0 && range.begin <= total - range.size,
+                      "a block lies outside its matrix");
+  return range;
+}
+
+Json matrix_json(const SavedMatrix& matrix) {
+  Json blocks = Json::array();
+  for (const SavedBlock& block : matrix.blocks)
+    blocks.push_back({{"rows", range_json(block.rows)},
+                      {"cols", range_json(block.cols)},
+                      {"xxh3", hash_text(block.hash)}});
+  return {{"dtype", name_of(matrix.type)}, {"rows", matrix.rows}, {"cols", matrix.cols}, {"blocks", blocks}};
+}
+
+SavedMatrix matrix_in(const Json& json) {
+  SavedMatrix matrix;
+  const auto type = type_named(json.at("dtype").get<std::string>());
+  require<InputError>(type.has_value(), "an unknown dtype");
+  matrix.type = *type;
+  matrix.rows = json.at("rows").get<Index>();
+  matrix.cols = json.at("cols").get<Index>();
+  Index elements = 0;
+  for (const Json& block : json.at("blocks")) {
+    const std::string hash = block.at("xxh3").get<std::string>();
+    matrix.blocks.push_back({range_in(block.at("rows"), matrix.rows), range_in(block.at("cols"), matrix.cols),
+                             std::stoull(hash, nullptr, 16)});
+    elements += matrix.blocks.back().rows.size * matrix.blocks.back().cols.size;
+  }
+  require<InputError>(elements == matrix.rows * matrix.cols, "blocks that do not make up their matrix");
+  return matrix;
+}
+
+Manifest manifest_in(Json json) {
+  const std::string found = json.at("schema").get<std::string>();
+  require<InputError>(found == schema, "its schema is ", found, ", but this version reads ", schema);
+  const std::string hash = json.at("xxh3").get<std::string>();
+  json.erase("xxh3");
+  require<InputError>(hash == hash_of(json), "its hash is not that of its contents");
+  Manifest manifest;
+  manifest.folder = json.at("folder").get<std::string>();
+  manifest.previous = json.at("previous").get<std::string>();
+  require_plain(manifest.folder);
+  require_plain(manifest.previous);
+  for (const auto& [name, value] : json.at("facts").items()) manifest.facts[name] = value.get<std::string>();
+  for (const auto& [name, value] : json.at("matrices").items()) {
+    require_plain(name);
+    manifest.matrices[name] = matrix_in(value);
+  }
+  return manifest;
+}
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  Json json{{"schema", schema},
+            {"version", version},
+            {"folder", manifest.folder},
+            {"previous", manifest.previous},
+            {"facts", Json(manifest.facts)},
+            {"matrices", Json::object()}};
+  for (const auto& [name, matrix] : manifest.matrices) json["matrices"][name] = matrix_json(matrix);
+  json["xxh3"] = hash_of(json);
+  return json.dump(2) + "\n";
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  std::string found;
+  try {
+    return manifest_in(Json::parse(text));
+  } catch (const std::exception& error) {
+    found = error.what();
+  }
+  throw InputError(message(path, ": is no manifest of a checkpoint, or a damaged one: ", found));
+}
+
+}  // namespace gridlops

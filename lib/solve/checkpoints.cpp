@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/checkpoints.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "solve/column_method.hpp"
+#include "solve/fingerprint.hpp"
+
+namespace gridlops {
+
+namespace {
+
+constexpr const char* problem_fact = "problem";
+constexpr const char* damp_fact = "damp";
+constexpr const char* numbers_name = "numbers";
+constexpr const char* x_name = "x";
+
+/// What strtod() reads back to the bit.
+std::string exact_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%a", value);
+  return text;
+}
+
+void check_options(const CheckpointOptions& options) {
+  require<UsageError>(options.every_iterations >= 0, "a checkpoint every ", options.every_iterations,
+                      " iterations is impossible; 0 means that their number is no reason for one");
+  require<UsageError>(options.every_seconds >= 0 && std::isfinite(options.every_seconds),
+                      "a checkpoint every ", options.every_seconds,
+                      " seconds is impossible; 0 means that time is no reason for one");
+}
+
+}  // namespace
+
+std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const std::string& directory) {
+  return read_manifest(comm, directory).facts;
+}
+
+template <Scalar T>
+Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
+                            const DistMatrix<T>& B, DistMatrix<T>& X)
+    : options_(options.checkpoint), grid_(B.grid()), A_(method.A()), X_(X) {
+  check_options(options_);
+  if (!saves() && options_.restart.empty()) return;
+  if (saves()) check_checkpoint_directory(grid_->comm(), options_.directory);
+  problem_ = message(method.name(), " with ", method.parameters(), " of a ", A_.rows(), " x ", A_.cols(),
+                     " operator and ", B.cols(), " right-hand sides of ", name_of(scalar_type_of<T>), ", ",
+                     options.batch, " at a time (0: all)");
+  damp_ = exact_text(options.damp);
+  fingerprint_ = fingerprint(A_, B);
+  if (!options_.restart.empty()) {
+    open_saved(options_.restart);
+  } else if (!options.initial_guess) {
+    X.set_zero();  // of batches to come, too: it is saved
+  }
+}
+
+template <Scalar T>
+void Checkpoints<T>::open_saved(const std::string& directory) {
+  auto reader = std::make_unique<CheckpointReader>(grid_, directory);
+  const auto& facts = reader->manifest().facts;
+  const auto found = facts.find(problem_fact);
+  require<InputError>(found != facts.end() && found->second == problem_, directory, " holds a checkpoint of ",
+                      found == facts.end() ? "something else" : found->second, ", but this is ", problem_,
+                      "; restart with what it was written with");
+  saved_numbers_ = StateArchive(reader->read_numbers(numbers_name));
+  std::vector<double> saved;
+  saved_numbers_.visit_list(saved);
+  const std::string differs = difference(A_, saved, fingerprint_);
+  require<InputError>(differs.empty(), directory, " holds a checkpoint of another problem: here is ", differs,
+                      "; restart with the files it was written with");
+  reader->read(x_name, X_);
+  saved_ = std::move(reader);
+}
+
+template <Scalar T>
+void Checkpoints<T>::add_wishes(ColumnSums<T>& sums) {
+  if (!saves()) return;
+  const std::chrono::duration<double> since = Clock::now() - last_save_;
+  const bool time_is_up =
+      grid_->comm().rank() == 0 && options_.every_seconds > 0 && since.count() >= options_.every_seconds;
+  const bool requested = options_.requested && options_.requested();
+  wishes_ = sums.add_number(time_is_up ? 1 : 0);
+  sums.add_number(requested ? 1 : 0);
+}
+
+template <Scalar T>
+void Checkpoints<T>::learn_wishes(const ColumnSums<T>& sums) {
+  if (!saves()) return;
+  suspends_ = sums.number(wishes_ + 1) > 0;
+  wanted_ = suspends_ || sums.number(wishes_) > 0;
+}
+
+template <Scalar T>
+bool Checkpoints<T>::due(Index iteration) const {
+  if (!saves()) return false;
+  return wanted_ || (options_.every_iterations > 0 && iteration % options_.every_iterations == 0);
+}
+
+template <Scalar T>
+StateArchive Checkpoints<T>::begin_numbers() {
+  StateArchive numbers;
+  numbers.visit_list(fingerprint_);
+  return numbers;
+}
+
+template <Scalar T>
+void Checkpoints<T>::save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices,
+                          Index iteration) {
+  CheckpointWriter writer(grid_, options_.directory);
+  writer.write(x_name, X_);
+  for (const NamedMatrix<T>& named : matrices) writer.write(named.name, named.matrix);
+  writer.write_numbers(numbers_name, numbers.numbers());
+  std::map<std::string, std::string> facts = options_.facts;
+  facts[problem_fact] = problem_;
+  facts[damp_fact] = damp_;
+  facts["iteration"] = std::to_string(iteration);
+  writer.finish(std::move(facts));
+  last_save_ = Clock::now();
+  wanted_ = false;
+  if (suspends_)
+    throw Suspended(message("iteration ", iteration, " was saved in ", options_.directory,
+                            " as asked, and the solver ended; a restart goes on from there"));
+}
+
+template <Scalar T>
+void Checkpoints<T>::take_saved(std::vector<NamedMatrix<T>> matrices) {
+  for (NamedMatrix<T>& named : matrices) saved_->read(named.name, named.matrix);
+  saved_.reset();
+}
+
+template class Checkpoints<float>;
+template class Checkpoints<double>;
+template class Checkpoints<std::complex<float>>;
+template class Checkpoints<std::complex<double>>;
+
+}  // namespace gridlops

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gridlops/solver.hpp"
+#include "io/checkpoint_files.hpp"
+#include "solve/column_sums.hpp"
+#include "solve/state_archive.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+class ColumnMethod;
+
+/// A matrix of a solver's state, under the name that it has in checkpoints.
+template <Scalar T>
+struct NamedMatrix {
+  const char* name;
+  DistMatrix<T> matrix;
+};
+
+/// When the state of one solve is saved, and where; and the one that it goes on from, if there is one.
+template <Scalar T>
+class Checkpoints {
+ public:
+  /// Collective over the grid. Throws UsageError, OutputError where nothing can be saved, and InputError if
+  /// what is to be gone on from is not this solve.
+  Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options, const DistMatrix<T>& B,
+              DistMatrix<T>& X);
+
+  bool saves() const { return !options_.directory.empty(); }
+
+  /// A wish to save that only some rank knows of, the clock's or the user's, travels with the sums.
+  void add_wishes(ColumnSums<T>& sums);
+  void learn_wishes(const ColumnSums<T>& sums);
+  /// The same on all ranks.
+  bool due(Index iteration) const;
+  /// The first numbers of a state that is to be saved.
+  StateArchive begin_numbers();
+  /// Throws Suspended if that was wished.
+  void save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices, Index iteration);
+
+  /// Whether there is a saved state that has not been taken yet.
+  bool has_saved() const { return saved_ != nullptr; }
+  /// The numbers that were saved, to be visited in the order in which they were.
+  StateArchive& saved_numbers() { return saved_numbers_; }
+  /// Fills the matrices.
+  void take_saved(std::vector<NamedMatrix<T>> matrices);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void open_saved(const std::string& directory);
+
+  const CheckpointOptions& options_;
+  const std::shared_ptr<const ProcessGrid> grid_;
+  const LinearOperator<T>& A_;
+  DistMatrix<T>& X_;
+  std::string problem_, damp_;
+  std::vector<double> fingerprint_;
+  std::unique_ptr<CheckpointReader> saved_;
+  StateArchive saved_numbers_;
+  Clock::time_point last_save_ = Clock::now();
+  std::size_t wishes_ = 0;  // where they are among the sums
+  bool wanted_ = false, suspends_ = false;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/fingerprint.hpp"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/message.hpp"
+#include "gridlops/random.hpp"
+
+namespace gridlops {
+
+namespace {
+
+constexpr std::uint64_t seed = 0x67726964;
+constexpr std::size_t per_vector = 3;  // norm, real and imaginary part of the dot with A z
+
+/// Norms of, and dots with this rank's rows of w, of the columns of Y that it owns.
+template <Scalar T>
+void add_columns(MatrixView<const T> w, const DistMatrix<T>& Y, std::size_t first,
+                 std::vector<double>& values) {
+  const MatrixView<const T> y = Y.local();
+  if (!Y.owned() || y.cols == 0) return;
+  const auto& backend = Y.grid()->backend();
+  Buffer<T> product(backend, y.cols);
+  Buffer<double> squares(backend, y.cols);
+  backend->template kernels<T>().gemm(Op::adjoint, Op::none, T(1), w, y, T(0), product.matrix(1, y.cols));
+  backend->template kernels<T>().column_norms_squared(y, squares.data());
+  std::vector<T> dots(static_cast<std::size_t>(y.cols));
+  std::vector<double> norms(dots.size());
+  backend->download(product.data(), dots.data(), y.cols * static_cast<Index>(sizeof(T)));
+  backend->download(squares.data(), norms.data(), y.cols * static_cast<Index>(sizeof(double)));
+  for (Index j = 0; j < y.cols; ++j) {
+    const auto k = static_cast<std::size_t>(j);
+    const std::size_t place = first + per_vector * static_cast<std::size_t>(Y.local_col_range().begin + j);
+    values[place] = norms[k];
+    values[place + 1] = static_cast<double>(std::real(dots[k]));
+    values[place + 2] = static_cast<double>(std::imag(dots[k]));
+  }
+}
+
+bool close(double saved, double found, double allowed) {
+  // NaN and infinity: both or neither.
+  if (!std::isfinite(saved) || !std::isfinite(found)) return std::isfinite(saved) == std::isfinite(found);
+  return std::abs(saved - found) <= allowed;
+}
+
+}  // namespace
+
+template <Scalar T>
+std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>& B) {
+  // The same column in every part, so that each rank has one.
+  const ProcessGrid& grid = *A.range().grid;
+  const std::vector<Index> ones(static_cast<std::size_t>(grid.parts(A.range().columns)), 1);
+  const Partition columns = Partition::with_sizes(ones);
+  DistMatrix<T> Z(A.domain().grid, A.domain().layout(columns)), W(A.range().grid, A.range().layout(columns));
+  Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
+  A.apply(T(1), Z, T(0), W);
+  const MatrixView<const T> w = std::as_const(W).local();
+  const std::size_t images = per_vector * ones.size();
+  std::vector<double> sums(images + per_vector * static_cast<std::size_t>(B.cols()), 0.0);
+  add_columns(w, W, 0, sums);
+  add_columns(w, B, images, sums);
+  grid.comm().all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank);
+  std::vector<double> values(sums.begin(), sums.begin() + per_vector);
+  values.insert(values.end(), sums.begin() + static_cast<std::ptrdiff_t>(images), sums.end());
+  for (std::size_t k = 0; k < values.size(); k += per_vector) values[k] = std::sqrt(values[k]);
+  return values;
+}
+
+// Rounding moves ‖A z‖ and sums of m products by about ε√(m + n) times what is summed; a hundred times as
+// much is still far less than another problem would. ‖A z‖² is its own dot.
+template <Scalar T>
+std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
+                       const std::vector<double>& found) {
+  if (saved.size() != found.size()) return "another number of right-hand sides";
+  const double unit = 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
+                      std::sqrt(static_cast<double>(A.rows() + A.cols()));
+  for (std::size_t k = 0; k < saved.size(); k += per_vector) {
+    const double norm = std::max(saved[k], found[k]), image = std::max(saved[0], found[0]);
+    bool same = close(saved[k], found[k], unit * norm);
+    for (std::size_t part = 1; part < per_vector; ++part)
+      same = same && close(saved[k + part], found[k + part], unit * norm * image);
+    if (same) continue;
+    if (k == 0)
+      return message("another operator: of a test vector it makes one of length ", found[0], ", not ",
+                     saved[0]);
+    return message("other data: right-hand side ", k / per_vector - 1, " has the norm ", found[k], ", not ",
+                   saved[k], ", or other elements");
+  }
+  return {};
+}
+
+template std::vector<double> fingerprint(const LinearOperator<float>&, const DistMatrix<float>&);
+template std::vector<double> fingerprint(const LinearOperator<double>&, const DistMatrix<double>&);
+template std::vector<double> fingerprint(const LinearOperator<std::complex<float>>&,
+                                         const DistMatrix<std::complex<float>>&);
+template std::vector<double> fingerprint(const LinearOperator<std::complex<double>>&,
+                                         const DistMatrix<std::complex<double>>&);
+template std::string difference(const LinearOperator<float>&, const std::vector<double>&,
+                                const std::vector<double>&);
+template std::string difference(const LinearOperator<double>&, const std::vector<double>&,
+                                const std::vector<double>&);
+template std::string difference(const LinearOperator<std::complex<float>>&, const std::vector<double>&,
+                                const std::vector<double>&);
+template std::string difference(const LinearOperator<std::complex<double>>&, const std::vector<double>&,
+                                const std::vector<double>&);
+
+}  // namespace gridlops

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gridlops solve --checkpoint and --restart: what a job that is killed, warned or ill-used leaves behind."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+import program
+
+RANKS = 4
+GRID = "2x2"
+KILLS_AT_ANY_TIME = 5
+KILLS_IN_A_WRITE = 5
+SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-8", "--iterations", "400", "--damp-relative",
+         "1e-4", "--quiet"]
+SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
+
+
+class Job:
+    """A solver on several ranks that runs while the test does something to it."""
+
+    def __init__(self, suite, *options):
+        self.process = subprocess.Popen(
+            [str(suite.launch), str(RANKS), str(suite.program), *SOLVE, "--grid", GRID, *options], cwd=suite.folder,
+            env={**os.environ, **program.QUIET}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True)
+
+    def ranks(self):
+        """The processes that mpirun started."""
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
+                return [int(word) for word in children.read().split()]
+        except OSError:
+            return []
+
+    def wait_until(self, condition, seconds=30):
+        """True once it holds, false if the job ends before."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            if condition():
+                return True
+            time.sleep(0.0005)
+        return False
+
+    def end(self):
+        try:
+            output, errors = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            output, errors = self.process.communicate()
+            errors += "\nkilled after 60 s"
+        return program.Run(self.process.args, self.process.returncode, output, errors, 0)
+
+
+def make_problem(suite):
+    rng = np.random.default_rng(3)
+    left, right = (np.linalg.qr(rng.standard_normal(shape))[0] for shape in ((301, 203), (203, 203)))
+    np.save(suite.folder / "A.npy", (left * np.geomspace(1, 1 / 30, 203)) @ right.T)
+    np.save(suite.folder / "B.npy", rng.standard_normal((301, 7)))
+
+
+def solution(suite, name):
+    return (suite.folder / name).read_bytes()
+
+
+def generations(folder):
+    return sorted(int(path.name.split("-")[1]) for path in folder.glob("generation-*"))
+
+
+def check_resumed(suite, expected, *what):
+    """Goes on from what is there, from the start if nothing is, and compares."""
+    saved = (suite.folder / "saved" / "manifest.json").exists()
+    run = suite.run(*SOLVE, "--grid", GRID, *SAVING, *(["--restart", "saved"] if saved else []), "--output", "again.npy",
+                    ranks=RANKS)
+    suite.succeeded(run)
+    suite.check(solution(suite, "again.npy") == expected, "the restart ends with other bits:", *what)
+
+
+def test_kills(suite, expected):
+    chance = random.Random(5)
+    in_a_write = 0
+    for trial in range(KILLS_AT_ANY_TIME + KILLS_IN_A_WRITE):
+        shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+        saved = suite.folder / "saved"
+        job = Job(suite, *SAVING, "--output", "killed.npy")
+        job.wait_until(lambda: len(job.ranks()) == RANKS)
+        if trial < KILLS_AT_ANY_TIME:
+            time.sleep(chance.uniform(0.1, 1.2))
+        else:
+            # A folder with a number of its own is a checkpoint that is not complete yet.
+            wanted = chance.randrange(1, 8)
+            in_a_write += job.wait_until(lambda: saved.exists() and max(generations(saved), default=0) >= wanted)
+        ranks = job.ranks()
+        if ranks:
+            os.kill(chance.choice(ranks), signal.SIGKILL)
+        run = job.end()
+        suite.check(run.status != 0 or not ranks, "a job without one of its ranks ended well:", run.output, run.errors)
+        suite.check(not (suite.folder / "killed.npy").exists() or run.status == 0, "a killed job left an output")
+        (suite.folder / "killed.npy").unlink(missing_ok=True)
+        check_resumed(suite, expected, f"kill {trial} after generations {generations(saved) if saved.exists() else []}")
+    suite.check(in_a_write > 0, "no kill came while a checkpoint was written")
+
+
+def test_warnings(suite, expected):
+    """A scheduler's signals: USR1 goes through mpirun to all ranks, TERM comes to a rank."""
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+        job = Job(suite, *SAVING, "--output", "warned.npy")
+        job.wait_until(lambda: (suite.folder / "saved" / "manifest.json").exists())
+        os.kill(job.process.pid if number == signal.SIGUSR1 else job.ranks()[-1], number)
+        run = job.end()
+        suite.succeeded(run, status=75)
+        suite.check(len(run.warning_lines) == 1 and "was saved in saved" in run.warning_lines[0] and not run.error_lines,
+                    "one line should say that the state was saved:", run.errors)
+        suite.check(not (suite.folder / "warned.npy").exists(), "a solver that was not done left an output")
+        check_resumed(suite, expected, number)
+
+
+def test_other_grids(suite, expected):
+    shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+    suite.run(*SOLVE[:-5], "--iterations", "20", "--damp-relative", "1e-4", "--quiet", "--grid", GRID, *SAVING, "--output",
+              "some.npy", ranks=RANKS)
+    reference = np.load(suite.folder / "again.npy")
+    for ranks, grid in ((1, "1x1"), (3, "1x3"), (6, "3x2")):
+        run = suite.run(*SOLVE, "--grid", grid, "--restart", "saved", "--output", "other.npy", ranks=ranks)
+        suite.succeeded(run)
+        suite.check(len(run.warning_lines) == 1 and f"grid {grid} instead of {GRID}" in run.warning_lines[0],
+                    "another grid should be named:", run.errors)
+        suite.close(np.load(suite.folder / "other.npy"), reference, 1e-6 * np.abs(reference).max(), "on", grid)
+
+
+def test_refusals(suite):
+    """Exit status, one message with the values, no output, all within 5 s."""
+    folder = suite.folder
+    other = np.load(folder / "B.npy")
+    other[:, 3] *= 2
+    np.save(folder / "B2.npy", other)
+    other = np.load(folder / "A.npy")
+    other[17, 5] += 1e-3
+    np.save(folder / "A2.npy", other)
+    shutil.copytree(folder / "saved", folder / "damaged")
+    newest = folder / "damaged" / f"generation-{generations(folder / 'damaged')[-1]}" / "r.npy"
+    content = bytearray(newest.read_bytes())
+    content[-100] ^= 1
+    newest.write_bytes(content)
+    (folder / "none").mkdir()
+    (folder / "file").write_text("no directory", encoding="ascii")
+    cases = [
+        (65, "there is no manifest.json", ["--restart", "none"]),
+        (65, "there is no manifest.json", ["--restart", "nowhere"]),
+        (65, "the checkpoint is damaged", ["--restart", "damaged"]),
+        (65, "right-hand side 3", ["--restart", "saved", "--rhs", "B2.npy"]),
+        (65, "another operator", ["--restart", "saved", "--matrix", "A2.npy"]),
+        (65, "but this is lsqr", ["--restart", "saved", "--solver", "lsqr"]),
+        (74, "file: checkpoints cannot be kept there", ["--checkpoint", "file"]),
+        (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "0"]),
+        (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "5q"]),
+        (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "-3m"]),
+        (2, "--checkpoint", ["--checkpoint-every", "5"]),
+    ]
+    defaults = {"--matrix": "A.npy", "--rhs": "B.npy"}
+    for status, text, options in cases:
+        operands = [word for name, value in defaults.items() if name not in options for word in (name, value)]
+        run = suite.run("solve", *operands, *options, "--damp-relative", "1e-4", "--tolerance", "1e-8", "--output", "refused.npy",
+                        "--grid", GRID, ranks=RANKS)
+        suite.succeeded(run, status=status)
+        suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], f"should say {text!r}:", run.errors)
+        suite.check(run.seconds < 5, f"took {run.seconds:.1f} s:", run.command)
+        suite.check(not (folder / "refused.npy").exists(), "an output after a refusal:", run.command)
+
+
+def test(suite, _full):
+    make_problem(suite)
+    run = suite.run(*SOLVE, "--grid", GRID, "--output", "whole.npy", ranks=RANKS)
+    suite.succeeded(run)
+    expected = solution(suite, "whole.npy")
+    test_kills(suite, expected)
+    test_warnings(suite, expected)
+    test_other_grids(suite, expected)
+    test_refusals(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

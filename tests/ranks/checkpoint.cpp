@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Solvers that are interrupted, and go on from what they saved.
+#include <filesystem>
+#include <fstream>
+
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/sparse_solver.hpp"
+#include "ranks/npy_files.hpp"
+#include "support/grids.hpp"
+#include "support/solution_checks.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+constexpr Index m = 41, n = 23, nrhs = 7;
+
+template <Scalar T>
+SolveReport sparse(bool momentum, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                   const SolveOptions& options) {
+  SparseOptions own;
+  own.lambda = 0.05;
+  own.restart = momentum;
+  own.max_iterations = options.max_iterations;
+  own.tolerance = options.tolerance;
+  own.initial_guess = options.initial_guess;
+  own.batch = options.batch;
+  own.checkpoint = options.checkpoint;
+  own.callback = options.callback;
+  return momentum ? fista(A, B, X, own) : ista(A, B, X, own);
+}
+template <Scalar T>
+SolveReport ista_alike(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                       const SolveOptions& options) {
+  return sparse(false, A, B, X, options);
+}
+template <Scalar T>
+SolveReport fista_alike(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                        const SolveOptions& options) {
+  return sparse(true, A, B, X, options);
+}
+
+template <Scalar T>
+struct Case {
+  const char* name;
+  Solver<T> solver;
+  Algorithm algorithm = Algorithm::stationary_a;
+  double damp = 0;
+  bool guess = false;
+};
+
+template <Scalar T>
+std::vector<Case<T>> all_cases() {
+  return {{"cgls", cgls<T>},
+          {"cgls with summa, damped", cgls<T>, Algorithm::summa, 0.2},
+          {"cgls with block, guess", cgls<T>, Algorithm::block, 0, true},
+          {"lsqr", lsqr<T>},
+          {"lsqr damped, guess", lsqr<T>, Algorithm::stationary_a, 0.2, true},
+          {"lsmr with summa, damped", lsmr<T>, Algorithm::summa, 0.2},
+          {"block_cgls", block_cgls<T>},
+          {"block_cgls damped, guess", block_cgls<T>, Algorithm::stationary_a, 0.2, true},
+          {"ista", ista_alike<T>},
+          {"fista with summa", fista_alike<T>, Algorithm::summa}};
+}
+
+/// Column 1 takes no iteration, column 2 one of most solvers: so that they leave one after the other, and the
+/// others lie as they would not had both left at once.
+template <Scalar T>
+struct Problem {
+  Problem(const GridPtr& on, const Case<T>& what, double condition)
+      : grid(on),
+        matrix(m, n, geometric(n, condition)),
+        A(dense_operator<T>(on, what.algorithm, matrix)),
+        how(what) {
+    if (what.guess) guess = random_elements<T>(9);
+  }
+
+  Solution<T> solve_with(SolveOptions options) const {
+    options.damp = how.damp;
+    return solve<T>(how.solver, *A, nrhs, b, options, guess);
+  }
+  /// Ends after iteration `last`, with its state in the folder.
+  void suspend(SolveOptions options, const std::string& folder, Index last, int asking) const {
+    Index iteration = 0;
+    options.checkpoint.directory = folder;
+    options.checkpoint.requested = [this, &iteration, last, asking] {
+      return ++iteration >= last && grid->comm().rank() == asking;
+    };
+    if (!grid->is_member()) {
+      solve_with(options);
+    } else {
+      REQUIRE_THROWS_AS(solve_with(options), Suspended);
+      CHECK(iteration == last);
+    }
+  }
+
+  GridPtr grid;
+  KnownSpectrum<T> matrix;
+  OperatorPtr<T> A;
+  Case<T> how;
+  Element<T> guess;
+  Element<T> b = [this](Index i, Index j) {
+    return j == 2 ? matrix.left(i, 3) : j == 1 ? T(0) : counter_random<T>(4, i, j);
+  };
+};
+
+template <Scalar T>
+bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
+  return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A restart on the same grid ends as the run that was not interrupted, to the bit", "",
+                   double, std::complex<float>) {
+  for (const GridPtr& grid : test_grids()) {
+    for (const Case<TestType>& how : all_cases<TestType>()) {
+      const Problem<TestType> problem(grid, how, 30);
+      for (const Index batch : {0, 2}) {
+        CAPTURE(how.name, batch, describe(*grid));
+        const ScratchFolder folder;
+        SolveOptions options;
+        options.batch = batch;
+        const Solution<TestType> whole = problem.solve_with(options);
+        problem.suspend(options, folder.file("saved"), 4, grid->shape().size() - 1);
+        options.checkpoint.restart = folder.file("saved");
+        const Solution<TestType> resumed = problem.solve_with(options);
+        CHECK(same_bits(resumed.X, whole.X));
+        CHECK(numbers_in(resumed.report) == numbers_in(whole.report));
+      }
+    }
+  }
+}
+
+TEST_CASE("CG restarts, too") {
+  const auto values = geometric(n, 30);
+  for (const GridPtr& grid : test_grids()) {
+    const KnownSpectrum<double> matrix = KnownSpectrum<double>::hermitian(values);
+    const OperatorPtr<double> product = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const OperatorPtr<double> A =
+        gridlops::product(identity<double>(product->domain(), product->range()), product);
+    const ScratchFolder folder;
+    SolveOptions options;
+    const Solution<double> whole = solve<double>(cg, *A, nrhs, random_elements<double>(4), options);
+    options.checkpoint.directory = folder.file("saved");
+    options.checkpoint.every_iterations = 3;
+    const Solution<double> saving = solve<double>(cg, *A, nrhs, random_elements<double>(4), options);
+    options.checkpoint.restart = folder.file("saved");
+    const Solution<double> resumed = solve<double>(cg, *A, nrhs, random_elements<double>(4), options);
+    CHECK(same_bits(saving.X, whole.X));
+    CHECK(same_bits(resumed.X, whole.X));
+    CHECK(numbers_in(resumed.report) == numbers_in(whole.report));
+  }
+}
+
+TEST_CASE("LSQR's variances restart, too, also those of batches that are through") {
+  for (const GridPtr& grid : test_grids()) {
+    const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+    const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+    B.fill(random_elements<double>(4));
+    const auto variances = [&](const SolveOptions& options) {
+      DistMatrix<double> V(grid, A->domain().layout(nrhs));
+      V.fill([](Index, Index) { return -1.0; });
+      lsqr(*A, B, X, V, options);
+      return everywhere(V);
+    };
+    for (const Index batch : {0, 2}) {
+      const ScratchFolder folder;
+      SolveOptions options;
+      options.batch = batch;
+      const std::vector<double> whole = variances(options);
+      Index calls = 0;
+      options.checkpoint.directory = folder.file("saved");
+      options.checkpoint.requested = [&] { return ++calls >= (batch == 0 ? 20 : 40); };  // in a later batch
+      if (grid->is_member()) CHECK_THROWS_AS(variances(options), Suspended);
+      options.checkpoint = {};
+      options.checkpoint.restart = folder.file("saved");
+      CHECK(same_bits(variances(options), whole));
+    }
+  }
+}
+
+TEST_CASE("On another grid ten further iterations agree to rounding") {
+  const std::vector<GridPtr> grids = test_grids();
+  for (const Case<double>& how : all_cases<double>()) {
+    for (const GridPtr& first : grids) {
+      const ScratchFolder folder;
+      SolveOptions options;
+      options.tolerance = 0;
+      options.max_iterations = 14;
+      const Problem<double> begun(first, how, 3);
+      std::vector<double> expected = begun.solve_with(options).X;
+      expected.resize(static_cast<std::size_t>(n * nrhs));
+      world().broadcast(expected, 0);
+      begun.suspend(options, folder.file("saved"), 4, 0);
+      world().barrier();
+      options.checkpoint.restart = folder.file("saved");
+      for (const GridPtr& second : grids) {
+        CAPTURE(how.name, describe(*first), describe(*second));
+        const Solution<double> resumed = Problem<double>(second, how, 3).solve_with(options);
+        if (second->is_member()) CHECK(relative_difference(resumed.X, expected) < 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("Only two checkpoints are kept, and what a writer that died left is removed") {
+  const GridPtr grid = test_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  const std::filesystem::path saved = folder.file("saved");
+  if (world().rank() == 0) {
+    std::filesystem::create_directories(saved / "generation-7");
+    std::ofstream(saved / "generation-7" / "x.npy") << "half a fi";
+  }
+  world().barrier();
+  SolveOptions options;
+  options.max_iterations = 10;
+  options.checkpoint.directory = saved.string();
+  options.checkpoint.every_iterations = 2;
+  problem.solve_with(options);
+  world().barrier();
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(saved))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"generation-11", "generation-12", "manifest.json"});
+  const auto facts = checkpoint_facts(world(), saved.string());
+  CHECK(facts.at("iteration") == "10");
+  CHECK(checkpoint_facts(world(), (saved / "generation-11").string()).at("iteration") == "8");
+}
+
+TEST_CASE("A restart may ask for more iterations") {
+  for (const GridPtr& grid : test_grids()) {
+    for (const Case<double>& how : all_cases<double>()) {
+      CAPTURE(how.name, describe(*grid));
+      const Problem<double> problem(grid, how, 3);
+      const ScratchFolder folder;
+      SolveOptions options;
+      options.tolerance = 0;
+      options.max_iterations = 9;
+      const Solution<double> whole = problem.solve_with(options);
+      options.max_iterations = 3;
+      options.checkpoint.directory = folder.file("saved");
+      options.checkpoint.every_iterations = 3;
+      problem.solve_with(options);
+      options.max_iterations = 9;
+      options.checkpoint.restart = folder.file("saved");
+      const Solution<double> resumed = problem.solve_with(options);
+      if (!grid->is_member()) continue;
+      CHECK(relative_difference(resumed.X, whole.X) < 1e-12);
+      CHECK(resumed.verdict(0).iterations == whole.verdict(0).iterations);
+    }
+  }
+}
+
+TEST_CASE("A checkpoint of something else is refused on all ranks") {
+  const GridPtr grid = test_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  SolveOptions options;
+  problem.suspend(options, folder.file("saved"), 4, 0);
+  world().barrier();
+  options.checkpoint.restart = folder.file("saved");
+  const auto refusal = [&](const Problem<double>& other, const SolveOptions& with) {
+    return error_text([&] { other.solve_with(with); });
+  };
+  const auto says = [&](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK((!grid->is_member() || text.find(part) != std::string::npos));
+  };
+  Problem<double> other = problem;
+  other.how.solver = lsqr<double>;
+  says(refusal(other, options), "but this is lsqr");
+  other = problem;
+  other.how.damp = 0.5;
+  says(refusal(other, options), "but this is cgls with damping 0.5");
+  other = problem;
+  other.A = dense_operator<double>(grid, Algorithm::stationary_a, m, n, [&](Index i, Index j) {
+    return problem.matrix(i, j) + (i == m - 1 && j == n - 1 ? 1e-6 : 0);
+  });
+  says(refusal(other, options), "another operator");
+  other = problem;
+  other.b = [&](Index i, Index j) { return j == 5 ? -problem.b(i, j) : problem.b(i, j); };
+  says(refusal(other, options), "other data: right-hand side 5");
+  SolveOptions nowhere = options;
+  nowhere.checkpoint.restart = folder.file("nothing");
+  says(refusal(problem, nowhere), "there is no manifest.json");
+  nowhere.checkpoint.restart = "";
+  nowhere.checkpoint.directory = folder.file("saved") + "/manifest.json/below";
+  says(refusal(problem, nowhere), "checkpoints cannot be kept there");
+}
+
+TEST_CASE("A damaged checkpoint is refused on all ranks, whatever byte it is") {
+  const GridPtr grid = test_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  SolveOptions options;
+  problem.suspend(options, folder.file("saved"), 4, 0);
+  world().barrier();
+  options.checkpoint.restart = folder.file("saved");
+  const std::filesystem::path saved = folder.file("saved");
+  std::vector<std::filesystem::path> files{saved / "manifest.json"};
+  for (const char* name : {"x", "r", "p", "best", "numbers"})
+    files.push_back(saved / "generation-1" / (std::string(name) + ".npy"));
+  for (const std::filesystem::path& file : files) {
+    const std::string sound = contents(file.string());
+    const std::vector<std::string> damaged{[&] {
+                                             std::string text = sound;
+                                             text[text.size() - 9] ^= 1;
+                                             return text;
+                                           }(),
+                                           [&] {
+                                             std::string text = sound;
+                                             text[text.size() / 2] ^= 64;
+                                             return text;
+                                           }(),
+                                           sound.substr(0, sound.size() - 8), ""};
+    for (const std::string& text : damaged) {
+      CAPTURE(file.string(), text.size());
+      world().barrier();
+      if (world().rank() == 0) std::ofstream(file, std::ios::binary) << text;
+      world().barrier();
+      if (grid->is_member()) CHECK_THROWS_AS(problem.solve_with(options), InputError);
+    }
+    world().barrier();
+    if (world().rank() == 0) std::ofstream(file, std::ios::binary) << sound;
+    world().barrier();
+  }
+  CHECK_NOTHROW(problem.solve_with(options));
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/manifest.hpp"
+
+#include "gridlops/error.hpp"
+#include "support/catch.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+Manifest example() {
+  Manifest manifest;
+  manifest.folder = "generation-3";
+  manifest.previous = "generation-2";
+  manifest.facts = {{"grid", "2x3"}, {"path", "a \"quoted\" name\n"}};
+  manifest.matrices["x"] = {
+      ScalarType::c64, 5, 2, {{{0, 3}, {0, 2}, 0xfedcba9876543210U}, {{3, 2}, {0, 2}, 7}}};
+  manifest.matrices["empty"] = {ScalarType::f64, 0, 4, {}};
+  return manifest;
+}
+
+}  // namespace
+
+TEST_CASE("A manifest comes back as it was written") {
+  const Manifest read = parse_manifest(manifest_text(example()), "m");
+  CHECK(read.folder == "generation-3");
+  CHECK(read.previous == "generation-2");
+  CHECK(read.facts == example().facts);
+  REQUIRE(read.matrices.size() == 2);
+  const SavedMatrix& x = read.matrices.at("x");
+  CHECK(x.type == ScalarType::c64);
+  CHECK((x.rows == 5 && x.cols == 2));
+  REQUIRE(x.blocks.size() == 2);
+  CHECK(x.blocks[0].hash == 0xfedcba9876543210U);
+  CHECK((x.blocks[1].rows == Range{3, 2}));
+  CHECK(read.matrices.at("empty").blocks.empty());
+}
+
+TEST_CASE("A manifest of which any byte changed that is not white space is refused") {
+  const std::string sound = manifest_text(example());
+  for (std::size_t k = 0; k < sound.size(); ++k) {
+    if (sound[k] == ' ' || sound[k] == '\n') continue;
+    std::string text = sound;
+    text[k] = text[k] == '1' ? '2' : '1';
+    CAPTURE(k, text);
+    CHECK_THROWS_AS(parse_manifest(text, "m"), InputError);
+    CHECK_THROWS_AS(parse_manifest(sound.substr(0, k), "m"), InputError);
+  }
+}
+
+TEST_CASE("A manifest that is sound but impossible is refused") {
+  const auto refused = [](const Manifest& manifest) {
+    return message_of<InputError>([&] { parse_manifest(manifest_text(manifest), "the path"); });
+  };
+  Manifest manifest = example();
+  manifest.folder = "../elsewhere";
+  CHECK(contains(refused(manifest), "the path"));
+  CHECK(contains(refused(manifest), "'../elsewhere' is no name"));
+  manifest = example();
+  manifest.matrices["x"].blocks.pop_back();
+  CHECK(contains(refused(manifest), "do not make up their matrix"));
+  manifest = example();
+  manifest.matrices["x"].blocks[1].rows = {3, 3};
+  CHECK(contains(refused(manifest), "outside its matrix"));
+}
