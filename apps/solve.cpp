@@ -112,12 +112,15 @@ void print_plan(const Task& task) {
                    op->range(), op->domain()}));
 }
 
+/// In checkpoints: the damping of the problem. The solver's may be 0, where it is in the operator.
+constexpr const char* damp_fact = "damp_of_problem";
+
 /// A restart goes on with the very damping that it was begun with.
 template <Scalar T>
 double damping_of(const Task& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
   if (!arguments.damp_relative) return arguments.damp;
-  const auto saved = task.saved.find("damp");
+  const auto saved = task.saved.find(damp_fact);
   return saved == task.saved.end() ? *arguments.damp_relative * estimate_norm(A)
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
@@ -185,6 +188,7 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.record_history = !arguments.history.empty();
   options.checkpoint = checkpoint_options(
       arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product.panel));
+  options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   std::optional<SolveProgress> progress;
   if (shows_progress) {
     progress.emplace(*options.tolerance, options.max_iterations,
