@@ -174,6 +174,29 @@ def test_refusals(suite):
         suite.check(not (folder / "refused.npy").exists(), "an output after a refusal:", run.command)
 
 
+def test_systems_of_the_program(suite):
+    """Where the solver gets another system than was asked for, damped in its operator, and where it writes more than X."""
+    rng = np.random.default_rng(4)
+    np.save(suite.folder / "small_A.npy", rng.standard_normal((60, 40)))
+    np.save(suite.folder / "small_B.npy", rng.standard_normal((60, 3)))
+    np.save(suite.folder / "small_X0.npy", np.ones((40, 3)))
+    for options in (["--solver", "cgls", "--damp-relative", "0.01", "--precondition", "column-norms"],
+                    ["--solver", "lsqr", "--damp-relative", "0.02", "--initial", "small_X0.npy"],
+                    ["--solver", "lsqr", "--variances", "V.npy"], ["--solver", "fista", "--lambda", "0.1"]):
+        solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--grid", GRID, *options]
+        results = []
+        for more in (["--iterations", "30"], ["--iterations", "9", "--checkpoint", "small", "--checkpoint-every", "4"],
+                     ["--iterations", "30", "--restart", "small"]):
+            run = suite.run(*solve, *more, "--output", "small_X.npy", ranks=RANKS)
+            suite.check(run.status in (0, 3), run.command, run.errors)
+            results.append([(suite.folder / name).read_bytes() for name in ("small_X.npy", "V.npy")
+                            if (suite.folder / name).exists()])
+        suite.check(results[0] == results[2], "a restart ends with other bits:", *options)
+        suite.check(results[0] != results[1], "it was through before it was interrupted:", *options)
+        (suite.folder / "V.npy").unlink(missing_ok=True)
+        shutil.rmtree(suite.folder / "small")
+
+
 def test(suite, _full):
     make_problem(suite)
     run = suite.run(*SOLVE, "--grid", GRID, "--output", "whole.npy", ranks=RANKS)
@@ -183,6 +206,7 @@ def test(suite, _full):
     test_warnings(suite, expected)
     test_other_grids(suite, expected)
     test_refusals(suite)
+    test_systems_of_the_program(suite)
 
 
 if __name__ == "__main__":
