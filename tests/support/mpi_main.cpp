@@ -21,7 +21,10 @@ namespace {
 
 using gridlops::Communicator;
 
-constexpr unsigned test_case_seconds = 120;
+std::string setting(const char* name, const char* otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : text;
+}
 
 Communicator* the_world = nullptr;
 std::array<char, 512> hang_message{};
@@ -70,7 +73,7 @@ struct RankListener : ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     std::snprintf(hang_message.data(), hang_message.size(), "rank %d hangs in test case \"%s\"\n",
                   the_world->rank(), info.name.c_str());
-    alarm(test_case_seconds);
+    alarm(static_cast<unsigned>(std::atoi(setting("GRIDLOPS_TEST_CASE_SECONDS", "120").c_str())));
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
@@ -83,11 +86,6 @@ CATCH_REGISTER_LISTENER(RankListener)
 void on_alarm(int) {
   if (write(STDERR_FILENO, hang_message.data(), std::strlen(hang_message.data())) < 0) _exit(70);
   _exit(75);
-}
-
-std::string setting(const char* name, const char* otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : text;
 }
 
 }  // namespace
