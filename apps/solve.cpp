@@ -113,7 +113,7 @@ void print_plan(const Task& task) {
 }
 
 /// In checkpoints: the damping of the problem. The solver's may be 0, where it is in the operator.
-constexpr const char* damp_fact = "damp_of_problem";
+constexpr const char* damp_fact = "damp";
 
 /// A restart goes on with the very damping that it was begun with.
 template <Scalar T>

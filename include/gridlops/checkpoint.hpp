@@ -31,9 +31,8 @@ struct CheckpointOptions {
   std::string restart;
 };
 
-/// The facts of the checkpoint in a directory (collective over comm). Besides those it was written with,
-/// "damp" is the damping, as a text that strtod() reads exactly. Throws InputError on all ranks if there is
-/// none, or a damaged one.
+/// The facts of the checkpoint in a directory (collective over comm): those it was written with, the
+/// "problem" in words, and the "iteration". Throws InputError on all ranks if there is none, or a damaged one.
 GRIDLOPS_EXPORT std::map<std::string, std::string> checkpoint_facts(Communicator& comm,
                                                                     const std::string& directory);
 

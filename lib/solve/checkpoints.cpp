@@ -2,7 +2,6 @@
 #include "solve/checkpoints.hpp"
 
 #include <cmath>
-#include <cstdio>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
@@ -14,16 +13,8 @@ namespace gridlops {
 namespace {
 
 constexpr const char* problem_fact = "problem";
-constexpr const char* damp_fact = "damp";
 constexpr const char* numbers_name = "numbers";
 constexpr const char* x_name = "x";
-
-/// What strtod() reads back to the bit.
-std::string exact_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%a", value);
-  return text;
-}
 
 void check_options(const CheckpointOptions& options) {
   require<UsageError>(options.every_iterations >= 0, "a checkpoint every ", options.every_iterations,
@@ -49,7 +40,6 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& o
   problem_ = message(method.name(), " with ", method.parameters(), " of a ", A_.rows(), " x ", A_.cols(),
                      " operator and ", B.cols(), " right-hand sides of ", name_of(scalar_type_of<T>), ", ",
                      options.batch, " at a time (0: all)");
-  damp_ = exact_text(options.damp);
   fingerprint_ = fingerprint(A_, B);
   if (!options_.restart.empty()) {
     open_saved(options_.restart);
@@ -116,7 +106,6 @@ void Checkpoints<T>::save(const StateArchive& numbers, const std::vector<NamedMa
   writer.write_numbers(numbers_name, numbers.numbers());
   std::map<std::string, std::string> facts = options_.facts;
   facts[problem_fact] = problem_;
-  facts[damp_fact] = damp_;
   facts["iteration"] = std::to_string(iteration);
   writer.finish(std::move(facts));
   last_save_ = Clock::now();

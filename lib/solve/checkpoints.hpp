@@ -60,7 +60,7 @@ class Checkpoints {
   const std::shared_ptr<const ProcessGrid> grid_;
   const LinearOperator<T>& A_;
   DistMatrix<T>& X_;
-  std::string problem_, damp_;
+  std::string problem_;
   std::vector<double> fingerprint_;
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;
