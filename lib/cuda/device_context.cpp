@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "base/message.hpp"
@@ -36,6 +37,16 @@ void keep_released_memory(int device) {
 }
 
 }  // namespace
+
+std::shared_ptr<DeviceContext> DeviceContext::of(int device) {
+  static std::map<int, std::weak_ptr<DeviceContext>> contexts;
+  std::shared_ptr<DeviceContext> context = contexts[device].lock();
+  if (context == nullptr) {
+    context.reset(new DeviceContext(device));
+    contexts[device] = context;
+  }
+  return context;
+}
 
 DeviceContext::DeviceContext(int device) : pinned_(*this), timeout_seconds_(timeout_from_environment()) {
   check(cudaSetDevice(device), "cudaSetDevice");

@@ -14,14 +14,15 @@
 
 namespace gridlops::cuda {
 
-/// What a backend and the communicators on it share: one device with two streams. Products and kernels run in
+/// What all backends and communicators of a device share: its two streams. Products and kernels run in
 /// one; in the other, of high priority, all communication of this process, so that every rank's collectives
 /// run in the order of its program. Operations of one that need results of the other wait for events, on the
 /// device.
 class DeviceContext {
  public:
-  /// Throws Error if the device cannot be used.
-  explicit DeviceContext(int device);
+  /// The one of this device: made at the first call, and again when nobody uses it any more. Throws Error if
+  /// the device cannot be used.
+  static std::shared_ptr<DeviceContext> of(int device);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
@@ -58,6 +59,7 @@ class DeviceContext {
   Index staging_chunk_bytes = Index{4} << 20;
 
  private:
+  explicit DeviceContext(int device);
   void check_communicators();
 
   EventPool events_;

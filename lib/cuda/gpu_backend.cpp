@@ -39,7 +39,7 @@ int number_of_existing(int device) {
 
 CudaBackend::CudaBackend(int device)
     : name_(message("GPU ", number_of_existing(device))),
-      context_(std::make_shared<DeviceContext>(device)),
+      context_(DeviceContext::of(device)),
       environment_(*context_) {
   check(cublasCreate(&environment_.blas), "cublasCreate");
   check(cublasSetStream(environment_.blas, context_->compute()), "cublasSetStream");

@@ -125,10 +125,15 @@ void Device::make_wait(cudaStream_t stream, cudaEvent_t event) {
 }
 
 bool Device::is_reached(cudaEvent_t event) {
-  const Lock lock(mutex);
+  Lock lock(mutex);
   const auto done = [&] { return event->last == nullptr || event->last->done; };
-  if (!done()) advance();
-  if (!done()) return false;
+  while (!done() && advance()) {
+  }
+  if (!done()) {
+    lock.unlock();
+    usleep(30);  // who asks again and again leaves the processor to the peers
+    return false;
+  }
   host.join(event->moment);
   return true;
 }

@@ -81,11 +81,13 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
   comm->require_quiet("ncclCommSplit");
   const auto wishes = comm->exchange("ncclCommSplit", {color, key, 0, 0});
+  if (wishes.empty()) return ncclRemoteError;
   const std::vector<int> members = members_of(wishes, color);
   const bool joins = color != NCCL_SPLIT_NOCOLOR;
   SegmentName name;
   if (joins && members.front() == comm->rank) name = emulation::make_segment();
   const auto names = comm->exchange("ncclCommSplit", {name.process, name.file, name.uid, 0});
+  if (names.empty()) return ncclRemoteError;
   if (joins) {
     const auto& first = names[static_cast<std::size_t>(members.front())];
     const auto own_place = std::find(members.begin(), members.end(), comm->rank);
@@ -134,6 +136,7 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
 }
 
 ncclResult_t ncclGroupStart() {
+  if (emulation::enter("ncclGroupStart")) return ncclInternalError;
   ++group_depth;
   return ncclSuccess;
 }

@@ -24,7 +24,7 @@ std::vector<std::array<long, 4>> ncclComm::exchange(const char* function, const 
   std::vector<std::array<long, 4>> all;
   for (int peer = 0; peer < size; ++peer) {
     const emulation::Segment::Mail& mail = segment->mail[static_cast<std::size_t>(peer)];
-    emulation::wait_in_host(function, [&] { return mail.round >= rounds; });
+    if (!emulation::wait_in_host(*segment, function, [&] { return mail.round >= rounds; })) return {};
     all.push_back(mail.words[box]);
   }
   return all;
@@ -48,7 +48,7 @@ ncclComm_t join(const SegmentName& name, int size, int rank) {
   comm->size = size;
   comm->segment->processes[static_cast<std::size_t>(rank)] = {getpid(), gpu.memory.file()};
   ++comm->segment->joined;
-  wait_in_host("ncclCommInitRank", [&] { return comm->segment->joined >= size; });
+  wait_in_host(*comm->segment, "ncclCommInitRank", [&] { return comm->segment->joined >= size; });
   if (name.process == getpid()) close(name.file);
   set_rank(rank);
   const Lock lock(gpu.mutex);
@@ -74,7 +74,7 @@ std::vector<std::vector<Issued>> gather_orders(ncclComm& comm) {
     end_with_report("the order of operations cannot be written");
   const auto files = comm.exchange("ncclCommDestroy", {getpid(), file, static_cast<long>(mine.size()), 0});
   std::vector<std::vector<Issued>> all(static_cast<std::size_t>(comm.size));
-  for (std::size_t rank = 0; rank < all.size() && comm.rank == 0; ++rank) {
+  for (std::size_t rank = 0; rank < files.size() && comm.rank == 0; ++rank) {
     const auto [process, number, count, unused] = files[rank];
     all[rank].resize(static_cast<std::size_t>(count));
     const std::string path = text_of("/proc/", process, "/fd/", number);

@@ -28,7 +28,7 @@ struct ncclComm {
   /// Device memory of another rank.
   const char* memory_of(int other, std::size_t offset) const;
 
-  /// What every rank gives, on every rank; the hosts wait for each other.
+  /// What every rank gives, on every rank; the hosts wait for each other. Nothing if one of them gives up.
   std::vector<std::array<long, 4>> exchange(const char* function, const std::array<long, 4>& mine);
   /// Ends the process if operations of it are not known to be over.
   void require_quiet(const char* function) const;

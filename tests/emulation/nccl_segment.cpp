@@ -39,15 +39,17 @@ Segment* open_segment(const SegmentName& name) {
 
 void close_segment(Segment* segment) { munmap(segment, sizeof(Segment)); }
 
-void wait_in_host(const char* function, const std::function<bool()>& condition) {
+bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition) {
   static const double limit = setting("GRIDLOPS_EMULATION_HANG_SECONDS", 20);
   const auto begin = std::chrono::steady_clock::now();
   while (!condition()) {
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (waited > limit && is_on(Detector::hangs))
       end_with_report(text_of("hang: ", function, " has waited ", limit, " s for its peers"));
+    if (segment.aborted != 0) return false;
     usleep(100);
   }
+  return true;
 }
 
 }  // namespace emulation

@@ -64,7 +64,8 @@ SegmentName make_segment();
 Segment* open_segment(const SegmentName& name);
 void close_segment(Segment* segment);
 
-/// Waits, as a host does inside NCCL, until condition() holds; ends the process if that takes too long.
-void wait_in_host(const char* function, const std::function<bool()>& condition);
+/// Waits, as a host does inside NCCL, until condition() holds; false if a peer gives the segment up instead.
+/// Ends the process if it takes too long.
+bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition);
 
 }  // namespace emulation

@@ -39,7 +39,7 @@ std::vector<GridPtr> all_grids(MakeBackend&& make_backend) {
     grids.push_back(std::make_shared<const ProcessGrid>(world(), shape, make_backend()));
   return grids;
 }
-inline std::vector<GridPtr> all_grids() { return all_grids(make_host_backend); }
+inline std::vector<GridPtr> all_grids() { return all_grids(make_backend); }
 
 inline std::string describe(const ProcessGrid& grid) {
   return "on a " + std::to_string(grid.rows()) + "x" + std::to_string(grid.cols()) + " grid";

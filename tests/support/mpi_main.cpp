@@ -7,11 +7,13 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <optional>
 
 #define CATCH_CONFIG_RUNNER
+#include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
@@ -21,6 +23,7 @@ namespace {
 using gridlops::Communicator;
 
 constexpr unsigned test_case_seconds = 120;
+constexpr int skipped = 77;  // as Meson understands it
 
 Communicator* the_world = nullptr;
 std::array<char, 512> hang_message{};
@@ -86,11 +89,36 @@ void on_alarm(int) {
 
 }  // namespace
 
+namespace {
+
+std::string setting(const char* name, const char* otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : text;
+}
+
+bool on_gpu() { return setting("GRIDLOPS_TEST_DEVICE", "cpu") == "gpu"; }
+
+}  // namespace
+
 gridlops::Communicator& gridlops::testing::world() { return *the_world; }
+
+std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
+  return on_gpu() ? make_gpu_backend(rank_on_host(*the_world) % gpu_info().devices) : make_host_backend();
+}
 
 int main(int argc, char** argv) {
   gridlops::MpiSession session(&argc, &argv);
   the_world = &session.world();
+  std::unique_ptr<Communicator> gpu_world;
+  if (on_gpu()) {
+    if (const gridlops::GpuInfo gpus = gridlops::gpu_info(); gpus.devices == 0) {
+      if (the_world->rank() == 0) std::cout << "skipped: " << gpus.problem << "\n";
+      return skipped;
+    }
+    gpu_world = gridlops::make_gpu_communicator(*the_world, gridlops::testing::make_backend(),
+                                                setting("GRIDLOPS_TEST_TRANSPORT", "nccl"));
+    the_world = gpu_world.get();
+  }
   signal(SIGALRM, on_alarm);
   Catch::Session catch_session;
   if (const int wrong = catch_session.applyCommandLine(argc, argv); wrong != 0) return wrong;

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops::testing {
 
 /// All ranks of the test program. Its main (mpi_main.cpp) runs the same test cases in the same order on each.
 Communicator& world();
+
+/// A new backend of the kind that the tests run on: of the GPU with GRIDLOPS_TEST_DEVICE=gpu in the
+/// environment, where world() carries its memory by GRIDLOPS_TEST_TRANSPORT (nccl or mpi); otherwise of the
+/// host.
+std::shared_ptr<Backend> make_backend();
 
 }  // namespace gridlops::testing

@@ -111,7 +111,7 @@ Element<T> random_elements(std::uint64_t seed, Index first = 0) {
 /// The grids that a test visits: all that use every rank of the world, but lines of more than three, and for
 /// three ranks and for six one that leaves ranks idle.
 inline std::vector<std::shared_ptr<const ProcessGrid>> test_grids(
-    const std::shared_ptr<Backend>& backend = make_host_backend()) {
+    const std::shared_ptr<Backend>& backend = make_backend()) {
   const int ranks = world().size();
   std::vector<GridShape> shapes;
   if (ranks == 3) shapes.push_back({1, 2});
