@@ -70,14 +70,17 @@ NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, c
                               "; this is a fault of this library or of NCCL");
 }
 
-// Ending is collective: while an exception unwinds the stack the communicator is left to the end of the job.
-// After a failure it has been aborted already.
+// Ending is collective: while an exception unwinds the stack the communicator is aborted, which is not. After a
+// failure it has been already.
 NcclHandle::~NcclHandle() {
   if (raw_ == nullptr || context_->has_failed()) return;
   context_->forget(raw_);
-  if (std::uncaught_exceptions() > 0) return;
-  cudaStreamSynchronize(context_->communication());
-  ncclCommDestroy(raw_);
+  if (std::uncaught_exceptions() > 0) {
+    ncclCommAbort(raw_);
+  } else {
+    cudaStreamSynchronize(context_->communication());
+    ncclCommDestroy(raw_);
+  }
 }
 
 }  // namespace gridlops::cuda
