@@ -13,8 +13,8 @@ struct Ledger {
   std::map<std::string, long> calls;  ///< by function; kernels by their names as well
   long kernels = 0;                   ///< launched by the library itself, cuBLAS not counted
   long allocations = 0;               ///< of device memory
-  long bytes_to_host = 0;
-  long bytes_to_device = 0;
+  long copies_to_host = 0, bytes_to_host = 0;
+  long copies_to_device = 0, bytes_to_device = 0;
   long collectives = 0;  ///< NCCL operations, messages included
 
   long of(const std::string& function) const {

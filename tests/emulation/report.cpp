@@ -43,8 +43,8 @@ PlannedFailure failure_from_environment() {
 }  // namespace
 
 bool is_on(Detector detector) {
-  static const std::string off = "," + environment("GRIDLOPS_EMULATION_OFF") + ",";
-  return off.find("," + std::string(name_of(detector)) + ",") == std::string::npos;
+  static const std::string off = text_of(",", environment("GRIDLOPS_EMULATION_OFF"), ",");
+  return off.find(text_of(",", name_of(detector), ",")) == std::string::npos;
 }
 
 void report(const std::string& text) {

@@ -61,8 +61,9 @@ struct Copy {
 
 void count(const Copy& copy) {
   emulation::Ledger& ledger = emulation::running_ledger();
-  if (copy.from_device && !copy.to_device) ledger.bytes_to_host += static_cast<long>(copy.bytes);
-  if (copy.to_device && !copy.from_device) ledger.bytes_to_device += static_cast<long>(copy.bytes);
+  const auto bytes = static_cast<long>(copy.bytes);
+  if (copy.from_device && !copy.to_device) ++ledger.copies_to_host, ledger.bytes_to_host += bytes;
+  if (copy.to_device && !copy.from_device) ++ledger.copies_to_device, ledger.bytes_to_device += bytes;
 }
 
 /// Host memory that is read must not change until the copy is made; what is written holds NaN until then.
