@@ -75,9 +75,9 @@ class ColumnSums {
     const Index local_columns = X.local().cols;
     if (!X.owned() || local_columns == 0) return;
     constexpr Index step = sizeof(Value) / sizeof(double);
-    // Room for several kinds, all complex.
+    // What there is no more room for is brought to the host first.
     if (used_ + step * local_columns > local_.size()) collect();
-    local_.reserve(grid_.backend(), kinds_at_once * 2 * local_columns);
+    local_.reserve(grid_.backend(), sums_at_once * local_columns);
     compute(grid_.backend()->template kernels<T>(), reinterpret_cast<Value*>(local_.data() + used_));
     pending_.push_back(
         {used_, local_columns, step, first + static_cast<std::size_t>(X.local_col_range().begin)});
@@ -98,7 +98,7 @@ class ColumnSums {
     used_ = 0;
   }
 
-  static constexpr Index kinds_at_once = 4;
+  static constexpr Index sums_at_once = 4;  // per column, a complex one being two
 
   const ProcessGrid& grid_;
   ReductionOrder order_;
