@@ -13,6 +13,7 @@
 #include "build_facts.hpp"
 #include "console.hpp"
 #include "gridlops/backend.hpp"
+#include "gridlops/gpu.hpp"
 #include "gridlops/version.hpp"
 #include "subcommands.hpp"
 #include "versions.hpp"
@@ -71,11 +72,13 @@ std::string kernels_text(const std::vector<RankFacts>& ranks) {
 }
 
 std::string gpu_text() {
-  try {
-    return make_gpu_backend(0)->name();
-  } catch (const Error& error) {
-    return error.what();
-  }
+  const GpuInfo gpus = gpu_info();
+  const std::string versions = gpus.versions.empty() ? "" : gpus.versions + "; ";
+  if (gpus.devices == 0) return fmt::format("none: {}{}", versions, gpus.problem);
+  std::string text =
+      fmt::format("{}{} on this host, one for each rank in turn; transports", versions, gpus.devices);
+  for (const std::string& transport : gpus.transports) text += " " + transport;
+  return text;
 }
 
 std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks,

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
+
+#include "gridlops/gpu.hpp"
 
 namespace gridlops::program {
 
@@ -15,18 +18,40 @@ void sleep_until_done(Request request) {
   while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
+/// A grid on GPUs, with the communicator that its own were split off from.
+struct GpuGrid {
+  GpuGrid(Communicator& world, GridShape shape, const std::shared_ptr<Backend>& backend,
+          const std::string& transport)
+      : comm(make_gpu_communicator(world, backend, transport)), grid(*comm, shape, backend) {}
+
+  std::unique_ptr<Communicator> comm;
+  ProcessGrid grid;
+};
+
+std::shared_ptr<const ProcessGrid> make_gpu_grid(Communicator& world, GridShape shape,
+                                                 const std::string& transport) {
+  const GpuInfo gpus = gpu_info();
+  const int rank = rank_on_host(world);
+  const std::shared_ptr<Backend> backend =
+      allocate_together(world, [&] { return make_gpu_backend(gpus.devices > 0 ? rank % gpus.devices : 0); });
+  const auto owner =
+      std::make_shared<GpuGrid>(world, shape, backend, transport == "auto" ? "nccl" : transport);
+  return {owner, &owner->grid};
+}
+
 }  // namespace
 
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductArguments& arguments) {
+  const GridShape shape = arguments.grid.value_or(near_square(world.size()));
+  if (arguments.device == "gpu") return make_gpu_grid(world, shape, arguments.transport);
   if (arguments.transport != "auto" && arguments.transport != world.transport()) {
     throw UsageError(fmt::format("transport '{}' is not part of this build; it has {}", arguments.transport,
                                  world.transport()));
   }
-  const std::shared_ptr<Backend> backend =
-      arguments.device == "gpu" ? make_gpu_backend(0) : make_host_backend();
-  return std::make_shared<const ProcessGrid>(world, arguments.grid.value_or(near_square(world.size())),
-                                             backend);
+  return std::make_shared<const ProcessGrid>(world, shape, make_host_backend());
 }
+
+std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
 Algorithm resolve(Algorithm asked, const ProductShape& shape, GridShape grid) {
   return asked == Algorithm::automatic ? choose_algorithm(shape, grid) : asked;

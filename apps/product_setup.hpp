@@ -17,6 +17,9 @@ namespace gridlops::program {
 /// Throws UsageError on all ranks if this build lacks the transport or the device, or the job the ranks.
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductArguments& arguments);
 
+/// What carries the grid's data; empty on idle ranks.
+std::string transport_of(const ProcessGrid& grid);
+
 Algorithm resolve(Algorithm asked, const ProductShape& shape, GridShape grid);
 
 /// Throws InputError if the elements of a file are of another type than the matrix's, or if it has not as

@@ -52,8 +52,7 @@ Json json_of(const ColumnReport& column) {
   return json;
 }
 
-Json json_of(const RunFacts& facts, int ranks, const std::string& transport, const AllMeasurements& all,
-             const SolveReport* solved) {
+Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const SolveReport* solved) {
   Json report{{"schema", "gridlops.report/1"},
               {"command", facts.command},
               {"version", version},
@@ -64,7 +63,7 @@ Json json_of(const RunFacts& facts, int ranks, const std::string& transport, con
               {"cols", facts.shape.cols},
               {"nrhs", facts.shape.nrhs},
               {"algorithm", name_of(facts.algorithm)},
-              {"transport", transport},
+              {"transport", facts.transport},
               {"device", facts.device},
               {"seconds",
                {{"read", all.seconds[0]},
@@ -90,7 +89,7 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
     OutputText file(path);
-    file.write(json_of(facts, world.size(), world.transport(), all, solved).dump(1));
+    file.write(json_of(facts, world.size(), all, solved).dump(1));
     file.write("\n");
     file.commit();
   });

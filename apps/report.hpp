@@ -15,7 +15,7 @@ struct RunFacts {
   GridShape grid;
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
-  std::string device;
+  std::string device, transport;
 };
 
 /// One rank's: zero on idle ranks.

@@ -291,9 +291,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   });
   if (!grid->is_member()) measured = {};
   write_history(world, arguments.history, report);
-  write_report(world, report_path,
-               {"solve", grid->shape(), task.shape, task.algorithm, arguments.product.device}, measured,
-               &report);
+  write_report(
+      world, report_path,
+      {"solve", grid->shape(), task.shape, task.algorithm, arguments.product.device, transport_of(*grid)},
+      measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same", verdict_text(report),

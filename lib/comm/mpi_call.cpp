@@ -62,25 +62,4 @@ void copy(const ConstElements& from, const Elements& to) {
   if (bytes > 0 && from.data != to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(bytes));
 }
 
-RankParts::RankParts(std::span<const Index> counts, int reals_per_element) {
-  offsets_.reserve(counts.size() + 1);
-  for (const Index count : counts) offsets_.push_back(offsets_.back() + count * reals_per_element);
-}
-
-RankParts RankParts::balanced(Index total, int ranks) {
-  RankParts parts;
-  for (int rank = 0; rank < ranks; ++rank) {
-    parts.offsets_.push_back(parts.offsets_.back() + total / ranks + (rank < total % ranks ? 1 : 0));
-  }
-  return parts;
-}
-
-void RankParts::write_counts(int* counts) const {
-  for (int rank = 0; rank < ranks(); ++rank) counts[rank] = static_cast<int>(count(rank));
-}
-
-void RankParts::write_offsets(int* offsets) const {
-  for (int rank = 0; rank < ranks(); ++rank) offsets[rank] = static_cast<int>(offset(rank));
-}
-
 }  // namespace gridlops

@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/gpu.hpp"
 
 namespace gridlops {
 
-std::shared_ptr<Backend> make_gpu_backend(int) {
-  throw UsageError(
-      "this library was built without GPU support, so no GPU can be used; run on the CPU (--device cpu)");
+namespace {
+
+constexpr const char* problem =
+    "this library was built without GPU support; configure it with -Dgpu=enabled where the CUDA toolkit and "
+    "NCCL "
+    "are";
+
+[[noreturn]] void refuse() {
+  throw UsageError(std::string("no GPU can be used: ") + problem + ", or run on the CPU (--device cpu)");
+}
+
+}  // namespace
+
+std::shared_ptr<Backend> make_gpu_backend(int) { refuse(); }
+
+GpuInfo gpu_info() {
+  GpuInfo info;
+  info.problem = problem;
+  return info;
+}
+
+std::unique_ptr<Communicator> make_gpu_communicator(Communicator&, const std::shared_ptr<Backend>&,
+                                                    const std::string&) {
+  refuse();
 }
 
 }  // namespace gridlops

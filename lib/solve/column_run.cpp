@@ -208,12 +208,13 @@ void ColumnRun<T>::begin_descents() {
 /// Keeps x where it has become much better, so that a column that stagnates can go back.
 template <Scalar T>
 void ColumnRun<T>::keep_best() {
-  DistMatrix<T> kept = matrix(best_, method_.A().domain());
+  std::vector<char> better(at(active_.count()), 0);
   for (Index k = 0; k < active_.count(); ++k) {
     ColumnState& state = column(k);
-    if (!state.reason && state.finite() && state.note_descent())
-      kernels().copy(column_block(X_, k), column_block(kept, k));
+    better[at(k)] = !state.reason && state.finite() && state.note_descent() ? 1 : 0;
   }
+  DistMatrix<T> kept = matrix(best_, method_.A().domain());
+  copy_columns(better, x(), kept);
 }
 
 template <Scalar T>

@@ -19,6 +19,8 @@ class ColumnSums {
   void begin(Index columns) {
     columns_ = columns;
     values_.clear();
+    pending_.clear();
+    used_ = 0;
   }
   /// The next kind of sum: ‖xⱼ‖².
   void add_norms_squared(const DistMatrix<T>& X) {
@@ -47,37 +49,61 @@ class ColumnSums {
   }
   double number(std::size_t position) const { return values_[position]; }
 
-  void reduce() { grid_.comm().all_reduce(values_, ReduceOp::sum, order_); }
+  void reduce() {
+    collect();
+    grid_.comm().all_reduce(values_, ReduceOp::sum, order_);
+  }
 
   double of(std::size_t kind, Index column) const {
     return values_[kind * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)];
   }
 
  private:
+  /// Sums of this rank's columns that are in the backend's memory still.
+  struct Pending {
+    Index begin = 0, columns = 0, step = 1;  // in local_, in doubles
+    std::size_t place = 0;                   // of the first in values_
+  };
+
   template <class Value, class Compute>
   void add(const DistMatrix<T>& X, const Compute& compute) {
     const std::size_t first = values_.size();
     values_.resize(first + static_cast<std::size_t>(columns_), 0.0);
     const Index local_columns = X.local().cols;
     if (!X.owned() || local_columns == 0) return;
-    Backend& backend = *grid_.backend();
-    // Complex sums need twice the room.
-    local_.reserve(grid_.backend(), 2 * local_columns);
-    auto* const sums = reinterpret_cast<Value*>(local_.data());
-    compute(backend.kernels<T>(), sums);
-    host_.resize(static_cast<std::size_t>(2 * local_columns));
-    backend.download(sums, host_.data(), local_columns * static_cast<Index>(sizeof(Value)));
-    const std::size_t step = sizeof(Value) / sizeof(double);
-    const std::size_t begin = first + static_cast<std::size_t>(X.local_col_range().begin);
-    for (std::size_t j = 0; j < static_cast<std::size_t>(local_columns); ++j)
-      values_[begin + j] = host_[step * j];
+    constexpr Index step = sizeof(Value) / sizeof(double);
+    // What there is no more room for is brought to the host first.
+    if (used_ + step * local_columns > local_.size()) collect();
+    local_.reserve(grid_.backend(), sums_at_once * local_columns);
+    compute(grid_.backend()->template kernels<T>(), reinterpret_cast<Value*>(local_.data() + used_));
+    pending_.push_back(
+        {used_, local_columns, step, first + static_cast<std::size_t>(X.local_col_range().begin)});
+    used_ += step * local_columns;
   }
+
+  /// Brings what add() left in the backend's memory to the host, all at once.
+  void collect() {
+    if (used_ > 0) {
+      host_.resize(static_cast<std::size_t>(used_));
+      grid_.backend()->download(local_.data(), host_.data(), used_ * static_cast<Index>(sizeof(double)));
+    }
+    for (const Pending& sums : pending_)
+      for (Index j = 0; j < sums.columns; ++j)
+        values_[sums.place + static_cast<std::size_t>(j)] =
+            host_[static_cast<std::size_t>(sums.begin + sums.step * j)];
+    pending_.clear();
+    used_ = 0;
+  }
+
+  static constexpr Index sums_at_once = 4;  // per column, a complex one being two
 
   const ProcessGrid& grid_;
   ReductionOrder order_;
   Index columns_ = 0;
   std::vector<double> values_, host_;
   Buffer<double> local_;
+  Index used_ = 0;
+  std::vector<Pending> pending_;
 };
 
 }  // namespace gridlops

@@ -19,6 +19,12 @@ SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
 
 
+# Where products run: the program gets it as options of its environment.
+DEVICE = os.environ.get("GRIDLOPS_TEST_DEVICE", "cpu")
+TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
+ON_DEVICE = {} if DEVICE == "cpu" else {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE")
+                                        for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
+
 # In a container without /sys the topology library of Open MPI complains on standard error.
 QUIET = {"HWLOC_HIDE_ERRORS": "2"}
 
@@ -55,7 +61,7 @@ class Suite:
         command = words if shell is None else ["sh", "-c", shell.replace("{}", '"$@"'), "sh", *words]
         start = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-                              env={**os.environ, **QUIET, **(environment or {})}, start_new_session=True) as process:
+                              env={**os.environ, **QUIET, **ON_DEVICE, **(environment or {})}, start_new_session=True) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
@@ -90,7 +96,7 @@ class Suite:
         """The JSON report of this name, after checking what every report must have."""
         report = json.loads((self.folder / name).read_text(encoding="utf-8"), parse_constant=not_json)
         wanted = {"schema": "gridlops.report/1", "command": command, "ranks": ranks, "grid": list(grid),
-                  "transport": "mpi", "device": "cpu"}
+                  "transport": TRANSPORT, "device": DEVICE}
         for key, value in wanted.items():
             self.check(report.get(key) == value, f"report: {key} is {report.get(key)!r}, not {value!r}")
         for key, kind in {"version": str, "dtype": str, "algorithm": str, "rows": int, "cols": int, "nrhs": int}.items():

@@ -13,6 +13,7 @@
 #include <optional>
 
 #define CATCH_CONFIG_RUNNER
+#include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
@@ -20,6 +21,8 @@
 namespace {
 
 using gridlops::Communicator;
+
+constexpr int skipped = 77;  // as Meson understands it
 
 std::string setting(const char* name, const char* otherwise) {
   const char* text = std::getenv(name);
@@ -88,21 +91,31 @@ void on_alarm(int) {
   _exit(75);
 }
 
+bool on_gpu() { return setting("GRIDLOPS_TEST_DEVICE", "cpu") == "gpu"; }
+
 }  // namespace
 
 gridlops::Communicator& gridlops::testing::world() { return *the_world; }
 
 std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
-  return setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared" ? make_shared_host_backend()
-                                                               : make_host_backend();
+  if (setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared") return make_shared_host_backend();
+  return on_gpu() ? make_gpu_backend(rank_on_host(*the_world) % gpu_info().devices) : make_host_backend();
 }
 
 int main(int argc, char** argv) {
   gridlops::MpiSession session(&argc, &argv);
   the_world = &session.world();
   std::unique_ptr<Communicator> other_world;
-  if (setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared")
+  if (on_gpu()) {
+    if (const gridlops::GpuInfo gpus = gridlops::gpu_info(); gpus.devices == 0) {
+      if (the_world->rank() == 0) std::cout << "skipped: " << gpus.problem << "\n";
+      return skipped;
+    }
+    other_world = gridlops::make_gpu_communicator(*the_world, gridlops::testing::make_backend(),
+                                                  setting("GRIDLOPS_TEST_TRANSPORT", "nccl"));
+  } else if (setting("GRIDLOPS_TEST_TRANSPORT", "mpi") == "shared") {
     other_world = gridlops::make_shared_communicator(session.world());
+  }
   if (other_world != nullptr) the_world = other_world.get();
   signal(SIGALRM, on_alarm);
   Catch::Session catch_session;

@@ -9,8 +9,9 @@ namespace gridlops::testing {
 /// All ranks of the test program. Its main (mpi_main.cpp) runs the same test cases in the same order on each.
 Communicator& world();
 
-/// A new backend of the kind that the tests run on, which GRIDLOPS_TEST_TRANSPORT in the environment chooses
-/// as it chooses what world() is: mpi, unless it says otherwise, or shared.
+/// A new backend of the kind that the tests run on, which two variables of the environment choose, as they
+/// choose what world() is: GRIDLOPS_TEST_DEVICE=gpu, with GRIDLOPS_TEST_TRANSPORT nccl or mpi; otherwise the
+/// host, with mpi or shared.
 std::shared_ptr<Backend> make_backend();
 
 }  // namespace gridlops::testing

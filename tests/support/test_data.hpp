@@ -98,12 +98,24 @@ inline Layout layout_along(const ProcessGrid& grid, Axis row_axis, Axis col_axis
           {col_axis, cut_somehow(cols, grid.parts(col_axis), variant)}};
 }
 
+/// This rank's block, without gaps, wherever it lies.
+template <Scalar T>
+std::vector<T> on_host(const DistMatrix<T>& X) {
+  const MatrixView<const T> local = X.local();
+  std::vector<T> values(static_cast<std::size_t>(local.size()));
+  for (Index j = 0; j < local.cols; ++j)
+    X.grid()->backend()->download(local.column(j), values.data() + j * local.rows,
+                                  local.rows * static_cast<Index>(sizeof(T)));
+  return values;
+}
+
 /// The elements of this rank's block, copies included, that are further than `tolerance` from what value(i,
 /// j) says. NaN is only equal to NaN.
 template <Scalar T, class Function>
 Index mismatches(const DistMatrix<T>& X, Function&& value, double tolerance = 0) {
   Index wrong = 0;
-  const MatrixView<const T> local = X.local();
+  const std::vector<T> copy = on_host(X);
+  const MatrixView<const T> local(copy.data(), X.local().rows, X.local().cols);
   for (Index j = 0; j < local.cols; ++j) {
     for (Index i = 0; i < local.rows; ++i) {
       const T found = local(i, j);
@@ -127,7 +139,9 @@ class EmbeddedMatrix {
       rows_ = layout.row_range(*grid_, grid_->my_row(), grid_->my_col()).size;
       cols_ = layout.col_range(*grid_, grid_->my_row(), grid_->my_col()).size;
     }
-    memory_.assign(static_cast<std::size_t>(padding + (rows_ + padding) * cols_), quiet_nan<T>());
+    const std::vector<T> nan(static_cast<std::size_t>(padding + (rows_ + padding) * cols_), quiet_nan<T>());
+    memory_ = Buffer<T>(backend_, static_cast<Index>(nan.size()));
+    backend_->upload(nan.data(), memory_.data(), memory_.size() * static_cast<Index>(sizeof(T)));
     matrix().fill(value);
   }
 
@@ -138,9 +152,11 @@ class EmbeddedMatrix {
   }
 
   bool surroundings_untouched() const {
-    for (Index k = 0; k < static_cast<Index>(memory_.size()); ++k) {
+    std::vector<T> values(static_cast<std::size_t>(memory_.size()));
+    backend_->download(memory_.data(), values.data(), memory_.size() * static_cast<Index>(sizeof(T)));
+    for (Index k = 0; k < memory_.size(); ++k) {
       const bool inside = k >= padding_ && (k - padding_) % (rows_ + padding_) < rows_;
-      if (!inside && !is_nan(memory_[static_cast<std::size_t>(k)])) return false;
+      if (!inside && !is_nan(values[static_cast<std::size_t>(k)])) return false;
     }
     return true;
   }
@@ -151,7 +167,8 @@ class EmbeddedMatrix {
   Index padding_;
   Index rows_ = 0;
   Index cols_ = 0;
-  std::vector<T> memory_;
+  std::shared_ptr<Backend> backend_ = make_backend();  // the grid's counts its own allocations
+  Buffer<T> memory_;
 };
 
 /// The sum of one number per rank of the program (collective over all of them).

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "gridlops/elements.hpp"
+
+namespace gridlops {
+
+/// The same array with complex numbers as pairs of reals: what counts and addresses below refer to.
+inline Elements as_reals(const Elements& a) { return {a.data, a.count * a.reals_per_element, a.type}; }
+inline ConstElements as_reals(const ConstElements& a) {
+  return {a.data, a.count * a.reals_per_element, a.type};
+}
+
+/// `count` elements of an array of reals from `begin` on.
+inline Elements slice(const Elements& a, Index begin, Index count) {
+  return {static_cast<std::byte*>(a.data) + begin * size_of(a.type), count, a.type};
+}
+inline ConstElements slice(const ConstElements& a, Index begin, Index count) {
+  return {static_cast<const std::byte*>(a.data) + begin * size_of(a.type), count, a.type};
+}
+
+/// One part per rank, one after the other: counts and offsets in reals.
+class RankParts {
+ public:
+  RankParts(std::span<const Index> counts, int reals_per_element) {
+    offsets_.reserve(counts.size() + 1);
+    for (const Index count : counts) offsets_.push_back(offsets_.back() + count * reals_per_element);
+  }
+  /// `total` cut into parts whose sizes differ by at most one, larger first.
+  static RankParts balanced(Index total, int ranks) {
+    RankParts parts;
+    for (int rank = 0; rank < ranks; ++rank)
+      parts.offsets_.push_back(parts.offsets_.back() + total / ranks + (rank < total % ranks ? 1 : 0));
+    return parts;
+  }
+
+  int ranks() const { return static_cast<int>(offsets_.size()) - 1; }
+  Index total() const { return offsets_.back(); }
+  Index count(int rank) const { return offset(rank + 1) - offset(rank); }
+  Index offset(int rank) const { return offsets_[static_cast<std::size_t>(rank)]; }
+
+  template <class Array>
+  Array of(const Array& all, int rank) const {
+    return slice(all, offset(rank), count(rank));
+  }
+
+  /// For MPI calls, once the total is known to fit into an int.
+  void write_counts(int* counts) const {
+    for (int rank = 0; rank < ranks(); ++rank) counts[rank] = static_cast<int>(count(rank));
+  }
+  void write_offsets(int* offsets) const {
+    for (int rank = 0; rank < ranks(); ++rank) offsets[rank] = static_cast<int>(offset(rank));
+  }
+
+ private:
+  RankParts() = default;
+  std::vector<Index> offsets_{0};
+};
+
+}  // namespace gridlops

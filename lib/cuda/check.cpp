@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda/check.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw Error(ExitStatus::internal, message(what,
+                                            "; work on the GPU before it may have failed too, so the job "
+                                            "must end: compute-sanitizer finds faults of kernels"));
+}
+
+}  // namespace
+
+void check(cudaError_t status, const char* call, Index bytes) {
+  if (status == cudaSuccess) return;
+  fail(message(call, bytes < 0 ? "" : message(" of ", bytes, " bytes"), " failed: ", cudaGetErrorName(status),
+               ", ", cudaGetErrorString(status)));
+}
+
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(message(call, " failed: ", cublasGetStatusName(status), ", ", cublasGetStatusString(status)));
+}
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda/device_communicator.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "cuda/check.hpp"
+#include "cuda/staged_transfer.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+/// An operation of the host communicator, as one of this.
+class HostOperation final : public PendingOperation {
+ public:
+  explicit HostOperation(Request request) : request_(std::move(request)) {}
+  void wait() override { request_.wait(); }
+  bool test() override { return request_.test(); }
+
+ private:
+  Request request_;
+};
+
+bool is_on_device(const void* address) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+}
+
+}  // namespace
+
+DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> host,
+                                       std::shared_ptr<DeviceContext> context,
+                                       std::shared_ptr<Traffic> traffic)
+    : Communicator(host->rank(), host->size(), std::move(traffic)),
+      host_(std::move(host)),
+      context_(std::move(context)) {}
+
+DeviceCommunicator::~DeviceCommunicator() = default;
+
+void DeviceCommunicator::abort(ExitStatus status) {
+  host_->abort(status);
+  std::terminate();  // not reached; virtual functions cannot promise that to the compiler
+}
+
+DeviceCommunicator::Place DeviceCommunicator::place_of(std::initializer_list<ConstElements> operands) {
+  for (const ConstElements& operand : operands)
+    if (operand.count > 0 && operand.data != nullptr)
+      return is_on_device(operand.data) ? Place::device : Place::host;
+  return Place::nowhere;
+}
+
+void DeviceCommunicator::copy_on_device(const ConstElements& from, const Elements& to) const {
+  if (from.count == 0 || from.data == to.data) return;
+  check(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(from.bytes()), cudaMemcpyDeviceToDevice,
+                        context_->compute()),
+        "cudaMemcpyAsync on the GPU", from.bytes());
+}
+
+/// on_host() returns a request, on_device() what is pending.
+template <class OnHost, class OnDevice>
+DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<ConstElements> operands,
+                                                      Completion completion, OnHost&& on_host,
+                                                      OnDevice&& on_device) {
+  Pending pending;
+  if (place_of(operands) == Place::device) {
+    if (size() > 1) context_->communication_follows_compute();
+    pending = on_device();
+  } else {
+    pending = std::make_unique<HostOperation>(on_host());
+  }
+  if (pending != nullptr && completion == Completion::blocking) {
+    pending->wait();
+    return nullptr;
+  }
+  return pending;
+}
+
+std::unique_ptr<Communicator> DeviceCommunicator::do_split(std::optional<int> color, int key) {
+  return split_device(host_->split(color, key), color, key);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_barrier(Completion completion) {
+  return route(
+      {}, completion, [&] { return host_->start_barrier(); }, [] { return nullptr; });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_broadcast(Elements data, int root, Completion completion) {
+  return route(
+      {data}, completion, [&] { return host_->start_broadcast(data, root); },
+      [&] { return size() == 1 ? nullptr : broadcast_device(as_reals(data), root); });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_reduce(ConstElements in, Elements out, ReduceOp op,
+                                                          int root, ReductionOrder order,
+                                                          Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return reduce_device(as_reals(in), as_reals(out), op, root, order);
+    copy_on_device(in, out);
+    return nullptr;
+  };
+  return route(
+      {in}, completion, [&] { return host_->start_reduce(in, out, op, root, order); }, on_device);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_all_reduce(Elements data, ReduceOp op,
+                                                              ReductionOrder order, Completion completion) {
+  return route(
+      {data}, completion, [&] { return host_->start_all_reduce(data, op, order); },
+      [&] { return size() == 1 ? nullptr : all_reduce_device(as_reals(data), op, order); });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_gather(ConstElements mine, Elements all,
+                                                          std::span<const Index> counts, int root,
+                                                          Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return gather_device(mine, all, counts, root);
+    copy_on_device(mine, all);
+    return nullptr;
+  };
+  return route(
+      {mine, rank() == root ? ConstElements(all) : mine}, completion,
+      [&] { return host_->start_gather_v(mine, all, counts, root); }, on_device);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_scatter(ConstElements all, std::span<const Index> counts,
+                                                           Elements mine, int root, Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return scatter_device(all, counts, mine, root);
+    copy_on_device(all, mine);
+    return nullptr;
+  };
+  return route(
+      {mine, rank() == root ? all : ConstElements(mine)}, completion,
+      [&] { return host_->start_scatter_v(all, counts, mine, root); }, on_device);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_all_gather(ConstElements mine, Elements all,
+                                                              std::span<const Index> counts,
+                                                              Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return all_gather_device(mine, all, counts);
+    copy_on_device(mine, all);
+    return nullptr;
+  };
+  return route(
+      {all}, completion, [&] { return host_->start_all_gather_v(mine, all, counts); }, on_device);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_reduce_scatter(ConstElements all,
+                                                                  std::span<const Index> counts,
+                                                                  Elements mine, ReduceOp op,
+                                                                  ReductionOrder order,
+                                                                  Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return reduce_scatter_device(all, counts, mine, op, order);
+    copy_on_device(all, mine);
+    return nullptr;
+  };
+  return route(
+      {all}, completion, [&] { return host_->start_reduce_scatter_v(all, counts, mine, op, order); },
+      on_device);
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_all_to_all(ConstElements send,
+                                                              std::span<const Index> send_counts,
+                                                              Elements receive,
+                                                              std::span<const Index> receive_counts,
+                                                              Completion completion) {
+  const auto on_device = [&]() -> Pending {
+    if (size() > 1) return all_to_all_device(send, send_counts, receive, receive_counts);
+    copy_on_device(send, receive);
+    return nullptr;
+  };
+  return route(
+      {send, receive}, completion,
+      [&] { return host_->start_all_to_all_v(send, send_counts, receive, receive_counts); }, on_device);
+}
+
+// Messages have tags, and may be received in another order than they were sent in: no transport between
+// devices that works in streams can do that.
+
+DeviceCommunicator::Pending DeviceCommunicator::do_send(ConstElements data, int destination, int tag,
+                                                        Completion completion) {
+  if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
+  return route(
+      {data}, completion, [&] { return host_->start_send(data, destination, tag); },
+      [&] {
+        return StagedTransfer::in_chunks(context_, as_reals(data), {}, [&](ConstElements chunk, Elements) {
+          return host_->start_send(chunk, destination, tag);
+        });
+      });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::do_receive(Elements data, int source, int tag,
+                                                           Completion completion) {
+  if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
+  return route(
+      {data}, completion, [&] { return host_->start_receive(data, source, tag); },
+      [&] {
+        return StagedTransfer::in_chunks(context_, {}, as_reals(data), [&](ConstElements, Elements chunk) {
+          return host_->start_receive(chunk, source, tag);
+        });
+      });
+}
+
+}  // namespace gridlops::cuda

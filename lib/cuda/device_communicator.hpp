@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "comm/rank_parts.hpp"
+#include "cuda/device_context.hpp"
+#include "gridlops/communicator.hpp"
+
+namespace gridlops::cuda {
+
+/// A communicator for operands on the device and on the host. Host operands go to a communicator of their
+/// own; how device operands travel is for derived classes to say.
+///
+/// The kind of operand is told by its address. A rank that has no elements cannot tell; where other ranks may
+/// have some all the same (gather, scatter, all_to_all) the host communicator is called in every case, with
+/// nothing to do where the elements are on the device, so that all ranks call it equally often.
+class DeviceCommunicator : public Communicator {
+ public:
+  ~DeviceCommunicator() override;
+  [[noreturn]] void abort(ExitStatus status) override;
+
+ protected:
+  DeviceCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
+                     std::shared_ptr<Traffic> traffic);
+
+  Communicator& host() const { return *host_; }
+  DeviceContext& context() const { return *context_; }
+  const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
+
+  /// to ← from on the device, before what comes later in the compute stream.
+  void copy_on_device(const ConstElements& from, const Elements& to) const;
+
+  // The operations on arrays of reals on the device, on more than one rank, with at least one element
+  // somewhere. They return once all is ordered; the communicating stream is behind the computing one already.
+  using Form = Completion;
+  virtual std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
+                                                     std::optional<int> color, int key) = 0;
+  virtual Pending broadcast_device(Elements data, int root) = 0;
+  virtual Pending reduce_device(ConstElements in, Elements out, ReduceOp op, int root,
+                                ReductionOrder order) = 0;
+  virtual Pending all_reduce_device(Elements data, ReduceOp op, ReductionOrder order) = 0;
+  virtual Pending gather_device(ConstElements mine, Elements all, std::span<const Index> counts,
+                                int root) = 0;
+  virtual Pending scatter_device(ConstElements all, std::span<const Index> counts, Elements mine,
+                                 int root) = 0;
+  virtual Pending all_gather_device(ConstElements mine, Elements all, std::span<const Index> counts) = 0;
+  virtual Pending reduce_scatter_device(ConstElements all, std::span<const Index> counts, Elements mine,
+                                        ReduceOp op, ReductionOrder order) = 0;
+  virtual Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                                    std::span<const Index> receive_counts) = 0;
+
+ private:
+  enum class Place { host, device, nowhere };
+  static Place place_of(std::initializer_list<ConstElements> operands);
+  template <class OnHost, class OnDevice>
+  Pending route(std::initializer_list<ConstElements> operands, Completion completion, OnHost&& on_host,
+                OnDevice&& on_device);
+
+  std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) final;
+  Pending do_barrier(Completion) final;
+  Pending do_broadcast(Elements data, int root, Completion) final;
+  Pending do_reduce(ConstElements in, Elements out, ReduceOp, int root, ReductionOrder, Completion) final;
+  Pending do_all_reduce(Elements data, ReduceOp, ReductionOrder, Completion) final;
+  Pending do_gather(ConstElements mine, Elements all, std::span<const Index> counts, int root,
+                    Completion) final;
+  Pending do_scatter(ConstElements all, std::span<const Index> counts, Elements mine, int root,
+                     Completion) final;
+  Pending do_all_gather(ConstElements mine, Elements all, std::span<const Index> counts, Completion) final;
+  Pending do_reduce_scatter(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp,
+                            ReductionOrder, Completion) final;
+  Pending do_all_to_all(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                        std::span<const Index> receive_counts, Completion) final;
+  Pending do_send(ConstElements data, int destination, int tag, Completion) final;
+  Pending do_receive(Elements data, int source, int tag, Completion) final;
+
+  std::unique_ptr<Communicator> host_;
+  std::shared_ptr<DeviceContext> context_;
+};
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/pinned_pool.hpp"
+#include "gridlops/types.hpp"
+
+namespace gridlops::cuda {
+
+/// What all backends and communicators of a device share: its two streams. Products and kernels run in
+/// one; in the other, of high priority, all communication of this process, so that every rank's collectives
+/// run in the order of its program. Operations of one that need results of the other wait for events, on the
+/// device.
+class DeviceContext {
+ public:
+  /// The one of this device: made at the first call, and again when nobody uses it any more. Throws Error if
+  /// the device cannot be used.
+  static std::shared_ptr<DeviceContext> of(int device);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  cudaStream_t compute() const { return compute_; }
+  cudaStream_t communication() const { return communication_; }
+  PinnedPool& pinned() { return pinned_; }
+
+  /// What is begun in the communication stream from now on sees what was begun in the compute stream before.
+  void communication_follows_compute();
+  /// The place in the communication stream that has been reached now.
+  PooledEvent communication_so_far();
+  /// What is begun in the compute stream from now on comes after the event.
+  void compute_follows(cudaEvent_t event);
+
+  /// Waits for the event on the host. Meanwhile the communicators are asked for errors: if one has failed, or
+  /// waiting takes longer than GRIDLOPS_TIMEOUT seconds (600), all are aborted, and CommunicationError is
+  /// thrown.
+  void wait(cudaEvent_t event);
+  bool is_reached(cudaEvent_t event);
+  void synchronize();
+
+  EventPool& events() { return events_; }
+
+  /// Communicators whose errors to watch for.
+  void watch(ncclComm_t comm) { communicators_.push_back(comm); }
+  void forget(ncclComm_t comm);
+  /// Aborts all communicators, so that no peer waits for this rank, and throws CommunicationError.
+  [[noreturn]] void fail(const std::string& what);
+  /// Nothing that was begun is sure to end; what the device may still use stays allocated.
+  bool has_failed() const { return has_failed_; }
+
+  /// Of messages that are staged through the host: how many bytes are copied while others travel.
+  Index staging_chunk_bytes = Index{4} << 20;
+
+ private:
+  explicit DeviceContext(int device);
+  void check_communicators();
+
+  EventPool events_;
+  cudaStream_t compute_ = nullptr, communication_ = nullptr;
+  PinnedPool pinned_;
+  std::vector<ncclComm_t> communicators_;
+  double timeout_seconds_;
+  bool has_failed_ = false;
+};
+
+}  // namespace gridlops::cuda

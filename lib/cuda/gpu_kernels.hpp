@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <memory>
+
+#include "cuda/device_context.hpp"
+#include "gridlops/backend.hpp"
+
+namespace gridlops::cuda {
+
+/// Device memory that grows, and is used in one stream only.
+class StreamMemory {
+ public:
+  explicit StreamMemory(cudaStream_t stream) : stream_(stream) {}
+  ~StreamMemory() { release(); }
+  StreamMemory(const StreamMemory&) = delete;
+  StreamMemory& operator=(const StreamMemory&) = delete;
+
+  /// Room for so many bytes, of any content. Throws OutOfMemory on this rank alone.
+  void* reserve(Index bytes);
+  void release() noexcept;
+
+ private:
+  cudaStream_t stream_;
+  void* data_ = nullptr;
+  Index size_ = 0;
+};
+
+/// What the kernels of all element types share.
+struct KernelEnvironment {
+  explicit KernelEnvironment(DeviceContext& context_) : context(context_), partial_sums(context_.compute()) {}
+
+  DeviceContext& context;
+  cublasHandle_t blas = nullptr;
+  StreamMemory partial_sums;
+};
+
+/// In the compute stream of the device.
+template <Scalar T>
+class CudaKernels final : public Kernels<T> {
+ public:
+  explicit CudaKernels(KernelEnvironment& environment) : environment_(environment) {}
+
+  void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+            MatrixView<T> C) const override;
+  void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
+  void fill(T value, MatrixView<T> X) const override;
+  void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;
+  void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y) const override;
+  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override;
+  void column_norms_squared(MatrixView<const T> X, double* norms) const override;
+  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
+  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
+  void column_scale(const T* alpha, MatrixView<T> X) const override;
+  void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
+  void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
+
+ private:
+  cudaStream_t stream() const { return environment_.context.compute(); }
+  template <class Sum>
+  Sum* partial(Index rows, Index cols) const;
+
+  KernelEnvironment& environment_;
+};
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda/kernels.hpp"
+
+#include <parallel.hpp>
+
+#include "cuda/kernel_bodies.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+template <class T>
+MatrixView<const T> row_of(const T* scalars, Index count) {
+  return {scalars, 1, count};
+}
+
+template <class Term>
+cudaError_t sum_all_columns(cudaStream_t stream, const char* name, Index rows, Index cols, const Term& term,
+                            typename Term::Sum* partial, typename Term::Sum* sums) {
+  using Sum = typename Term::Sum;
+  const MatrixView<Sum> shares(partial, partial_sums(rows), cols);
+  if (const cudaError_t error = sum_columns(stream, name, rows, term, shares); error != cudaSuccess)
+    return error;
+  return for_each_element(stream, "finish_sums", cols, 1, FinishSums<Sum>{shares, {sums, cols, 1}});
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t Launch<T>::copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y) {
+  return for_each_element(stream, "copy", Y.rows, Y.cols, Copy<T>{X, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::fill(cudaStream_t stream, T value, MatrixView<T> X) {
+  return for_each_element(stream, "fill", X.rows, X.cols, Fill<T>{value, X});
+}
+
+template <class T>
+cudaError_t Launch<T>::add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  return for_each_element(stream, "add", Y.rows, Y.cols, Add<T>{alpha, X, beta, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
+                                         MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  return for_each_element(stream, "diagonal_multiply", Y.rows, Y.cols,
+                          DiagonalMultiply<T>{alpha, {d, Y.rows, 1}, conjugate_d, X, beta, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
+                                   Wide<T>* partial, Wide<T>* dots) {
+  return sum_all_columns(stream, "column_dots", X.rows, X.cols, DotTerm<T>{X, Y}, partial, dots);
+}
+
+template <class T>
+cudaError_t Launch<T>::column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
+                                            double* norms) {
+  return sum_all_columns(stream, "column_norms_squared", X.rows, X.cols, SquareTerm<T>{X}, partial, norms);
+}
+
+template <class T>
+cudaError_t Launch<T>::column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X,
+                                   MatrixView<T> Y) {
+  return for_each_element(stream, "column_axpy", Y.rows, Y.cols, ColumnAxpy<T>{row_of(alpha, Y.cols), X, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta,
+                                   MatrixView<T> Y) {
+  return for_each_element(stream, "column_xpby", Y.rows, Y.cols, ColumnXpby<T>{X, row_of(beta, Y.cols), Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X) {
+  return for_each_element(stream, "column_scale", X.rows, X.cols, ColumnScale<T>{row_of(alpha, X.cols), X});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_threshold(cudaStream_t stream, Threshold kind, const double* t,
+                                        MatrixView<T> X) {
+  return for_each_element(stream, "column_threshold", X.rows, X.cols,
+                          ColumnThreshold<T>{kind, row_of(t, X.cols), X});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
+                                        double* partial, double* penalties) {
+  return sum_all_columns(stream, "column_penalties", X.rows, X.cols, PenaltyTerm<T>{kind, X}, partial,
+                         penalties);
+}
+
+template <class T>
+cudaError_t launch_rank_fold(cudaStream_t stream, ReduceOp op, MatrixView<const T> contributions, T* result) {
+  return for_each_element(stream, "rank_fold", contributions.rows, 1,
+                          RankFold<T>{op, contributions, {result, contributions.rows, 1}});
+}
+
+template struct Launch<float>;
+template struct Launch<double>;
+template struct Launch<Complex<float>>;
+template struct Launch<Complex<double>>;
+
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const float>, float*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const double>, double*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const std::int32_t>, std::int32_t*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const std::int64_t>, std::int64_t*);
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "cuda/complex.hpp"
+#include "gridlops/backend.hpp"
+#include "gridlops/communicator.hpp"
+
+namespace gridlops::cuda {
+
+/// How many partial sums a column of so many rows is summed in.
+inline Index partial_sums(Index rows) {
+  const Index enough = (rows + 4095) / 4096;
+  return enough < 1 ? 1 : enough > 64 ? 64 : enough;
+}
+
+/// The kernels, launched on `stream`: one launch each, whatever the columns, and two for sums, which take
+/// partial_sums(rows) × columns of scratch memory. Shapes are those of Kernels<T>. T is a DeviceScalar.
+template <class T>
+struct Launch {
+  static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);
+  static cudaError_t fill(cudaStream_t stream, T value, MatrixView<T> X);
+  static cudaError_t add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  static cudaError_t diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
+                                       MatrixView<const T> X, T beta, MatrixView<T> Y);
+  static cudaError_t column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
+                                 Wide<T>* partial, Wide<T>* dots);
+  static cudaError_t column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
+                                          double* norms);
+  static cudaError_t column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X, MatrixView<T> Y);
+  static cudaError_t column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta, MatrixView<T> Y);
+  static cudaError_t column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X);
+  static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
+  static cudaError_t column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
+                                      double* partial, double* penalties);
+};
+
+/// resultᵢ ← the reduction of row i of `contributions`, in the order of its columns, one per rank.
+template <class T>
+cudaError_t launch_rank_fold(cudaStream_t stream, ReduceOp op, MatrixView<const T> contributions, T* result);
+
+}  // namespace gridlops::cuda

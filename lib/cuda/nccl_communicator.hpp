@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <nccl.h>
+
+#include "cuda/device_communicator.hpp"
+#include "cuda/gpu_kernels.hpp"
+
+namespace gridlops::cuda {
+
+/// How communicators are made of others: by NCCL itself, from 2.18.1 on, or by an identifier that rank 0 of
+/// each makes known to the others through the host.
+enum class NcclFormation { split, unique_id };
+/// split, where this NCCL has it.
+NcclFormation usual_formation();
+
+/// One end of an NCCL communicator; none for a single rank, which needs none. Errors of its calls abort all
+/// communicators of the device, so that no peer waits for ever. Move-only.
+class NcclHandle {
+ public:
+  NcclHandle() = default;
+  /// Collective over host: a communicator with its ranks.
+  static NcclHandle form(Communicator& host, const std::shared_ptr<DeviceContext>& context);
+  /// Collective over this handle's ranks; child_host is null on ranks without a colour.
+  NcclHandle split(const Communicator* child_host, std::optional<int> color, int key) const;
+
+  NcclHandle(NcclHandle&& other) noexcept
+      : context_(std::move(other.context_)), raw_(std::exchange(other.raw_, nullptr)) {}
+  NcclHandle& operator=(NcclHandle&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~NcclHandle();
+
+  ncclComm_t get() const { return raw_; }
+  void check(ncclResult_t result, const char* call) const;
+
+ private:
+  NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, const Communicator& host);
+
+  std::shared_ptr<DeviceContext> context_;
+  ncclComm_t raw_ = nullptr;
+};
+
+/// Device operands by NCCL, all in the communicating stream of the device. An operation is pending until the
+/// computing stream waits for its event.
+class NcclCommunicator final : public DeviceCommunicator {
+ public:
+  /// Collective over host.
+  NcclCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
+                   NcclFormation formation);
+  ~NcclCommunicator() override;
+
+  std::string transport() const override { return "nccl"; }
+
+ private:
+  NcclCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
+                   std::shared_ptr<Traffic> traffic, NcclFormation formation, NcclHandle handle);
+
+  std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
+                                             std::optional<int> color, int key) override;
+  Pending broadcast_device(Elements data, int root) override;
+  Pending reduce_device(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order) override;
+  Pending all_reduce_device(Elements data, ReduceOp op, ReductionOrder order) override;
+  Pending gather_device(ConstElements mine, Elements all, std::span<const Index> counts, int root) override;
+  Pending scatter_device(ConstElements all, std::span<const Index> counts, Elements mine, int root) override;
+  Pending all_gather_device(ConstElements mine, Elements all, std::span<const Index> counts) override;
+  Pending reduce_scatter_device(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp op,
+                                ReductionOrder order) override;
+  Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                            std::span<const Index> receive_counts) override;
+
+  // In the communicating stream, on arrays of reals.
+
+  void copy(const ConstElements& from, const Elements& to) const;
+  /// Several calls as one operation.
+  template <class Calls>
+  void together(Calls&& calls) const;
+  void send(const ConstElements& data, int destination) const;
+  void receive(const Elements& data, int source) const;
+  void gather_padded(const ConstElements& mine, const Elements& all, const RankParts& parts, Index longest);
+  /// Room for one array of `count` reals per rank.
+  Elements contributions(const ConstElements& like, Index count);
+  void fold(ReduceOp op, const Elements& contributions, const Elements& result) const;
+  /// Ranks without elements call the host's gather, scatter or all_to_all; so do the others, with nothing.
+  Pending stay_in_step(Request request) const;
+  Pending pending() const;
+
+  NcclFormation formation_;
+  NcclHandle nccl_;
+  StreamMemory scratch_;
+};
+
+}  // namespace gridlops::cuda

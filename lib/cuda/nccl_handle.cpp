@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <array>
+#include <cstring>
+#include <exception>
+
+#include "base/message.hpp"
+#include "cuda/nccl_communicator.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1)
+constexpr bool can_split = true;
+ncclResult_t split_comm(ncclComm_t comm, int color, int key, ncclComm_t* child) {
+  return ncclCommSplit(comm, color, key, child, nullptr);
+}
+constexpr int no_color = NCCL_SPLIT_NOCOLOR;
+#else
+constexpr bool can_split = false;
+ncclResult_t split_comm(ncclComm_t, int, int, ncclComm_t*) { return ncclInvalidUsage; }
+constexpr int no_color = -1;
+#endif
+
+}  // namespace
+
+NcclFormation usual_formation() { return can_split ? NcclFormation::split : NcclFormation::unique_id; }
+
+void NcclHandle::check(ncclResult_t result, const char* call) const {
+  if (result == ncclSuccess) return;
+  const char* details = raw_ == nullptr ? "" : ncclGetLastError(raw_);
+  context_->fail(message(call, " failed: ", ncclGetErrorString(result), " (", details,
+                         "); the other ranks are told; NCCL_DEBUG=WARN shows what NCCL knows of the cause"));
+}
+
+NcclHandle NcclHandle::form(Communicator& host, const std::shared_ptr<DeviceContext>& context) {
+  NcclHandle unformed;
+  unformed.context_ = context;
+  if (host.size() == 1) return unformed;
+  ncclUniqueId id{};
+  succeed_together(host, [&] {
+    if (host.rank() == 0) unformed.check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  });
+  host.broadcast(Elements(id.internal, sizeof(id.internal)), 0);
+  ncclComm_t raw = nullptr;
+  unformed.check(ncclCommInitRank(&raw, host.size(), id, host.rank()), "ncclCommInitRank");
+  return NcclHandle(context, raw, host);
+}
+
+NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> color, int key) const {
+  NcclHandle child;
+  child.context_ = context_;
+  if (raw_ == nullptr) return child;
+  // NCCL allows no operations of the parent to be under way.
+  const PooledEvent so_far = context_->communication_so_far();
+  context_->wait(so_far.get());
+  ncclComm_t raw = nullptr;
+  check(split_comm(raw_, color.value_or(no_color), key, &raw), "ncclCommSplit");
+  return child_host == nullptr ? std::move(child) : NcclHandle(context_, raw, *child_host);
+}
+
+NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, const Communicator& host)
+    : context_(std::move(context)), raw_(raw) {
+  context_->watch(raw_);
+  int size = 0, rank = -1;
+  check(ncclCommCount(raw_, &size), "ncclCommCount");
+  check(ncclCommUserRank(raw_, &rank), "ncclCommUserRank");
+  require<CommunicationError>(size == host.size() && rank == host.rank(), "NCCL made this rank ", rank,
+                              " of ", size, " where the host has rank ", host.rank(), " of ", host.size(),
+                              "; this is a fault of this library or of NCCL");
+}
+
+// Ending is collective: while an exception unwinds the stack the communicator is aborted, which is not. After a
+// failure it has been already.
+NcclHandle::~NcclHandle() {
+  if (raw_ == nullptr || context_->has_failed()) return;
+  context_->forget(raw_);
+  if (std::uncaught_exceptions() > 0) {
+    ncclCommAbort(raw_);
+  } else {
+    cudaStreamSynchronize(context_->communication());
+    ncclCommDestroy(raw_);
+  }
+}
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "conformance/communicator_contract.hpp"
+#include "cuda/gpu_backend.hpp"
+#include "cuda/nccl_communicator.hpp"
+#include "cuda/staged_communicator.hpp"
+#include "gridlops/gpu.hpp"
+#include "support/mpi_main.hpp"
+
+using namespace gridlops;
+using gridlops::testing::Subject;
+using gridlops::testing::world;
+
+namespace {
+
+std::shared_ptr<cuda::CudaBackend> gpu() { return std::make_shared<cuda::CudaBackend>(0); }
+
+std::unique_ptr<Communicator> own_world() { return world().split(0, world().rank()); }
+
+Subject on_gpu(const std::string& transport) {
+  const auto backend = gpu();
+  return {make_gpu_communicator(world(), backend, transport), backend};
+}
+
+}  // namespace
+
+TEST_CASE("The NCCL communicator keeps the contract") {
+  testing::check_communicator_contract([] { return on_gpu("nccl"); });
+}
+
+TEST_CASE("A group that was split off by NCCL keeps the contract, its ranks in another order") {
+  const auto backend = gpu();
+  const auto whole = make_gpu_communicator(world(), backend, "nccl");
+  testing::check_communicator_contract([&] {
+    return Subject{whole->split(world().rank() % 2, -world().rank()), backend};
+  });
+}
+
+TEST_CASE("So does one that was split off without NCCL's help") {
+  const auto backend = gpu();
+  cuda::NcclCommunicator whole(own_world(), backend->context(), cuda::NcclFormation::unique_id);
+  testing::check_communicator_contract([&] {
+    return Subject{whole.split(world().rank() % 2, -world().rank()), backend};
+  });
+}
+
+TEST_CASE("Device operands over MPI keep the contract") {
+  testing::check_communicator_contract([] { return on_gpu("mpi"); });
+}
+
+TEST_CASE("Device operands over MPI in many chunks keep the contract") {
+  const auto backend = gpu();
+  backend->context()->staging_chunk_bytes = 24;
+  testing::check_communicator_contract([&] {
+    return Subject{make_gpu_communicator(world(), backend, "mpi"), backend};
+  });
+}
+
+TEST_CASE("Communicators of GPUs keep the contract for host operands") {
+  for (const char* transport : {"nccl", "mpi"}) {
+    const auto backend = gpu();
+    testing::check_communicator_contract([&] {
+      return Subject{make_gpu_communicator(world(), backend, transport), make_host_backend()};
+    });
+  }
+}
+
+TEST_CASE("Only GPUs' memory makes a GPU communicator") {
+  CHECK_THROWS_AS(make_gpu_communicator(world(), make_host_backend(), "nccl"), UsageError);
+  CHECK_THROWS_AS(make_gpu_communicator(world(), gpu(), "chain"), UsageError);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// cuBLAS's functions, by the CBLAS of the host.
+#include <cublas_v2.h>
+
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "emulation/device.hpp"
+#include "emulation/report.hpp"
+
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+using emulation::Region;
+using Size = std::int64_t;
+
+CBLAS_TRANSPOSE transposition(cublasOperation_t op) {
+  return op == CUBLAS_OP_N ? CblasNoTrans : op == CUBLAS_OP_T ? CblasTrans : CblasConjTrans;
+}
+
+template <class T>
+Region block(const T* data, Size rows, Size cols, Size stride, bool written) {
+  return {data, static_cast<std::size_t>(rows) * sizeof(T), static_cast<std::size_t>(stride) * sizeof(T),
+          static_cast<std::size_t>(cols), written};
+}
+
+template <class T>
+struct Gemm {
+  cublasOperation_t op_a, op_b;
+  Size m, n, k;
+  T alpha;
+  const T* A;
+  Size lda;
+  const T* B;
+  Size ldb;
+  T beta;
+  T* C;
+  Size ldc;
+};
+
+bool is_zero(float x) { return x == 0; }
+bool is_zero(double x) { return x == 0; }
+template <class Complex>
+bool is_zero(Complex z) {
+  return z.x == 0 && z.y == 0;
+}
+
+template <class T, class Call>
+cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g, Call call) {
+  if (emulation::enter(name)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const Size rows_A = g.op_a == CUBLAS_OP_N ? g.m : g.k, cols_A = g.op_a == CUBLAS_OP_N ? g.k : g.m;
+  const Size rows_B = g.op_b == CUBLAS_OP_N ? g.k : g.n, cols_B = g.op_b == CUBLAS_OP_N ? g.n : g.k;
+  if (g.m < 0 || g.n < 0 || g.k < 0 || g.lda < std::max<Size>(1, rows_A) ||
+      g.ldb < std::max<Size>(1, rows_B) || g.ldc < std::max<Size>(1, g.m))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  emulation::Device& gpu = emulation::device();
+  std::vector<Region> regions{block(g.A, rows_A, cols_A, g.lda, false),
+                              block(g.B, rows_B, cols_B, g.ldb, false), block(g.C, g.m, g.n, g.ldc, true)};
+  gpu.enqueue({handle->stream}, name, regions, [g, call, &gpu]() mutable {
+    g.A = gpu.memory.alias(g.A);
+    g.B = gpu.memory.alias(g.B);
+    g.C = gpu.memory.alias(g.C);
+    // Some releases of OpenBLAS read C all the same.
+    if (is_zero(g.beta))
+      for (Size j = 0; j < g.n; ++j) std::fill_n(g.C + j * g.ldc, g.m, T{});
+    call(g);
+    return true;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cublasGetStatusName(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EMULATED";
+}
+const char* cublasGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value" : "emulated error";
+}
+cublasStatus_t cublasCreate(cublasHandle_t* handle) {
+  if (emulation::enter("cublasCreate")) return CUBLAS_STATUS_NOT_INITIALIZED;
+  *handle = new cublasContext;
+  ++emulation::device().blas_handles;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  delete handle;
+  --emulation::device().blas_handles;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const float* alpha, const float* A, Size lda, const float* B,
+                              Size ldb, const float* beta, float* C, Size ldc) {
+  return enqueue(
+      handle, "cublasSgemm_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
+      [](const Gemm<float>& g) {
+        cblas_sgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+                    static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
+                    static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
+      });
+}
+cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const double* alpha, const double* A, Size lda, const double* B,
+                              Size ldb, const double* beta, double* C, Size ldc) {
+  return enqueue(
+      handle, "cublasDgemm_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
+      [](const Gemm<double>& g) {
+        cblas_dgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+                    static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
+                    static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
+      });
+}
+cublasStatus_t cublasCgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda,
+                              const cuComplex* B, Size ldb, const cuComplex* beta, cuComplex* C, Size ldc) {
+  return enqueue(
+      handle, "cublasCgemm_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
+      [](const Gemm<cuComplex>& g) {
+        cblas_cgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+                    static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha, g.A, static_cast<int>(g.lda), g.B,
+                    static_cast<int>(g.ldb), &g.beta, g.C, static_cast<int>(g.ldc));
+      });
+}
+cublasStatus_t cublasZgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A,
+                              Size lda, const cuDoubleComplex* B, Size ldb, const cuDoubleComplex* beta,
+                              cuDoubleComplex* C, Size ldc) {
+  return enqueue(handle, "cublasZgemm_64",
+                 Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
+                 [](const Gemm<cuDoubleComplex>& g) {
+                   cblas_zgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b),
+                               static_cast<int>(g.m), static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha,
+                               g.A, static_cast<int>(g.lda), g.B, static_cast<int>(g.ldb), &g.beta, g.C,
+                               static_cast<int>(g.ldc));
+                 });
+}
+
+}  // extern "C"

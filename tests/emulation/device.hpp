@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+#include "emulation/memory.hpp"
+
+namespace emulation {
+
+using Lock = std::unique_lock<std::recursive_mutex>;
+
+/// Work in one or more streams: it begins when it has come to the front of all of them and what it waits for
+/// is done, and is over when step() says so.
+struct Operation {
+  Label label;
+  std::vector<cudaStream_t> streams;
+  std::vector<std::shared_ptr<Operation>> after;
+  std::function<bool()> step;
+  std::function<std::string()> state = [] { return std::string(); };
+  std::function<bool()> may_hang = [] { return true; };  ///< whether waiting for ever is a fault
+  bool exclusive = false;  ///< of NCCL: in one of the double's modes no two of these run at a time
+  bool running = false, done = false;
+  std::chrono::steady_clock::time_point begin;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+}  // namespace emulation
+
+struct CUstream_st {
+  int number = 0;
+  std::deque<emulation::OperationPtr> queue;
+  emulation::Moment moment;  ///< what is ordered before the next operation
+  long tick = 0;
+  bool destroyed = false;
+};
+
+struct CUevent_st {
+  emulation::Moment moment;
+  emulation::OperationPtr last;  ///< null where nothing was left to wait for
+};
+
+namespace emulation {
+
+/// One device. Streams are queues; operations run one at a time, in an order that the seed chooses among
+/// those that the streams and events allow, and late: by a thread that waits a little before each, unless the
+/// host waits for the device and drives it itself. All that is known is guarded by `mutex`.
+class Device {
+ public:
+  Device();
+
+  std::recursive_mutex mutex;
+  Memory memory;
+  Moment host;  ///< what the host has waited for
+  std::set<cudaStream_t> streams;
+  std::set<cudaEvent_t> events;
+  int blas_handles = 0, communicators = 0;  ///< that live
+
+  /// Checks the regions against everything that is not ordered before, and queues the operation.
+  OperationPtr enqueue(const std::vector<cudaStream_t>& on, const std::string& label,
+                       const std::vector<Region>& regions, std::function<bool()> step,
+                       std::vector<OperationPtr> after = {});
+  /// To be called with the lock once what enqueue() returned is complete.
+  void wake();
+
+  cudaStream_t make_stream();
+  void destroy(cudaStream_t stream);
+  void record(cudaEvent_t event, cudaStream_t stream);
+  void make_wait(cudaStream_t stream, cudaEvent_t event);
+  bool is_reached(cudaEvent_t event);
+  void wait_for(cudaEvent_t event);
+  void wait_for(cudaStream_t stream);
+  /// Makes the device work until there is nothing to do or `done` says so; the host waits meanwhile.
+  void drive_until(const std::function<bool()>& done);
+
+  /// One line per stream that has something to do.
+  std::string state() const;
+
+ private:
+  void check(cudaStream_t stream, const std::string& label) const;
+  bool advance();
+  void run(const OperationPtr& operation, bool& progress);
+  void work_late();
+
+  std::condition_variable_any changed_;
+  std::mt19937 random_;
+  double latest_start_us_, hang_seconds_;
+  bool exclusive_;
+  int waiting_hosts_ = 0;
+  int streams_made_ = 0;
+  bool stepping_ = false;
+  std::thread worker_;
+};
+
+/// The device of this process, made at the first call; what is left of it when the process ends is reported.
+Device& device();
+
+}  // namespace emulation

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Products on a grid whose NCCL calls fail somewhere on one rank (GRIDLOPS_EMULATION_FAIL): every rank must
+// get an error, and says so; none may wait for ever.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "gridlops/gpu.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/mpi.hpp"
+#include "gridlops/random.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+void multiply_often(Communicator& world) {
+  const auto backend = make_gpu_backend(0);
+  const auto gpus = make_gpu_communicator(world, backend, "nccl");
+  const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
+  const auto random = [](Index i, Index j) { return counter_random<double>(1, i, j); };
+  DistMatrix<double> A(grid, matrix_layout(Algorithm::summa, *grid, 12, 9));
+  A.fill(random);
+  const auto op = matrix_mult(Algorithm::summa, std::move(A), {.panel = 2});
+  DistMatrix<double> X(grid, op->domain().layout(3)), Y(grid, op->range().layout(3));
+  X.fill(random);
+  for (int k = 0; k < 4; ++k) {
+    op->apply(1, X, 0, Y);
+    op->apply_adjoint(1, Y, 0, X);
+    backend->synchronize();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  try {
+    multiply_often(session.world());
+  } catch (const CommunicationError& error) {
+    std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
+    // The session would end the job at once; here every rank shall speak for itself.
+    sleep(3);
+    _exit(static_cast<int>(error.status()));
+  }
+  return 0;
+}

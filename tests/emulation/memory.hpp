@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulation/moment.hpp"
+
+namespace emulation {
+
+using Label = std::shared_ptr<const std::string>;
+
+/// `count` runs of `width` bytes, one every `pitch` bytes.
+struct Region {
+  const void* begin = nullptr;
+  std::size_t width = 0, pitch = 0, count = 1;
+  bool written = false;
+
+  std::size_t extent() const { return count == 0 || width == 0 ? 0 : (count - 1) * pitch + width; }
+};
+inline Region reads(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, false}; }
+inline Region writes(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, true}; }
+
+struct Access {
+  std::size_t offset, width, pitch, count;
+  bool written;
+  int stream;
+  long tick;
+  Label label;
+};
+
+struct Allocation {
+  char* begin = nullptr;
+  std::size_t size = 0;
+  int number = 0;
+  bool on_device = true;
+  bool freed = false;
+  std::vector<Access> accesses;  // that later ones may have to be ordered after
+
+  std::string name() const;
+};
+
+/// Device memory lies twice in the address space: where the program's pointers point nobody may touch it; the
+/// double uses the alias. Addresses are never used again, so that what was freed is known by its address. All
+/// of it is one file in memory that other processes can open (Arena::origin()).
+class Memory {
+ public:
+  Memory();
+
+  /// Null if there is not enough left. What is allocated holds signalling patterns: NaN in every float type.
+  void* allocate(std::size_t bytes, bool on_device);
+  /// The memory is gone, what is known of it stays.
+  void free(Allocation& allocation);
+
+  Allocation* find(const void* address);
+  bool is_device(const void* address) const {
+    const auto* p = static_cast<const char*>(address);
+    return p >= public_ && p < public_ + size_;
+  }
+  /// Where the double may access what the program knows by this address.
+  template <class T>
+  T* alias(T* address) const {
+    if (!is_device(address)) return address;
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(address) -
+                                reinterpret_cast<std::uintptr_t>(public_) +
+                                reinterpret_cast<std::uintptr_t>(alias_));
+  }
+
+  /// How another process finds a device address of this one.
+  std::size_t offset_of(const void* address) const {
+    return static_cast<std::size_t>(static_cast<const char*>(address) - public_);
+  }
+  int file() const { return file_; }
+
+  /// Checks that the region lies in live memory and that everything that conflicts with it is in `known`;
+  /// remembers it. `settled` is what no later operation can conflict with.
+  void touch(const Region& region, const Moment& known, int stream, long tick, const Moment& settled,
+             const Label& label);
+
+  const std::map<char*, Allocation>& allocations() const { return allocations_; }
+  static void poison(void* memory, std::size_t bytes);
+
+ private:
+  static constexpr std::size_t size_ = std::size_t{64} << 30;
+  int file_ = -1;
+  char* public_ = nullptr;
+  char* alias_ = nullptr;
+  std::size_t used_ = 0;
+  int numbers_ = 0;
+  std::map<char*, Allocation> allocations_;
+};
+
+/// Another process' device memory, to be read.
+const char* peer_memory(int process, int file, std::size_t size_to_map = std::size_t{64} << 30);
+
+}  // namespace emulation

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NCCL's functions. The ranks of a communicator are processes of one machine and read each other's memory.
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "emulation/nccl_calls.hpp"
+#include "emulation/report.hpp"
+
+using emulation::Kind;
+using emulation::SegmentName;
+
+namespace {
+
+thread_local int group_depth = 0;
+thread_local std::vector<std::shared_ptr<emulation::Call>> group;
+
+ncclResult_t start(const char* function, Kind kind, const void* from, void* to, std::size_t count,
+                   ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  if (emulation::enter(function)) return ncclInternalError;
+  if (comm == nullptr || comm->dead || root < 0 || root >= comm->size) return ncclInvalidArgument;
+  // As NCCL does it: an empty collective is dropped at once, whatever the other ranks have.
+  if (count == 0 && kind != Kind::send && kind != Kind::receive) return ncclSuccess;
+  group.push_back(std::make_shared<emulation::Call>(kind, from, to, count, type, op, root, comm, stream));
+  if (group_depth == 0) emulation::issue_group(std::exchange(group, {}));
+  return ncclSuccess;
+}
+
+/// The ranks of one colour in their new order.
+std::vector<int> members_of(const std::vector<std::array<long, 4>>& wishes, long color) {
+  std::vector<int> members;
+  for (std::size_t rank = 0; rank < wishes.size(); ++rank)
+    if (wishes[rank][0] == color) members.push_back(static_cast<int>(rank));
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return wishes[static_cast<std::size_t>(a)][1] < wishes[static_cast<std::size_t>(b)][1];
+  });
+  return members;
+}
+
+void forget_one() {
+  const emulation::Lock lock(emulation::device().mutex);
+  --emulation::device().communicators;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclSuccess       ? "no error"
+         : result == ncclRemoteError ? "remote process exited or there was a network error"
+                                     : "internal error";
+}
+const char* ncclGetLastError(ncclComm_t) { return "an emulated failure"; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (emulation::enter("ncclGetUniqueId")) return ncclInternalError;
+  const SegmentName name = emulation::make_segment();
+  std::memset(id, 0, sizeof(*id));
+  std::memcpy(id->internal, &name, sizeof(name));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  if (emulation::enter("ncclCommInitRank")) return ncclInternalError;
+  SegmentName name;
+  std::memcpy(&name, id.internal, sizeof(name));
+  *comm = emulation::join(name, size, rank);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
+  if (emulation::enter("ncclCommSplit")) return ncclInternalError;
+  *child = nullptr;
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
+  comm->require_quiet("ncclCommSplit");
+  const auto wishes = comm->exchange("ncclCommSplit", {color, key, 0, 0});
+  if (wishes.empty()) return ncclRemoteError;
+  const std::vector<int> members = members_of(wishes, color);
+  const bool joins = color != NCCL_SPLIT_NOCOLOR;
+  SegmentName name;
+  if (joins && members.front() == comm->rank) name = emulation::make_segment();
+  const auto names = comm->exchange("ncclCommSplit", {name.process, name.file, name.uid, 0});
+  if (names.empty()) return ncclRemoteError;
+  if (joins) {
+    const auto& first = names[static_cast<std::size_t>(members.front())];
+    const auto own_place = std::find(members.begin(), members.end(), comm->rank);
+    *child = emulation::join({static_cast<int>(first[0]), static_cast<int>(first[1]), first[2]},
+                             static_cast<int>(members.size()), static_cast<int>(own_place - members.begin()));
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (emulation::enter("ncclCommDestroy")) return ncclInternalError;
+  if (!comm->dead) {
+    comm->require_quiet("ncclCommDestroy");
+    const auto counts = comm->exchange("ncclCommDestroy", {comm->issued, 0, 0, 0});
+    for (const auto& count : counts)
+      if (count[0] != comm->issued)
+        emulation::violation(emulation::Detector::signatures, "ranks end a communicator after ", comm->issued,
+                             " and ", count[0], " collective operations: one of them skipped some");
+    if (comm->outermost) emulation::compare_orders(*comm);
+    forget_one();
+    emulation::close_segment(comm->segment);
+  }
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const emulation::Lock lock(emulation::device().mutex);
+  comm->segment->aborted = 1;
+  if (!comm->dead) forget_one();
+  comm->dead = true;  // operations that are queued still name it
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  *error = comm->segment->aborted != 0 ? ncclRemoteError : ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {
+  *count = comm->size;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart() {
+  if (emulation::enter("ncclGroupStart")) return ncclInternalError;
+  ++group_depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (group_depth == 0) return ncclInvalidUsage;
+  if (--group_depth == 0) emulation::issue_group(std::exchange(group, {}));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return start("ncclBroadcast", Kind::broadcast, from, to, count, type, ncclSum, root, comm, stream);
+}
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return start("ncclReduce", Kind::reduce, from, to, count, type, op, root, comm, stream);
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return start("ncclAllReduce", Kind::all_reduce, from, to, count, type, op, 0, comm, stream);
+}
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return start("ncclAllGather", Kind::all_gather, from, to, count, type, ncclSum, 0, comm, stream);
+}
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return start("ncclReduceScatter", Kind::reduce_scatter, from, to, count, type, op, 0, comm, stream);
+}
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return start("ncclSend", Kind::send, from, nullptr, count, type, ncclSum, peer, comm, stream);
+}
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return start("ncclRecv", Kind::receive, nullptr, to, count, type, ncclSum, peer, comm, stream);
+}
+
+}  // extern "C"

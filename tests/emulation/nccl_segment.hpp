@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace emulation {
+
+inline constexpr int most_ranks = 64;
+
+enum class Kind : int { broadcast, reduce, all_reduce, all_gather, reduce_scatter, send, receive };
+
+/// What all ranks must agree on.
+struct Signature {
+  Kind kind;
+  int type, op, root;
+  std::int64_t count;
+  bool operator==(const Signature&) const = default;
+  std::string text() const;
+};
+
+/// What the ranks of one communicator share: a file in memory. Numbers only grow, so a rank that is late sees
+/// what was.
+struct Segment {
+  /// Of one rank: the collective operation that it has come to, and how far it has got with the others' data.
+  struct Slot {
+    std::atomic<long> posted, taken;
+    Signature signature;
+    std::size_t offset;  // of its data in its device memory
+  };
+  /// From one rank to another.
+  struct Line {
+    std::atomic<long> sent, taken;
+    Signature signature;
+    std::size_t offset;
+  };
+  /// For exchanges between hosts, in rounds; two boxes, because a rank may be one round ahead.
+  struct Mail {
+    std::atomic<long> round;
+    std::array<std::array<long, 4>, 2> words;
+  };
+  struct Process {
+    int id, device_file;
+  };
+
+  std::atomic<int> joined, aborted;
+  long uid;
+  std::array<Process, most_ranks> processes;
+  std::array<Slot, most_ranks> slots;
+  std::array<Mail, most_ranks> mail;
+  std::array<std::array<Line, most_ranks>, most_ranks> lines;  // [from][to]
+};
+
+/// A segment that other processes can open by (process, file).
+struct SegmentName {
+  int process = 0, file = -1;
+  long uid = 0;
+};
+SegmentName make_segment();
+Segment* open_segment(const SegmentName& name);
+void close_segment(Segment* segment);
+
+/// Waits, as a host does inside NCCL, until condition() holds; false if a peer gives the segment up instead.
+/// Ends the process if it takes too long.
+bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition);
+
+}  // namespace emulation

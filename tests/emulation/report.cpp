@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "emulation/report.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "emulation/device.hpp"
+
+namespace emulation {
+
+namespace {
+
+struct PlannedFailure {
+  std::string function;
+  long n = 0;
+  int rank = -1;  // of the first communicator; -1: this process, whatever its rank
+};
+PlannedFailure planned;
+int rank_of_process = -1;
+
+const char* name_of(Detector detector) {
+  static constexpr const char* names[] = {"races",      "ranges", "host_access", "pageable", "copies",
+                                          "signatures", "orders", "hangs",       "leaks"};
+  return names[static_cast<int>(detector)];
+}
+
+std::string environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+PlannedFailure failure_from_environment() {
+  const std::string text = environment("GRIDLOPS_EMULATION_FAIL");
+  const std::size_t first = text.find(':'), last = text.rfind(':');
+  if (first == std::string::npos || first == last) return {};
+  return {text.substr(first + 1, last - first - 1), std::atol(text.c_str() + last + 1),
+          std::atoi(text.c_str())};
+}
+
+}  // namespace
+
+bool is_on(Detector detector) {
+  static const std::string off = text_of(",", environment("GRIDLOPS_EMULATION_OFF"), ",");
+  return off.find(text_of(",", name_of(detector), ",")) == std::string::npos;
+}
+
+void report(const std::string& text) {
+  std::fprintf(stderr, "[emulation] rank %d, process %d: %s\n", rank_of_process, static_cast<int>(getpid()),
+               text.c_str());
+  std::fflush(stderr);
+}
+
+void end_with_report(const std::string& text, int status) {
+  report(text);
+  // Other ranks get the time to report what they see of it.
+  usleep(200000);
+  _exit(status);
+}
+
+Ledger& running_ledger() {
+  static Ledger account;
+  return account;
+}
+
+Ledger ledger() {
+  const Lock lock(device().mutex);
+  return running_ledger();
+}
+
+void fail_call(const std::string& function, long n) {
+  const Lock lock(device().mutex);
+  planned = {function, n, -1};
+}
+
+bool enter(const char* function) {
+  static const bool asked [[maybe_unused]] = [] {
+    if (planned.n == 0) planned = failure_from_environment();
+    return true;
+  }();
+  const Lock lock(device().mutex);
+  ++running_ledger().calls[function];
+  if (planned.n == 0 || (planned.rank >= 0 && planned.rank != rank_of_process)) return false;
+  if (std::string(function).compare(0, planned.function.size(), planned.function) != 0) return false;
+  return --planned.n == 0;
+}
+
+void set_rank(int rank) {
+  if (rank_of_process < 0) rank_of_process = rank;
+}
+
+double setting(const char* name, double otherwise) {
+  const std::string text = environment(name);
+  return text.empty() ? otherwise : std::atof(text.c_str());
+}
+
+}  // namespace emulation

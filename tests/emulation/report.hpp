@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sstream>
+#include <string>
+
+#include "emulation/control.hpp"
+
+namespace emulation {
+
+inline constexpr int violation_status = 42;
+inline constexpr int leak_status = 43;
+
+/// Writes one line and ends the process; the launcher ends the other ranks.
+[[noreturn]] void end_with_report(const std::string& text, int status = violation_status);
+/// Writes one line.
+void report(const std::string& text);
+
+template <class... Parts>
+std::string text_of(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+/// Ends the process with the text unless the detector is off.
+template <class... Parts>
+void violation(Detector detector, const Parts&... parts) {
+  if (is_on(detector)) end_with_report(text_of(parts...));
+}
+
+/// Counts a call; true if it is to fail.
+bool enter(const char* function);
+/// The running account, to be changed with the lock of the device held.
+Ledger& running_ledger();
+/// How reports name this process: by its rank in the first communicator, when there is one.
+void set_rank(int rank);
+
+/// A number of the environment's.
+double setting(const char* name, double otherwise);
+
+}  // namespace emulation

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What products and solvers ask of a GPU, by the account that the double keeps: what crosses between host and
+// device, what is launched, what is allocated.
+#include "emulation/control.hpp"
+#include "support/problems.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// What this rank did since this was made.
+class LedgerSince {
+ public:
+  long kernels() const { return emulation::ledger().kernels - before_.kernels; }
+  long products() const { return of("cublasDgemm_64"); }
+  long allocations() const { return emulation::ledger().allocations - before_.allocations; }
+  long bytes_to_host() const { return emulation::ledger().bytes_to_host - before_.bytes_to_host; }
+  long bytes_to_device() const { return emulation::ledger().bytes_to_device - before_.bytes_to_device; }
+  long copies_to_host() const { return emulation::ledger().copies_to_host - before_.copies_to_host; }
+  long copies_to_device() const { return emulation::ledger().copies_to_device - before_.copies_to_device; }
+  long collectives() const { return emulation::ledger().collectives - before_.collectives; }
+  long of(const std::string& function) const {
+    return emulation::ledger().of(function) - before_.of(function);
+  }
+
+ private:
+  emulation::Ledger before_ = emulation::ledger();
+};
+
+GridPtr grid_of(GridShape shape) {
+  return std::make_shared<const ProcessGrid>(world(), shape, make_backend());
+}
+
+/// What some iterations more of CGLS cost, of which none changes what columns take part.
+struct Cost {
+  long kernels, products, allocations, bytes_to_host, copies_to_host, bytes_to_device, copies_to_device,
+      collectives;
+};
+Cost cost_of_iterations(const OperatorPtr<double>& A, Index nrhs, Index iterations) {
+  const auto run = [&](Index count) {
+    DistMatrix<double> B(A->range().grid, A->range().layout(nrhs)),
+        X(A->domain().grid, A->domain().layout(nrhs));
+    // All columns are the same, so that they take all decisions alike.
+    B.fill([](Index i, Index) { return counter_random<double>(5, i, 0); });
+    SolveOptions options;
+    options.tolerance = 0;
+    options.max_iterations = count;
+    const LedgerSince since;
+    cgls(*A, B, X, options);
+    return Cost{since.kernels(),          since.products(),       since.allocations(),
+                since.bytes_to_host(),    since.copies_to_host(), since.bytes_to_device(),
+                since.copies_to_device(), since.collectives()};
+  };
+  run(3);
+  const Cost few = run(3), many = run(3 + iterations);
+  return {many.kernels - few.kernels,
+          many.products - few.products,
+          many.allocations - few.allocations,
+          many.bytes_to_host - few.bytes_to_host,
+          many.copies_to_host - few.copies_to_host,
+          many.bytes_to_device - few.bytes_to_device,
+          many.copies_to_device - few.copies_to_device,
+          many.collectives - few.collectives};
+}
+
+}  // namespace
+
+TEST_CASE("An iteration of CGLS moves its scalars only, and launches the same for any number of columns") {
+  const GridPtr grid = grid_of(near_square(world().size()));
+  // Far from any tolerance: the singular values spread over three decades.
+  const KnownSpectrum<double> matrix(40, 30, geometric(30, 1e3));
+  const auto A = dense_operator<double>(grid, Algorithm::stationary_a, matrix);
+  constexpr Index iterations = 4;
+  const Cost one = cost_of_iterations(A, 1, iterations);
+  for (const Index nrhs : {2, 7, 40}) {
+    CAPTURE(nrhs);
+    const Cost several = cost_of_iterations(A, nrhs, iterations);
+    CHECK(several.allocations == 0);
+    CHECK(several.kernels == one.kernels);
+    CHECK(several.products == 2 * iterations);
+    CHECK(several.collectives == one.collectives);
+    // Down: ‖q‖², ‖p‖² at one synchronisation point, ‖s‖², ‖r‖², ‖x‖² at the other. Up: α, −α, β.
+    CHECK(several.copies_to_host == 2 * iterations);
+    CHECK(several.bytes_to_host == iterations * nrhs * 5 * 8);
+    CHECK(several.copies_to_device == 3 * iterations);
+    CHECK(several.bytes_to_device == iterations * nrhs * 3 * 8);
+  }
+}
+
+TEST_CASE("Nothing crosses between host and device inside a product, and the second allocates nothing") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      if (!grid->is_member()) continue;
+      INFO(describe(*grid) << ": " << name_of(algorithm));
+      const auto A =
+          dense_operator<double>(grid, algorithm, 13, 11, random_elements<double>(1), {.panel = 3});
+      DistMatrix<double> X(grid, A->domain().layout(5)), Y(grid, A->range().layout(5));
+      X.fill(random_elements<double>(2));
+      const auto both = [&] {
+        A->apply(1, X, 0, Y);
+        A->apply_adjoint(1, Y, 0, X);
+      };
+      both();
+      const LedgerSince since;
+      both();
+      CHECK(since.bytes_to_host() == 0);
+      CHECK(since.bytes_to_device() == 0);
+      CHECK(since.allocations() == 0);
+    }
+  }
+}
+
+TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns of the grid") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    const Index width = 4, inner = 26;
+    const auto A = dense_operator<double>(grid, Algorithm::summa, 14, inner, random_elements<double>(1),
+                                          {.panel = width});
+    // Cut where the owner of A's columns or of X's rows changes, and at the panel width.
+    std::vector<Index> cuts{0, inner};
+    for (const int parts : {grid->rows(), grid->cols()})
+      for (int part = 1; part < parts; ++part) cuts.push_back(Partition::balanced(inner, parts).begin(part));
+    std::sort(cuts.begin(), cuts.end());
+    long panels = 0;
+    for (std::size_t k = 1; k < cuts.size(); ++k) panels += (cuts[k] - cuts[k - 1] + width - 1) / width;
+
+    DistMatrix<double> X(grid, A->domain().layout(6)), Y(grid, A->range().layout(6));
+    X.fill(random_elements<double>(2));
+    const LedgerSince since;
+    A->apply(1, X, 0, Y);
+    const long directions = (grid->cols() > 1 ? 1 : 0) + (grid->rows() > 1 ? 1 : 0);
+    CHECK(since.of("ncclBroadcast") == directions * panels);
+    CHECK(since.collectives() == directions * panels);
+    CHECK(since.products() == panels);
+  }
+}
