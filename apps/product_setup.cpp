@@ -3,19 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <thread>
+#include "gridlops/error.hpp"
 
 namespace gridlops::program {
-
-namespace {
-
-/// As request.wait(), but leaves the processor to others.
-void sleep_until_done(Request request) {
-  while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-}
-
-}  // namespace
 
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductArguments& arguments) {
   if (arguments.transport != "auto" && arguments.transport != world.transport()) {
@@ -44,27 +34,6 @@ void check_operand(const std::string& matrix_path, const NpyHeader& matrix, cons
                                  path, header.rows, header.cols, matrix_path, matrix.rows, matrix.cols,
                                  fit.rows, fit.dimension));
   }
-}
-
-void run_on_members(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
-  ExitStatus status = ExitStatus::done;
-  std::string text;
-  if (grid.is_member()) {
-    try {
-      work();
-    } catch (const CommunicationError&) {
-      throw;
-    } catch (const OutOfMemory&) {
-      throw;
-    } catch (const Error& error) {
-      status = error.status();
-      text = error.what();
-    }
-  }
-  std::array<std::int32_t, 1> outcome{static_cast<std::int32_t>(status)};
-  sleep_until_done(world.start_broadcast(outcome, 0));
-  status = static_cast<ExitStatus>(outcome[0]);
-  if (status != ExitStatus::done) throw Error(status, broadcast_text(world, text, 0));
 }
 
 }  // namespace gridlops::program
