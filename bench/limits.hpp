@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <tuple>
+#include <vector>
+
+#include "gridlops/buffer.hpp"
+#include "gridlops/process_grid.hpp"
+
+namespace gridlops::bench {
+
+/// What all ranks of a grid together can do at one moment.
+struct MachineLimits {
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
+};
+
+/// Measures what bounds any product on a grid: every rank, all at once, multiplies square matrices of its own
+/// with BLAS, and reads a block larger than the last-level cache. Take it just before what it is compared
+/// with: on a shared machine limits change from one second to the next.
+class LimitMeter {
+ public:
+  /// Takes three matrices of this order for every element type that is measured, and the block.
+  explicit LimitMeter(Index order);
+
+  /// Collective over the grid; the same on all its ranks.
+  template <Scalar T>
+  MachineLimits measure(const ProcessGrid& grid);
+
+ private:
+  template <Scalar T>
+  double gemm_seconds(const ProcessGrid& grid);
+  double read_seconds();
+
+  Index order_;
+  std::tuple<Buffer<float>, Buffer<double>, Buffer<std::complex<float>>, Buffer<std::complex<double>>>
+      operands_;
+  std::vector<double> block_;
+  double sum_ = 0;  // keeps reads from being left out
+};
+
+/// Real additions and multiplications of a product with an m × n matrix and r columns.
+template <Scalar T>
+double product_flops(Index m, Index n, Index r) {
+  return (is_complex<T> ? 8.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) *
+         static_cast<double>(r);
+}
+
+}  // namespace gridlops::bench
