@@ -14,24 +14,24 @@ namespace gridlops::bench {
 namespace {
 
 /// Doubles in a block that is at least twice the last-level cache, where that is known.
-std::size_t block_size() {
+Index block_size() {
   constexpr long least = 64L << 20;
   const long cache = std::max({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 0L});
-  return static_cast<std::size_t>(std::max(2 * cache, least)) / sizeof(double);
+  return std::max(2 * cache, least) / static_cast<Index>(sizeof(double));
 }
 
 }  // namespace
 
-LimitMeter::LimitMeter(Index order) : order_(order), block_(block_size(), 1.0) {}
+LimitMeter::LimitMeter(Index order) : order_(order) {}
 
 template <Scalar T>
 MachineLimits LimitMeter::measure(const ProcessGrid& grid) {
   grid.comm().barrier();
   const double gemm = gemm_seconds<T>(grid);
   grid.comm().barrier();
-  const double read = read_seconds();
+  const double read = read_seconds(grid);
   std::array<double, 2> rates{product_flops<T>(order_, order_, order_) / gemm,
-                              static_cast<double>(block_.size() * sizeof(double)) / read};
+                              static_cast<double>(block_.size()) * sizeof(double) / read};
   grid.comm().all_reduce(rates, ReduceOp::sum);
   return {rates[0], rates[1]};
 }
@@ -51,19 +51,24 @@ double LimitMeter::gemm_seconds(const ProcessGrid& grid) {
 }
 
 /// The best of three passes: what disturbs a pass is no limit.
-double LimitMeter::read_seconds() {
-  constexpr std::size_t lanes = 32;
+double LimitMeter::read_seconds(const ProcessGrid& grid) {
+  if (block_.size() == 0) {
+    block_ = Buffer<double>(grid.backend(), block_size());
+    std::fill_n(block_.data(), block_.size(), 1.0);
+  }
+  constexpr Index lanes = 32;
+  const double* const block = block_.data();
   double best = 0;
   for (int pass = 0; pass < 3; ++pass) {
-    std::array<double, lanes> sums{};
+    std::array<double, std::size_t{lanes}> sums{};
     const double begin = now();
-    for (std::size_t i = 0; i + lanes <= block_.size(); i += lanes)
-      for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += block_[i + lane];
+    for (Index i = 0; i + lanes <= block_.size(); i += lanes)
+      for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += block[i + lane];
     const double seconds = now() - begin;
     for (const double sum : sums) sum_ += sum;
     best = pass == 0 ? seconds : std::min(best, seconds);
   }
-  block_[0] = sum_ > 0 ? 1.0 : 2.0;
+  block_.data()[0] = sum_ > 0 ? 1.0 : 2.0;
   return best;
 }
 

@@ -3,7 +3,6 @@
 
 #include <complex>
 #include <tuple>
-#include <vector>
 
 #include "gridlops/buffer.hpp"
 #include "gridlops/process_grid.hpp"
@@ -31,12 +30,12 @@ class LimitMeter {
  private:
   template <Scalar T>
   double gemm_seconds(const ProcessGrid& grid);
-  double read_seconds();
+  double read_seconds(const ProcessGrid& grid);
 
   Index order_;
   std::tuple<Buffer<float>, Buffer<double>, Buffer<std::complex<float>>, Buffer<std::complex<double>>>
       operands_;
-  std::vector<double> block_;
+  Buffer<double> block_;
   double sum_ = 0;  // keeps reads from being left out
 };
 
