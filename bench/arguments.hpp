@@ -33,6 +33,12 @@ struct MatmulArguments {
   bool both = false;  ///< forward, then adjoint
 };
 
+/// Whether adjoint, in turn.
+inline std::vector<bool> directions(const MatmulArguments& arguments) {
+  if (arguments.both) return {false, true};
+  return {arguments.adjoint};
+}
+
 struct SolveArguments {
   Cases cases;
   Method method;

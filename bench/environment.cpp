@@ -8,8 +8,8 @@
 #include <ctime>
 #include <fstream>
 
+#include "bench/commit.hpp"
 #include "build_facts.hpp"
-#include "commit.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/version.hpp"
 #include "versions.hpp"

@@ -38,6 +38,10 @@ Figures figures_of(const Result& result) {
           median(fraction)};
 }
 
+std::string algorithm_of(const Result& result) {
+  return result.peer.empty() ? name_of(result.what.algorithm) : result.peer;
+}
+
 Json json_of(const Result& result, const Figures& figures, const std::string& transport) {
   const Case& what = result.what;
   Json json{{"rows", what.shape.rows},
@@ -46,9 +50,9 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"dtype", name_of(what.shape.type)},
             {"adjoint", result.adjoint},
             {"grid", {what.grid->rows(), what.grid->cols()}},
-            {"algorithm", name_of(what.algorithm)},
+            {"algorithm", algorithm_of(result)},
             {"panel", what.panel},
-            {"transport", transport},
+            {"transport", result.peer.empty() ? transport : "mpi"},
             {"repetitions", result.samples.size()},
             {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},
             {"gflops", figures.flops_per_second / 1e9},
@@ -56,7 +60,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"limit_read_gbs", figures.limit_bytes / 1e9},
             {"roofline_seconds", figures.roofline_seconds},
             {"roofline_fraction", figures.roofline_fraction},
-            {"bytes_sent", result.bytes_sent},
+            {"bytes_sent", result.bytes_sent < 0 ? Json() : Json(result.bytes_sent)},
             {"error", result.error}};
   if (!result.solver.empty()) {
     json["solver"] = result.solver;
@@ -68,13 +72,14 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
 std::string row_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   return fmt::format(
-      "{:<10} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9.2f} "
+      "{:<10} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
       "{:>8.1e}\n",
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
-      fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), name_of(what.algorithm),
-      1e3 * figures.seconds, figures.flops_per_second / 1e9, figures.limit_flops / 1e9,
-      figures.limit_bytes / 1e9, figures.roofline_fraction, static_cast<double>(result.bytes_sent) / 1e6,
+      fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result), 1e3 * figures.seconds,
+      figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
+      figures.roofline_fraction,
+      result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
       result.error);
 }
 

@@ -8,6 +8,7 @@
 
 #include "clock.hpp"
 #include "gridlops/random.hpp"
+#include "result.hpp"
 
 namespace gridlops::bench {
 
@@ -30,7 +31,7 @@ MachineLimits LimitMeter::measure(const ProcessGrid& grid) {
   const double gemm = gemm_seconds<T>(grid);
   grid.comm().barrier();
   const double read = read_seconds(grid);
-  std::array<double, 2> rates{product_flops<T>(order_, order_, order_) / gemm,
+  std::array<double, 2> rates{product_work<T>({order_, order_, order_}).flops / gemm,
                               static_cast<double>(block_.size()) * sizeof(double) / read};
   grid.comm().all_reduce(rates, ReduceOp::sum);
   return {rates[0], rates[1]};

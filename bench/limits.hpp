@@ -39,11 +39,4 @@ class LimitMeter {
   double sum_ = 0;  // keeps reads from being left out
 };
 
-/// Real additions and multiplications of a product with an m × n matrix and r columns.
-template <Scalar T>
-double product_flops(Index m, Index n, Index r) {
-  return (is_complex<T> ? 8.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) *
-         static_cast<double>(r);
-}
-
 }  // namespace gridlops::bench

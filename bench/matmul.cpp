@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
-
 #include "benchmarks.hpp"
-#include "clock.hpp"
 #include "journal.hpp"
 #include "operands.hpp"
+#include "product_check.hpp"
+#include "samples.hpp"
 
 namespace gridlops::bench {
 
@@ -30,14 +29,6 @@ class Product {
     what_.grid->backend()->synchronize();
   }
 
-  /// Seconds of the slowest rank (collective over the grid).
-  double timed() {
-    what_.grid->comm().barrier();
-    const double begin = now();
-    apply();
-    return maximum(*what_.grid, now() - begin);
-  }
-
   double error() const;
 
  private:
@@ -47,52 +38,27 @@ class Product {
   DistMatrix<T> X_, Y_;
 };
 
-/// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for a random w, with sums over all elements of A and X that this
-/// rank's part of Y depends on, in double precision; the largest of any rank (collective over the grid).
 template <Scalar T>
 double Product<T>::error() const {
-  using Sum = Accumulator<T>;
-  const auto wide = [](T value) { return static_cast<Sum>(value); };
-  const Range rows = Y_.local_row_range(), cols = Y_.local_col_range();
-  const auto w = [](Index j) { return 0.5 + std::fmod(0.618 * static_cast<double>(j), 1.0); };
-  std::vector<Sum> Xw(static_cast<std::size_t>(X_.rows()));
-  for (Index k = 0; k < X_.rows(); ++k)
-    for (Index j = cols.begin; j < cols.end(); ++j)
-      Xw[static_cast<std::size_t>(k)] += wide(counter_random<T>(seed_of_input, k, j)) * w(j);
-  double difference = 0, size = 0;
-  for (Index i = 0; i < rows.size; ++i) {
-    Sum found{}, expected{};
-    for (Index j = 0; j < cols.size; ++j) found += wide(Y_.local()(i, j)) * w(cols.begin + j);
-    for (Index k = 0; k < X_.rows(); ++k) {
-      const T a = adjoint_ ? conjugate(counter_random<T>(seed_of_A, k, rows.begin + i))
-                           : counter_random<T>(seed_of_A, rows.begin + i, k);
-      expected += wide(a) * Xw[static_cast<std::size_t>(k)];
-    }
-    difference += std::norm(found - expected);
-    size += std::norm(expected);
-  }
-  return maximum(*what_.grid, size > 0 ? std::sqrt(difference / size) : std::sqrt(difference));
+  const auto indices = [](Range range) {
+    std::vector<Index> all;
+    for (Index i = range.begin; i < range.end(); ++i) all.push_back(i);
+    return all;
+  };
+  return product_error<T>(what_, adjoint_,
+                          {Y_.local(), indices(Y_.local_row_range()), indices(Y_.local_col_range())});
 }
 
 template <Scalar T>
 Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoint) {
   Product<T> product(what, adjoint);
   Result result{.what = what, .adjoint = adjoint};
-  const ProductShape& shape = what.shape;
-  result.work = {
-      product_flops<T>(shape.rows, shape.cols, shape.nrhs),
-      static_cast<double>(sizeof(T)) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols)};
+  result.work = product_work<T>(what.shape);
   product.apply();
-  meter.measure<T>(*what.grid);
-  const Traffic& traffic = what.grid->comm().traffic();
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const MachineLimits limits = meter.measure<T>(*what.grid);
-    const Index sent = traffic.bytes_sent;
-    product.apply();  // brings back to the caches what the limits have driven out
-    result.bytes_sent = traffic.bytes_sent - sent;
-    result.samples.push_back({product.timed(), limits});
-  }
-  result.bytes_sent = sum(*what.grid, result.bytes_sent);
+  const Index before = what.grid->comm().traffic().bytes_sent;
+  product.apply();
+  result.bytes_sent = sum(*what.grid, what.grid->comm().traffic().bytes_sent - before);
+  result.samples = samples<T>(*what.grid, meter, repetitions, [&product] { product.apply(); });
   result.error = product.error();
   return result;
 }
@@ -102,11 +68,8 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
 void matmul(Communicator& world, const MatmulArguments& arguments) {
   Journal journal(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order);
-  std::vector<bool> directions;
-  if (!arguments.adjoint || arguments.both) directions.push_back(false);
-  if (arguments.adjoint || arguments.both) directions.push_back(true);
   for_each_case(world, arguments.cases, [&](const Case& what) {
-    for (const bool adjoint : directions) {
+    for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
         journal.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
       });

@@ -36,14 +36,22 @@ struct Work {
   double roofline_seconds(const MachineLimits& limits) const;
 };
 
+/// Of one product; the additions and multiplications are real ones.
+template <Scalar T>
+Work product_work(const ProductShape& shape) {
+  const double elements = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
+  return {(is_complex<T> ? 8.0 : 2.0) * elements * static_cast<double>(shape.nrhs), elements * sizeof(T)};
+}
+
 struct Result {
   Case what;
   bool adjoint = false;
   std::string solver{};  ///< empty for products
+  std::string peer{};    ///< whose routine was timed, if not ours
   std::vector<Sample> samples{};
   Work work{};  ///< of one product, or of one iteration
   double error = 0;
-  Index bytes_sent = 0;      ///< by all ranks together, in one product or iteration
+  Index bytes_sent = -1;     ///< by all ranks together, in one product or iteration; negative if unknown
   double total_seconds = 0;  ///< of a whole solve: median
 };
 

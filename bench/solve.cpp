@@ -90,10 +90,8 @@ Index bytes_of_iteration(const Case& what, SolveArguments arguments) {
 template <Scalar T>
 Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& meter) {
   Result result{.what = what, .solver = arguments.solver};
-  const ProductShape& shape = what.shape;
-  result.work = {
-      2 * product_flops<T>(shape.rows, shape.cols, shape.nrhs),
-      2 * static_cast<double>(sizeof(T)) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols)};
+  const Work product = product_work<T>(what.shape);
+  result.work = {2 * product.flops, 2 * product.bytes};
   result.bytes_sent = bytes_of_iteration<T>(what, arguments);
   Problem<T> problem(what, arguments);
   meter.measure<T>(*what.grid);
