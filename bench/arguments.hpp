@@ -43,6 +43,7 @@ struct SolveArguments {
   Cases cases;
   Method method;
   std::string solver = "cgls";
+  bool one_pass = false;  ///< cgls reads A once in an iteration
   Index iterations = 10;
 };
 

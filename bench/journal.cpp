@@ -72,7 +72,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
 std::string row_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   return fmt::format(
-      "{:<10} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
       "{:>8.1e}\n",
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
@@ -85,7 +85,7 @@ std::string row_of(const Result& result, const Figures& figures) {
 
 std::string title() {
   return fmt::format(
-      "{:<10} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>8}\n", "work",
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>8}\n", "work",
       "rows", "cols", "rhs", "type", "grid", "algorithm", "ms", "GFLOP/s", "limit", "GB/s", "fraction",
       "MB sent", "error");
 }

@@ -5,6 +5,7 @@
 
 #include "benchmarks.hpp"
 #include "clock.hpp"
+#include "gridlops/one_pass_cgls.hpp"
 #include "journal.hpp"
 #include "operands.hpp"
 
@@ -12,12 +13,16 @@ namespace gridlops::bench {
 
 namespace {
 
+std::string name_of_solver(const SolveArguments& arguments) {
+  return arguments.one_pass ? "one-pass-" + arguments.solver : arguments.solver;
+}
+
 template <Scalar T>
 class Problem {
  public:
   Problem(const Case& what, const SolveArguments& arguments)
       : what_(what),
-        solver_(arguments.solver),
+        solver_(name_of_solver(arguments)),
         A_(random_product<T>(what)),
         B_(random_input<T>(what, A_->range())),
         X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
@@ -35,10 +40,11 @@ class Problem {
     ends_.clear();
     what_.grid->comm().barrier();
     const double begin = now();
-    report_ = solver_ == "lsqr"         ? lsqr(*A_, B_, X_, options_)
-              : solver_ == "lsmr"       ? lsmr(*A_, B_, X_, options_)
-              : solver_ == "block-cgls" ? block_cgls(*A_, B_, X_, options_)
-                                        : cgls(*A_, B_, X_, options_);
+    report_ = solver_ == "lsqr"            ? lsqr(*A_, B_, X_, options_)
+              : solver_ == "lsmr"          ? lsmr(*A_, B_, X_, options_)
+              : solver_ == "block-cgls"    ? block_cgls(*A_, B_, X_, options_)
+              : solver_ == "one-pass-cgls" ? one_pass_cgls(*A_, B_, X_, options_)
+                                           : cgls(*A_, B_, X_, options_);
     return maximum(*what_.grid, now() - begin);
   }
 
@@ -89,9 +95,10 @@ Index bytes_of_iteration(const Case& what, SolveArguments arguments) {
 
 template <Scalar T>
 Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& meter) {
-  Result result{.what = what, .solver = arguments.solver};
+  Result result{.what = what, .solver = name_of_solver(arguments)};
   const Work product = product_work<T>(what.shape);
-  result.work = {2 * product.flops, 2 * product.bytes};
+  // What an iteration cannot do without: two products, each reading A, or one reading for both.
+  result.work = {2 * product.flops, (arguments.one_pass ? 1 : 2) * product.bytes};
   result.bytes_sent = bytes_of_iteration<T>(what, arguments);
   Problem<T> problem(what, arguments);
   meter.measure<T>(*what.grid);
@@ -109,6 +116,8 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
 }  // namespace
 
 void solve(Communicator& world, const SolveArguments& arguments) {
+  if (arguments.one_pass && arguments.solver != "cgls")
+    throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
   Journal journal(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order);
   for_each_case(world, arguments.cases, [&](const Case& what) {
