@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "grammar.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cctype>
-#include <memory>
-
 #include "checkpointing.hpp"
-#include "gridlops/error.hpp"
-#include "option_list.hpp"
+#include "parsing.hpp"
 #include "solver_choice.hpp"
-#include "versions.hpp"
+#include "vocabulary.hpp"
 
 namespace gridlops::program {
 
@@ -24,57 +17,10 @@ const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiple
 const Names<Threshold> thresholds{
     {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
 
-Names<ScalarType> types() {
-  Names<ScalarType> names;
-  for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128})
-    names.emplace_back(name_of(type), type);
-  return names;
-}
-
-Names<Algorithm> algorithms() {
-  Names<Algorithm> names;
-  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::block, Algorithm::summa,
-                                    Algorithm::stationary_a, Algorithm::stationary_b})
-    names.emplace_back(name_of(algorithm), algorithm);
-  return names;
-}
-
-std::string grid_problem(const std::string& text) {
-  try {
-    parse_grid_shape(text);
-    return {};
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-}
-
-std::string upper_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  });
-  return text;
-}
-
-/// Placeholders only: the names of the variables in the environment would fill half of the help.
-class HelpFormat : public CLI::Formatter {
- public:
-  HelpFormat() { column_width(28); }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_type_size() == 0 ? std::string() : " " + option->get_type_name();
-    return option->get_required() ? type + " (required)" : type;
-  }
-};
-
 }  // namespace
-
-std::string environment_name(const std::string& subcommand, const std::string& option) {
-  return "GRIDLOPS_" + upper_case(subcommand) + "_" + upper_case(option);
-}
 
 Grammar::Grammar()
     : app_("Distributed products and least-squares solutions with matrices in .npy files", "gridlops") {
-  app_.formatter(std::make_shared<HelpFormat>());
-  app_.require_subcommand(0, 1);
   app_.footer(
       "Runs alone or under mpirun. Exit status: 0 done, 1 a check failed, 2 wrong usage, 3 some column did "
       "not\n"
@@ -83,26 +29,15 @@ Grammar::Grammar()
   define_multiply();
   define_solve();
   app_.add_subcommand("info", "What was built, what was found at run time, and advice");
-  const char* about_version = "What this program and its libraries are";
-  app_.set_version_flag("--version", version_text, about_version);
-  for (CLI::App* subcommand : app_.get_subcommands({})) {
-    subcommand->set_version_flag("--version", version_text, about_version);
-    subcommand->footer(fmt::format("Every --long-option can be given in the environment, too, as {}.",
-                                   environment_name(subcommand->get_name(), "long-option")));
-  }
-}
-
-CLI::App* Grammar::subcommand() const {
-  const auto given = app_.get_subcommands();
-  return given.empty() ? nullptr : given.front();
+  complete(app_);
 }
 
 Command Grammar::command() const {
-  const std::string name = subcommand()->get_name();
+  const std::string name = subcommand_given(app_)->get_name();
   if (name == "make-problem") return make_problem_;
   if (name == "multiply") return multiply_;
   if (name == "solve") {
-    check_solver_options(*subcommand(), solve_.solver);
+    check_solver_options(*subcommand_given(app_), solve_.solver);
     return solve_;
   }
   return InfoArguments();

@@ -17,9 +17,7 @@ class Grammar {
   Grammar& operator=(const Grammar&) = delete;
 
   CLI::App& app() { return app_; }
-  /// The subcommand that was given, or null.
-  CLI::App* subcommand() const;
-  /// What it was given with.
+  /// The subcommand that was given, and what with.
   Command command() const;
 
  private:

@@ -15,6 +15,7 @@
 #include "gridlops/backend.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/version.hpp"
+#include "host_grid.hpp"
 #include "subcommands.hpp"
 #include "versions.hpp"
 
@@ -125,7 +126,7 @@ ExitStatus info(Communicator& world) {
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
   if (world.rank() == 0) {
     const auto hosts = by_host(ranks);
-    print(facts_text(blas, ranks, hosts, world.transport()));
+    print(facts_text(blas, ranks, hosts, joined(host_transports(), " ")));
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;

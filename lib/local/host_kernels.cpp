@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "local/skinny_gemm.hpp"
+
 namespace gridlops {
 namespace {
 
@@ -101,6 +103,19 @@ void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
 }
 
 }  // namespace
+
+template <Scalar T>
+void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+                          MatrixView<T> C) const {
+  static const InstructionSet set = best_instruction_set();
+  static const bool blas_has_one_thread = blas_info().threads == 1;
+  if (op_b == Op::none && alpha != T(0) && blas_has_one_thread &&
+      skinny_gemm_is_faster<T>(op_a, A.rows, A.cols, B.cols, set)) {
+    skinny_gemm(op_a, alpha, A, B, beta, C, set);
+  } else {
+    host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
+  }
+}
 
 template <Scalar T>
 void HostKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {

@@ -18,9 +18,7 @@ template <Scalar T>
 class HostKernels final : public Kernels<T> {
  public:
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
-            MatrixView<T> C) const override {
-    host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
-  }
+            MatrixView<T> C) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
   void fill(T value, MatrixView<T> X) const override;
   void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;

@@ -103,7 +103,7 @@ bool ConjugateDirections<T>::iterate(ColumnRun<T>& run) {
   run.axpy(scalars_, v.p, v.x);
   for (double& alpha : scalars_) alpha = -alpha;
   run.axpy(scalars_, v.q, v.r);
-  update_gradient(v);
+  follow_step(run, scalars_, v);
   reduce_norms(run, v);
   for (Index k = 0; k < run.active_count(); ++k) {
     scalars_[at(k)] = 0;

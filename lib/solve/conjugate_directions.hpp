@@ -46,6 +46,10 @@ class ConjugateDirections : public ColumnMethod<T> {
   virtual void compute_gradient(Vectors& v) const = 0;
   /// s after x and r have moved.
   virtual void update_gradient(Vectors& v) const = 0;
+  /// The same in an iteration, where r ← r − α q has been; −α per active column.
+  virtual void follow_step(ColumnRun<T>&, const std::vector<double>& /*minus_alpha*/, Vectors& v) {
+    update_gradient(v);
+  }
   /// q from p.
   virtual void compute_product(Vectors& v) const = 0;
   /// Aᴴ r − D² x for r = b − A x, in s or q, whichever is returned; r stays.

@@ -26,8 +26,8 @@ PUBLIC = {
     "local": ["backend", "buffer", "matrix_view"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["dist_matrix", "layout", "partition", "redistribute"],
-    "ops": ["cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
-    "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
+    "ops": ["cost_model", "dot_test", "linear_operator", "matrix_mult", "normal_product", "operator_algebra"],
+    "solve": ["checkpoint", "inversion", "one_pass_cgls", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["npy"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gridlops/cost_model.hpp"
+#include "gridlops/process_grid.hpp"
+#include "gridlops/types.hpp"
+
+namespace gridlops::bench {
+
+/// What is to be measured: every combination of the lists.
+struct Cases {
+  std::vector<Index> rows, cols, nrhs{1};
+  std::vector<ScalarType> types{ScalarType::f64};
+  std::vector<GridShape> grids;  ///< empty: near-square
+  std::vector<Algorithm> algorithms{Algorithm::automatic};
+  std::vector<std::string> transports{"mpi"};
+  Index panel = 0;
+};
+
+/// How it is measured, and where the figures go.
+struct Method {
+  int repetitions = 5;
+  Index limit_order = 2048;  ///< of the GEMM that measures the compute limit
+  std::string json;          ///< empty: no file
+};
+
+struct MatmulArguments {
+  Cases cases;
+  Method method;
+  bool adjoint = false;
+  bool both = false;  ///< forward, then adjoint
+};
+
+/// Whether adjoint, in turn.
+inline std::vector<bool> directions(const MatmulArguments& arguments) {
+  if (arguments.both) return {false, true};
+  return {arguments.adjoint};
+}
+
+struct SolveArguments {
+  Cases cases;
+  Method method;
+  std::string solver = "cgls";
+  bool one_pass = false;  ///< cgls reads A once in an iteration
+  Index iterations = 10;
+};
+
+}  // namespace gridlops::bench

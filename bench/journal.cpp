@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "journal.hpp"
+
+#include <fmt/format.h>
+
+#include "clock.hpp"
+#include "console.hpp"
+#include "environment.hpp"
+#include "gridlops/version.hpp"
+#include "output_file.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The medians that a table and a file show.
+struct Figures {
+  double seconds, flops_per_second, limit_flops, limit_bytes, roofline_seconds, roofline_fraction;
+};
+
+Figures figures_of(const Result& result) {
+  std::vector<double> seconds, limit_flops, limit_bytes, roofline, fraction;
+  for (const Sample& sample : result.samples) {
+    seconds.push_back(sample.seconds);
+    limit_flops.push_back(sample.limits.flops_per_second);
+    limit_bytes.push_back(sample.limits.bytes_per_second);
+    roofline.push_back(result.work.roofline_seconds(sample.limits));
+    fraction.push_back(roofline.back() / sample.seconds);  // each with the limits of its own moment
+  }
+  const double typical = median(seconds);
+  return {typical,
+          result.work.flops / typical,
+          median(limit_flops),
+          median(limit_bytes),
+          median(roofline),
+          median(fraction)};
+}
+
+std::string algorithm_of(const Result& result) {
+  return result.peer.empty() ? name_of(result.what.algorithm) : result.peer;
+}
+
+Json json_of(const Result& result, const Figures& figures, const std::string& transport) {
+  const Case& what = result.what;
+  Json json{{"rows", what.shape.rows},
+            {"cols", what.shape.cols},
+            {"nrhs", what.shape.nrhs},
+            {"dtype", name_of(what.shape.type)},
+            {"adjoint", result.adjoint},
+            {"grid", {what.grid->rows(), what.grid->cols()}},
+            {"algorithm", algorithm_of(result)},
+            {"panel", what.panel},
+            {"transport", result.peer.empty() ? transport : "mpi"},
+            {"repetitions", result.samples.size()},
+            {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},
+            {"gflops", figures.flops_per_second / 1e9},
+            {"limit_gflops", figures.limit_flops / 1e9},
+            {"limit_read_gbs", figures.limit_bytes / 1e9},
+            {"roofline_seconds", figures.roofline_seconds},
+            {"roofline_fraction", figures.roofline_fraction},
+            {"bytes_sent", result.bytes_sent < 0 ? Json() : Json(result.bytes_sent)},
+            {"error", result.error}};
+  if (!result.solver.empty()) {
+    json["solver"] = result.solver;
+    json["seconds_per_iteration"] = figures.seconds;
+  }
+  return json;
+}
+
+std::string row_of(const Result& result, const Figures& figures) {
+  const Case& what = result.what;
+  return fmt::format(
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
+      "{:>8.1e}\n",
+      !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
+      what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
+      fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result), 1e3 * figures.seconds,
+      figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
+      figures.roofline_fraction,
+      result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
+      result.error);
+}
+
+std::string title() {
+  return fmt::format(
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>8}\n", "work",
+      "rows", "cols", "rhs", "type", "grid", "algorithm", "ms", "GFLOP/s", "limit", "GB/s", "fraction",
+      "MB sent", "error");
+}
+
+}  // namespace
+
+Journal::Journal(Communicator& world, std::string json_path) : world_(world), path_(std::move(json_path)) {
+  program::check_outputs(world, {{"--json", path_}});
+  document_ = {
+      {"schema", "gridlops.bench/1"}, {"environment", environment(world)}, {"results", Json::array()}};
+}
+
+void Journal::add(const Result& result) {
+  if (world_.rank() != 0) return;
+  const Figures figures = figures_of(result);
+  if (!has_title_) program::print(title());
+  has_title_ = true;
+  program::print(row_of(result, figures));
+  document_["results"].push_back(json_of(result, figures, result.what.grid->comm().transport()));
+}
+
+void Journal::close() {
+  if (path_.empty()) return;
+  succeed_together(world_, [&] {
+    if (world_.rank() != 0) return;
+    document_["environment"]["load_average_at_end"] = load_average();
+    program::OutputText file(path_);
+    file.write(document_.dump(1));
+    file.write("\n");
+    file.commit();
+  });
+}
+
+}  // namespace gridlops::bench

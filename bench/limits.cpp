@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "limits.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "clock.hpp"
+#include "gridlops/random.hpp"
+#include "result.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+/// Doubles in a block that is at least twice the last-level cache, where that is known.
+Index block_size() {
+  constexpr long least = 64L << 20;
+  const long cache = std::max({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 0L});
+  return std::max(2 * cache, least) / static_cast<Index>(sizeof(double));
+}
+
+}  // namespace
+
+LimitMeter::LimitMeter(Index order) : order_(order) {}
+
+template <Scalar T>
+MachineLimits LimitMeter::measure(const ProcessGrid& grid) {
+  grid.comm().barrier();
+  const double gemm = gemm_seconds<T>(grid);
+  grid.comm().barrier();
+  const double read = read_seconds(grid);
+  std::array<double, 2> rates{product_work<T>({order_, order_, order_}).flops / gemm,
+                              static_cast<double>(block_.size()) * sizeof(double) / read};
+  grid.comm().all_reduce(rates, ReduceOp::sum);
+  return {rates[0], rates[1]};
+}
+
+template <Scalar T>
+double LimitMeter::gemm_seconds(const ProcessGrid& grid) {
+  auto& operands = std::get<Buffer<T>>(operands_);
+  const Index size = order_ * order_;
+  if (operands.size() == 0) {
+    operands = Buffer<T>(grid.backend(), 3 * size);
+    for (Index i = 0; i < 2 * size; ++i) operands.data()[i] = counter_random<T>(3, i, 0);
+  }
+  const auto operand = [&](Index k) { return MatrixView<T>(operands.data() + k * size, order_, order_); };
+  const double begin = now();
+  grid.backend()->kernels<T>().gemm(Op::none, Op::none, T(1), operand(0), operand(1), T(0), operand(2));
+  return now() - begin;
+}
+
+/// The best of three passes: what disturbs a pass is no limit.
+double LimitMeter::read_seconds(const ProcessGrid& grid) {
+  if (block_.size() == 0) {
+    block_ = Buffer<double>(grid.backend(), block_size());
+    std::fill_n(block_.data(), block_.size(), 1.0);
+  }
+  constexpr Index lanes = 32;
+  const double* const block = block_.data();
+  double best = 0;
+  for (int pass = 0; pass < 3; ++pass) {
+    std::array<double, std::size_t{lanes}> sums{};
+    const double begin = now();
+    for (Index i = 0; i + lanes <= block_.size(); i += lanes)
+      for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += block[i + lane];
+    const double seconds = now() - begin;
+    for (const double sum : sums) sum_ += sum;
+    best = pass == 0 ? seconds : std::min(best, seconds);
+  }
+  block_.data()[0] = sum_ > 0 ? 1.0 : 2.0;
+  return best;
+}
+
+template MachineLimits LimitMeter::measure<float>(const ProcessGrid&);
+template MachineLimits LimitMeter::measure<double>(const ProcessGrid&);
+template MachineLimits LimitMeter::measure<std::complex<float>>(const ProcessGrid&);
+template MachineLimits LimitMeter::measure<std::complex<double>>(const ProcessGrid&);
+
+}  // namespace gridlops::bench

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "benchmarks.hpp"
+#include "journal.hpp"
+#include "operands.hpp"
+#include "product_check.hpp"
+#include "samples.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+template <Scalar T>
+class Product {
+ public:
+  Product(const Case& what, bool adjoint)
+      : what_(what),
+        adjoint_(adjoint),
+        A_(random_product<T>(what)),
+        X_(random_input<T>(what, adjoint ? A_->range() : A_->domain())),
+        Y_(program::allocate_matrix<T>(what.grid,
+                                       (adjoint ? A_->domain() : A_->range()).layout(what.shape.nrhs))) {}
+
+  void apply() {
+    if (adjoint_) {
+      A_->apply_adjoint(T(1), X_, T(0), Y_);
+    } else {
+      A_->apply(T(1), X_, T(0), Y_);
+    }
+    what_.grid->backend()->synchronize();
+  }
+
+  double error() const;
+
+ private:
+  const Case& what_;
+  bool adjoint_;
+  OperatorPtr<T> A_;
+  DistMatrix<T> X_, Y_;
+};
+
+template <Scalar T>
+double Product<T>::error() const {
+  const auto indices = [](Range range) {
+    std::vector<Index> all;
+    for (Index i = range.begin; i < range.end(); ++i) all.push_back(i);
+    return all;
+  };
+  return product_error<T>(what_, adjoint_,
+                          {Y_.local(), indices(Y_.local_row_range()), indices(Y_.local_col_range())});
+}
+
+template <Scalar T>
+Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoint) {
+  Product<T> product(what, adjoint);
+  Result result{.what = what, .adjoint = adjoint};
+  result.work = product_work<T>(what.shape);
+  product.apply();
+  const Index before = what.grid->comm().traffic().bytes_sent;
+  product.apply();
+  result.bytes_sent = sum(*what.grid, what.grid->comm().traffic().bytes_sent - before);
+  result.samples = samples<T>(*what.grid, meter, repetitions, [&product] { product.apply(); });
+  result.error = product.error();
+  return result;
+}
+
+}  // namespace
+
+void matmul(Communicator& world, const MatmulArguments& arguments) {
+  Journal journal(world, arguments.method.json);
+  LimitMeter meter(arguments.method.limit_order);
+  for_each_case(world, arguments.cases, [&](const Case& what) {
+    for (const bool adjoint : directions(arguments)) {
+      with_scalar_type(what.shape.type, [&]<Scalar T>() {
+        journal.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
+      });
+    }
+  });
+  journal.close();
+}
+
+}  // namespace gridlops::bench

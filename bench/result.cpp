@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "result.hpp"
+
+#include <algorithm>
+
+#include "host_grid.hpp"
+#include "members.hpp"
+
+namespace gridlops::bench {
+
+double Work::roofline_seconds(const MachineLimits& limits) const {
+  return std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second);
+}
+
+void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run) {
+  std::vector<GridShape> shapes = cases.grids;
+  if (shapes.empty()) shapes.push_back(near_square(world.size()));
+  std::vector<std::shared_ptr<const ProcessGrid>> grids;
+  for (const GridShape shape : shapes)
+    for (const std::string& transport : cases.transports)
+      grids.push_back(program::make_host_grid(world, shape, transport));
+  for (const auto& grid : grids) {
+    program::run_on_members(world, *grid, [&] {
+      for (const ScalarType type : cases.types)
+        for (const Index rows : cases.rows)
+          for (const Index cols : cases.cols)
+            for (const Index nrhs : cases.nrhs)
+              for (const Algorithm asked : cases.algorithms) {
+                const ProductShape product{rows, cols, nrhs, type};
+                run({grid, product,
+                     asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked,
+                     cases.panel});
+              }
+    });
+  }
+}
+
+}  // namespace gridlops::bench

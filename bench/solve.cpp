@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solver.hpp"
+
+#include <cmath>
+
+#include "benchmarks.hpp"
+#include "clock.hpp"
+#include "gridlops/one_pass_cgls.hpp"
+#include "journal.hpp"
+#include "operands.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+std::string name_of_solver(const SolveArguments& arguments) {
+  return arguments.one_pass ? "one-pass-" + arguments.solver : arguments.solver;
+}
+
+template <Scalar T>
+class Problem {
+ public:
+  Problem(const Case& what, const SolveArguments& arguments)
+      : what_(what),
+        solver_(name_of_solver(arguments)),
+        A_(random_product<T>(what)),
+        B_(random_input<T>(what, A_->range())),
+        X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
+    // No column ends early: with so few iterations none is at its rounding level.
+    options_.max_iterations = arguments.iterations;
+    options_.tolerance = options_.atol = options_.btol = 0;
+    options_.callback = [this](const IterationInfo&) {
+      ends_.push_back(now());
+      return false;
+    };
+  }
+
+  /// Seconds of the whole, of the slowest rank (collective over the grid).
+  double run() {
+    ends_.clear();
+    what_.grid->comm().barrier();
+    const double begin = now();
+    report_ = solver_ == "lsqr"            ? lsqr(*A_, B_, X_, options_)
+              : solver_ == "lsmr"          ? lsmr(*A_, B_, X_, options_)
+              : solver_ == "block-cgls"    ? block_cgls(*A_, B_, X_, options_)
+              : solver_ == "one-pass-cgls" ? one_pass_cgls(*A_, B_, X_, options_)
+                                           : cgls(*A_, B_, X_, options_);
+    return maximum(*what_.grid, now() - begin);
+  }
+
+  /// The median over the iterations of the last run but the first one, of the slowest rank.
+  double seconds_per_iteration() const {
+    std::vector<double> seconds;
+    for (std::size_t k = 1; k < ends_.size(); ++k) seconds.push_back(ends_[k] - ends_[k - 1]);
+    return maximum(*what_.grid, seconds.empty() ? 0 : median(seconds));
+  }
+
+  /// How far ‖b − Ax‖ as the recurrence has it in the end is from its definition, relative to ‖b‖; the
+  /// largest of any column.
+  double error() const {
+    const std::vector<double> norms = column_norms(B_);
+    double largest = 0;
+    const IterationRecord& last = report_.history.back();
+    for (std::size_t k = 0; k < last.columns.size(); ++k) {
+      const auto j = static_cast<std::size_t>(last.columns[k]);
+      const double difference = last.residual_norms[k] - report_.columns[j].residual_norm;
+      largest = std::max(largest, std::abs(difference) / norms[j]);
+    }
+    return largest;
+  }
+
+ private:
+  const Case& what_;
+  std::string solver_;
+  OperatorPtr<T> A_;
+  DistMatrix<T> B_, X_;
+  SolveOptions options_;
+  SolveReport report_;
+  std::vector<double> ends_;
+};
+
+/// What one iteration sends: the difference of two runs that differ by one iteration.
+template <Scalar T>
+Index bytes_of_iteration(const Case& what, SolveArguments arguments) {
+  const auto sent_in = [&](Index iterations) {
+    arguments.iterations = iterations;
+    Problem<T> problem(what, arguments);
+    const Index before = what.grid->comm().traffic().bytes_sent;
+    problem.run();
+    return what.grid->comm().traffic().bytes_sent - before;
+  };
+  const Index two = sent_in(2), one = sent_in(1);
+  return sum(*what.grid, two - one);
+}
+
+template <Scalar T>
+Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& meter) {
+  Result result{.what = what, .solver = name_of_solver(arguments)};
+  const Work product = product_work<T>(what.shape);
+  // What an iteration cannot do without: two products, each reading A, or one reading for both.
+  result.work = {2 * product.flops, (arguments.one_pass ? 1 : 2) * product.bytes};
+  result.bytes_sent = bytes_of_iteration<T>(what, arguments);
+  Problem<T> problem(what, arguments);
+  meter.measure<T>(*what.grid);
+  std::vector<double> totals;
+  for (int repetition = 0; repetition < arguments.method.repetitions; ++repetition) {
+    const MachineLimits limits = meter.measure<T>(*what.grid);
+    totals.push_back(problem.run());
+    result.samples.push_back({problem.seconds_per_iteration(), limits});
+  }
+  result.total_seconds = median(totals);
+  result.error = problem.error();
+  return result;
+}
+
+}  // namespace
+
+void solve(Communicator& world, const SolveArguments& arguments) {
+  if (arguments.one_pass && arguments.solver != "cgls")
+    throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
+  Journal journal(world, arguments.method.json);
+  LimitMeter meter(arguments.method.limit_order);
+  for_each_case(world, arguments.cases, [&](const Case& what) {
+    with_scalar_type(what.shape.type, [&]<Scalar T>() { journal.add(measure<T>(what, arguments, meter)); });
+  });
+  journal.close();
+}
+
+}  // namespace gridlops::bench

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/export.hpp"
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// Whether normal_product() takes this operator: matrix_mult() by stationary_a on a P × 1 grid.
+template <Scalar T>
+GRIDLOPS_EXPORT bool has_normal_product(const LinearOperator<T>& A);
+
+/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once).
+/// P, U, V: in A.domain(); R, Q: in A.range(); the same column partitions. A is worked through in blocks of
+/// rows that stay in the cache between the product and the adjoint, so that memory gives each of them once: a
+/// gain for a few columns, where reading A is what takes the time. Two messages, as for a product and an
+/// adjoint. Not counted in activity(). Throws UsageError on all ranks unless has_normal_product(A), and
+/// ShapeError as apply() does.
+template <Scalar T>
+GRIDLOPS_EXPORT void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P,
+                                    const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
+                                    DistMatrix<T>& V);
+
+}  // namespace gridlops

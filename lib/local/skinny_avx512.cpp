@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <immintrin.h>
+
+#include "local/skinny_loops.hpp"
+
+namespace gridlops {
+
+namespace {
+
+struct Isa {
+  static constexpr int vector_bytes = 64;
+  static constexpr int row_vectors = 4;
+
+  [[gnu::always_inline]] static inline void add_product(__m512 a, __m512 b, auto& sum) {
+    sum = _mm512_fmadd_ps(a, b, sum);
+  }
+  [[gnu::always_inline]] static inline void add_product(__m512d a, __m512d b, auto& sum) {
+    sum = _mm512_fmadd_pd(a, b, sum);
+  }
+};
+
+template <class Real>
+constexpr SkinnyKernels<Real> table = SkinnyLoops<Isa, Real>::kernels();
+
+}  // namespace
+
+template <class Real>
+const SkinnyKernels<Real>& skinny_kernels_avx512() {
+  return table<Real>;
+}
+
+template const SkinnyKernels<float>& skinny_kernels_avx512();
+template const SkinnyKernels<double>& skinny_kernels_avx512();
+
+}  // namespace gridlops

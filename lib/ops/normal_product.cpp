@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/normal_product.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "ops/one_pass.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+void require_layout(const DistMatrix<T>& X, const Space& space, const Partition& columns, const char* name) {
+  require<ShapeError>(space.contains(X) && X.layout().cols.partition == columns, "normal product: ", name,
+                      " is ", X.layout().describe(), ", but the operator takes ",
+                      space.layout(columns).describe(),
+                      " with as many columns as P; make it with the operator's own space");
+}
+
+}  // namespace
+
+template <Scalar T>
+bool has_normal_product(const LinearOperator<T>& A) {
+  const auto* const one_pass = dynamic_cast<const OnePass<T>*>(&A);
+  return one_pass != nullptr && one_pass->can_pass_once();
+}
+
+template <Scalar T>
+void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P, const DistMatrix<T>& R,
+                    DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) {
+  const ProcessGrid& grid = *A.domain().grid;
+  require<UsageError>(has_normal_product(A), "this operator, on ", grid.rows(), " x ", grid.cols(),
+                      " ranks, cannot form A P and its adjoint in one pass over A; use matrix_mult() by "
+                      "stationary_a on a grid of one column, or apply() and apply_adjoint()");
+  const Partition& columns = P.layout().cols.partition;
+  require_layout(P, A.domain(), columns, "P");
+  require_layout(R, A.range(), columns, "R");
+  require_layout(Q, A.range(), columns, "Q");
+  require_layout(U, A.domain(), columns, "U");
+  require_layout(V, A.domain(), columns, "V");
+  if (P.cols() > 0 && grid.is_member()) dynamic_cast<const OnePass<T>&>(A).pass_once(P, R, Q, U, V);
+}
+
+template bool has_normal_product(const LinearOperator<float>&);
+template bool has_normal_product(const LinearOperator<double>&);
+template bool has_normal_product(const LinearOperator<std::complex<float>>&);
+template bool has_normal_product(const LinearOperator<std::complex<double>>&);
+
+template void normal_product(const LinearOperator<float>&, const DistMatrix<float>&, const DistMatrix<float>&,
+                             DistMatrix<float>&, DistMatrix<float>&, DistMatrix<float>&);
+template void normal_product(const LinearOperator<double>&, const DistMatrix<double>&,
+                             const DistMatrix<double>&, DistMatrix<double>&, DistMatrix<double>&,
+                             DistMatrix<double>&);
+template void normal_product(const LinearOperator<std::complex<float>>&,
+                             const DistMatrix<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
+                             DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
+                             DistMatrix<std::complex<float>>&);
+template void normal_product(const LinearOperator<std::complex<double>>&,
+                             const DistMatrix<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
+                             DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                             DistMatrix<std::complex<double>>&);
+
+}  // namespace gridlops

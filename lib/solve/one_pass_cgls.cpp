@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/one_pass_cgls.hpp"
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/normal_product.hpp"
+#include "solve/cgls.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+class OnePassCgls final : public Cgls<T> {
+  using Vectors = typename ConjugateDirections<T>::Vectors;
+
+ public:
+  OnePassCgls(const LinearOperator<T>& A, double damp) : Cgls<T>(A, damp) {
+    require<UsageError>(has_normal_product(A),
+                        "one_pass_cgls() needs an operator with a normal product, as matrix_mult() makes by "
+                        "stationary_a on a grid of one column; cgls() takes any");
+  }
+
+  const char* name() const override { return "one-pass-cgls"; }
+
+ private:
+  void compute_product(Vectors& v) const override {
+    DistMatrix<T> u = domain_matrix(u_, v), w = domain_matrix(w_, v);
+    normal_product(this->A(), v.p, v.r, v.q, u, w);
+  }
+  void follow_step(ColumnRun<T>& run, const std::vector<double>& minus_alpha, Vectors& v) override {
+    run.copy(domain_matrix(u_, v), v.s);
+    run.axpy(minus_alpha, domain_matrix(w_, v), v.s);
+    this->add_damping(-1, v.x, v.s);
+  }
+  DistMatrix<T> domain_matrix(Scratch<T>& memory, const Vectors& v) const {
+    return memory.matrix(this->A().domain(), v.p.layout().cols.partition);
+  }
+
+  mutable Scratch<T> u_, w_;  // Aᴴr, Aᴴq of the last product
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport one_pass_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                          const SolveOptions& options) {
+  OnePassCgls<T> method(A, options.damp);
+  return solve_columns(method, B, X, options);
+}
+
+template SolveReport one_pass_cgls(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
+                                   const SolveOptions&);
+template SolveReport one_pass_cgls(const LinearOperator<double>&, const DistMatrix<double>&,
+                                   DistMatrix<double>&, const SolveOptions&);
+template SolveReport one_pass_cgls(const LinearOperator<std::complex<float>>&,
+                                   const DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
+                                   const SolveOptions&);
+template SolveReport one_pass_cgls(const LinearOperator<std::complex<double>>&,
+                                   const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
+                                   const SolveOptions&);
+
+}  // namespace gridlops

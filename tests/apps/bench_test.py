@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `gridlops-bench` writes: every combination of the lists, flops and bytes as the formulas have them, checked results.
+Times are not judged. bench_test.py LAUNCH PROGRAM"""
+import itertools
+import json
+
+import program
+
+COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
+          "transport": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+          "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "error": float}
+SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float}
+ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
+QUICK = ["--reps", 1, "--limit-order", 64, "--json", "F.json"]
+
+
+def results_of(suite, run, fields, count):
+    """The results in the file, after checking what all files must have."""
+    if not suite.succeeded(run):
+        return []
+    document = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"), parse_constant=program.not_json)
+    suite.check(document["schema"] == "gridlops.bench/1", "schema", document["schema"])
+    suite.check(ENVIRONMENT <= set(document["environment"]), "environment", document["environment"])
+    results = document["results"]
+    suite.check(len(results) == count, len(results), "results instead of", count)
+    suite.check(len(run.output.splitlines()) == count + 1, "the table", run.output)
+    for result in results:
+        suite.check({key: type(value) for key, value in result.items()} == fields, "fields", result)
+        suite.check(min(value for value in result.values() if isinstance(value, float)) >= 0, "signs", result)
+        seconds = result.get("seconds_per_iteration", result["seconds"])
+        products = 2 if "solver" in result else 1
+        flops = products * (8 if result["dtype"].startswith("c") else 2) * result["rows"] * result["cols"] * result["nrhs"]
+        suite.check(abs(result["gflops"] * 1e9 * seconds - flops) <= 1e-9 * flops, "flops", result)
+        single = result["dtype"] in ("f32", "c64")
+        suite.check(result["error"] <= (1e-5 if single else 1e-13), "error", result)
+    return results
+
+
+def bytes_of(result):
+    """What all ranks send in one product by stationary-a."""
+    (p, q), size = result["grid"], {"f32": 4, "f64": 8, "c64": 8, "c128": 16}[result["dtype"]]
+    return size * result["nrhs"] * ((p - 1) * result["cols"] + (q - 1) * result["rows"])
+
+
+def check_matmul(suite):
+    run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "1..2,5", "--dtype", "f64,c64", "--grid", "2x1,1x2",
+                    "--algorithm", "stationary-a,summa", "--both", *QUICK, ranks=2, timeout=120)
+    results = results_of(suite, run, COMMON, 3 * 2 * 2 * 2 * 2)
+    keys = ["rows", "nrhs", "dtype", "algorithm", "adjoint"]
+    found = sorted([*(result[key] for key in keys), result["grid"]] for result in results)
+    wanted = itertools.product([40], [1, 2, 5], ["f64", "c64"], ["stationary-a", "summa"], [False, True], [[2, 1], [1, 2]])
+    suite.check(found == sorted(map(list, wanted)), "combinations", found)
+    for result in results:
+        if result["algorithm"] == "stationary-a":
+            suite.check(result["bytes_sent"] == bytes_of(result), "bytes", result)
+
+
+def check_solve(suite):
+    for solver in ["cgls", "lsqr", "lsmr", "block-cgls"]:
+        run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--solver", solver, "--iterations", "4",
+                        "--algorithm", "stationary-a", "--grid", "1x2", *QUICK, ranks=3)
+        for result in results_of(suite, run, SOLVE, 2):
+            suite.check(result["solver"] == solver and result["transport"] == "mpi", "names", result)
+            # Two products, and sums of a few numbers per column.
+            suite.check(2 * bytes_of(result) <= result["bytes_sent"] <= 2 * bytes_of(result) + 2000, "bytes", result)
+
+
+    run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--one-pass", "--iterations", "4", "--algorithm",
+                    "stationary-a", "--grid", "2x1", *QUICK, ranks=2)
+    for result in results_of(suite, run, SOLVE, 2):
+        suite.check(result["solver"] == "one-pass-cgls", "names", result)
+        # A product and two adjoints.
+        suite.check(3 * bytes_of(result) <= result["bytes_sent"] <= 3 * bytes_of(result) + 2000, "bytes", result)
+
+
+def check_refusals(suite):
+    for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
+        run = suite.run("matmul", "--rows", wrong, "--cols", "3")
+        suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", wrong, run.errors)
+    for words in (["--solver", "lsqr"], ["--grid", "1x2"]):
+        run = suite.run("solve", "--rows", "9", "--cols", "3", "--algorithm", "stationary-a", "--one-pass", *words, ranks=2)
+        suite.check(run.status == 2 and len(run.error_lines) == 1, "refusal of one pass", words, run.errors)
+    run = suite.run("matmul", "--rows", "4", "--cols", "3", "--dtype", "f64,f16")
+    suite.check(run.status == 2 and "f16" in run.errors, "refusal", run.errors)
+
+
+def test(suite, _):
+    check_matmul(suite)
+    check_solve(suite)
+    check_refusals(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

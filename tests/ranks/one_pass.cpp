@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The normal product against the products that it stands for, and CGLS with it against CGLS.
+#include "gridlops/one_pass_cgls.hpp"
+
+#include "gridlops/normal_product.hpp"
+#include "support/grids.hpp"
+#include "support/reference.hpp"
+#include "support/solution_checks.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+std::vector<std::shared_ptr<const ProcessGrid>> tall_grids() {
+  std::vector<std::shared_ptr<const ProcessGrid>> grids;
+  for (int rows = 1; rows <= world().size(); ++rows)
+    grids.push_back(std::make_shared<const ProcessGrid>(world(), GridShape{rows, 1}, make_host_backend()));
+  return grids;
+}
+
+template <Scalar T>
+Element<T> integers(std::uint64_t seed) {
+  return [seed](Index i, Index j) { return small_integer<T>(seed, i, j); };
+}
+
+template <Scalar T>
+DistMatrix<T> filled(const Space& space, Index columns, const Element<T>& element) {
+  DistMatrix<T> X(space.grid, space.layout(columns));
+  X.fill(element);
+  return X;
+}
+
+/// Integers: sums are exact, and products equal to the last bit.
+template <Scalar T>
+void check_normal_product(const std::shared_ptr<const ProcessGrid>& grid, Index m, Index n, Index columns,
+                          const MatrixMultOptions& options = {}) {
+  const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, integers<T>(1), options);
+  REQUIRE(has_normal_product(*A));
+  const Element<T> nan = [](Index, Index) { return T(std::numeric_limits<Real<T>>::quiet_NaN()); };
+  const DistMatrix<T> P = filled(A->domain(), columns, integers<T>(2)),
+                      R = filled(A->range(), columns, integers<T>(3));
+  DistMatrix<T> Q = filled(A->range(), columns, nan), U = filled(A->domain(), columns, nan), V = U.clone();
+  DistMatrix<T> q = Q.clone(), u = U.clone(), v = U.clone();
+  const TrafficSince pass(world());
+  normal_product(*A, P, R, Q, U, V);
+  const Index sent = pass.sent(), calls = pass.calls();
+  const TrafficSince products(world());
+  A->apply(T(1), P, T(0), q);
+  A->apply_adjoint(T(1), R, T(0), u);
+  A->apply_adjoint(T(1), q, T(0), v);
+  CAPTURE(grid->rows(), m, n, columns);
+  CHECK(sent == products.sent());
+  CHECK((grid->rows() == 1 || columns == 0 || !grid->is_member() || calls == 2));
+  CHECK(everywhere(Q) == everywhere(q));
+  CHECK(everywhere(U) == everywhere(u));
+  CHECK(everywhere(V) == everywhere(v));
+}
+
+template <Scalar T>
+Solution<T> run(Solver<T> solver, const std::shared_ptr<const ProcessGrid>& grid,
+                const KnownSpectrum<T>& matrix, const SolveOptions& options, const Element<T>& guess = {}) {
+  const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+  const Solution<T> solution = solve<T>(solver, *A, 4, random_elements<T>(4), options, guess);
+  if (grid->is_member()) {
+    check_report(WholeSystem<T>(solver, matrix.rows(), matrix.cols(), Element<T>(matrix),
+                                random_elements<T>(4), options, guess),
+                 solution, grid->comm());
+  }
+  return solution;
+}
+
+/// The least ‖x − x_true‖ / ‖x_true‖ of any iterate, for b = A x_true and `noise` that is orthogonal to the
+/// range of A; the geometric mean over eight right-hand sides, since when rounding ends an iteration is
+/// chance.
+double best_error(Solver<double> solver, const std::shared_ptr<const ProcessGrid>& grid,
+                  const KnownSpectrum<double>& matrix, double noise) {
+  const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+  const Index n = matrix.cols();
+  constexpr Index trials = 8;
+  double product = 1;
+  for (Index trial = 0; trial < trials; ++trial) {
+    const DistMatrix<double> truth = filled<double>(A->domain(), 1, random_elements<double>(5, trial));
+    DistMatrix<double> B = filled<double>(A->range(), 1, [&](Index i, Index) { return matrix.left(i, n); });
+    A->apply(1.0, truth, noise, B);
+    DistMatrix<double> X(grid, A->domain().layout(1));
+    std::vector<double> errors;  // squared, of this rank's part
+    SolveOptions options;
+    options.max_iterations = 400;
+    options.tolerance = 0;
+    options.callback = [&](const IterationInfo&) {
+      double sum = 0;
+      for (Index i = 0; i < X.local().rows; ++i) sum += std::norm(X.local()(i, 0) - truth.local()(i, 0));
+      errors.push_back(sum);
+      return false;
+    };
+    solver(*A, B, X, options);
+    grid->comm().all_reduce(errors, ReduceOp::sum);
+    product *= std::sqrt(*std::min_element(errors.begin(), errors.end())) / column_norms(truth)[0];
+  }
+  return std::pow(product, 1.0 / trials);
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("One pass gives a product and two adjoints", "", Scalars) {
+  using T = TestType;
+  for (const auto& grid : tall_grids()) {
+    for (const Index columns : {0, 1, 3}) {
+      check_normal_product<T>(grid, 37, 23, columns);
+      check_normal_product<T>(grid, 2, 31, columns);  // fewer rows than ranks
+      check_normal_product<T>(grid, 40, 1, columns, {.column_stable = true});
+      check_normal_product<T>(grid, 0, 5, columns);
+      check_normal_product<T>(grid, 5, 0, columns);
+    }
+    check_normal_product<T>(grid, 300, 8200, 2);  // several blocks of rows
+  }
+}
+
+TEST_CASE("One pass allocates nothing the second time") {
+  for (const auto& grid : tall_grids()) {
+    const OperatorPtr<double> A =
+        dense_operator<double>(grid, Algorithm::stationary_a, 30, 20, integers<double>(1));
+    const DistMatrix<double> P = filled(A->domain(), 3, integers<double>(2)),
+                             R = filled(A->range(), 3, integers<double>(3));
+    DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
+    normal_product(*A, P, R, Q, U, V);
+    const Index before = grid->backend()->allocations();
+    normal_product(*A, P, R, Q, U, V);
+    CHECK(grid->backend()->allocations() == before);
+  }
+}
+
+TEST_CASE("What cannot be done in one pass is refused") {
+  const int ranks = world().size();
+  const auto grid = std::make_shared<const ProcessGrid>(world(), GridShape{1, ranks}, make_host_backend());
+  for (const Algorithm algorithm : matrix_algorithms) {
+    const OperatorPtr<double> A = dense_operator<double>(grid, algorithm, 12, 9, integers<double>(1));
+    const bool can = algorithm == Algorithm::stationary_a && ranks == 1;
+    CHECK(has_normal_product(*A) == can);
+    if (can) continue;
+    const DistMatrix<double> B = filled(A->range(), 2, integers<double>(2));
+    DistMatrix<double> X = filled(A->domain(), 2, integers<double>(2));
+    CHECK(error_text([&] { one_pass_cgls(*A, B, X); }).find("grid of one column") != std::string::npos);
+    DistMatrix<double> Q = B.clone(), U = X.clone(), V = X.clone();
+    CHECK(error_text([&] { normal_product(*A, X, B, Q, U, V); }).find("one pass") != std::string::npos);
+  }
+  const auto tall = std::make_shared<const ProcessGrid>(world(), GridShape{ranks, 1}, make_host_backend());
+  const OperatorPtr<double> A =
+      dense_operator<double>(tall, Algorithm::stationary_a, 12, 9, integers<double>(1));
+  const DistMatrix<double> P = filled(A->domain(), 2, integers<double>(2)),
+                           R = filled(A->range(), 3, integers<double>(2));
+  DistMatrix<double> Q = filled(A->range(), 2, integers<double>(2)), U = P.clone(), V = P.clone();
+  CHECK_THROWS_AS(normal_product(*A, P, R, Q, U, V), ShapeError);
+}
+
+TEMPLATE_TEST_CASE("CGLS in one pass does what CGLS does", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 45, n = 23;
+  for (const auto& grid : tall_grids()) {
+    for (const double damp : {0.0, 0.3}) {
+      for (const bool has_guess : {false, true}) {
+        const KnownSpectrum<T> matrix(m, n, geometric(n, 3));
+        const Element<T> guess = has_guess ? random_elements<T>(9) : Element<T>{};
+        SolveOptions options;
+        options.damp = damp;
+        const Solution<T> once = run<T>(one_pass_cgls, grid, matrix, options, guess);
+        const Solution<T> twice = run<T>(cgls, grid, matrix, options, guess);
+        if (!grid->is_member()) continue;
+        CAPTURE(grid->rows(), damp, has_guess);
+        CHECK(once.report.solver == "one-pass-cgls");
+        for (Index j = 0; j < 4; ++j) {
+          CHECK(once.verdict(j).reason == StopReason::converged);
+          CHECK(std::abs(once.verdict(j).iterations - twice.verdict(j).iterations) <= 2);
+          // Both are within κ² times the tolerance of the solution.
+          const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-8;
+          CHECK(relative_difference(once.column(j), twice.column(j)) <= 100 * tolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("CGLS in one pass is as accurate as CGLS on clustered spectra") {
+  const Index m = 80, n = 40;
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world(), GridShape{world().size(), 1}, make_host_backend());
+  for (const double condition : {1e2, 1e4, 1e6, 1e8, 1e10}) {
+    for (const int clusters : {2, 3, 5}) {
+      // The members of a cluster differ by up to a per mille.
+      std::vector<double> values;
+      for (Index k = 0; k < n; ++k) {
+        const double cluster = static_cast<double>(k % clusters) / (clusters - 1);
+        values.push_back(std::pow(condition, -cluster) * (1 + 1e-3 * counter_uniform(7, k, 0)));
+      }
+      const KnownSpectrum<double> matrix(m, n, values);
+      // With a residual errors grow with κ²ε: where that is not small chance decides what either method
+      // finds.
+      for (const double noise : {0.0, 0.1}) {
+        if (noise > 0 && condition > 1e6) continue;
+        const double once = best_error(one_pass_cgls<double>, grid, matrix, noise);
+        const double twice = best_error(cgls<double>, grid, matrix, noise);
+        CAPTURE(condition, clusters, noise, once, twice);
+        CHECK(once <= 4 * twice);
+      }
+    }
+  }
+}
