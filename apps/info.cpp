@@ -17,6 +17,7 @@
 #include "gridlops/version.hpp"
 #include "host_grid.hpp"
 #include "subcommands.hpp"
+#include "text_checks.hpp"
 #include "versions.hpp"
 
 namespace gridlops::program {
