@@ -11,11 +11,12 @@ template <Scalar T>
 GRIDLOPS_EXPORT bool has_normal_product(const LinearOperator<T>& A);
 
 /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once).
-/// P, U, V: in A.domain(); R, Q: in A.range(); the same column partitions. A is worked through in blocks of
-/// rows that stay in the cache between the product and the adjoint, so that memory gives each of them once: a
-/// gain for a few columns, where reading A is what takes the time. Two messages, as for a product and an
-/// adjoint. Not counted in activity(). Throws UsageError on all ranks unless has_normal_product(A), and
-/// ShapeError as apply() does.
+/// P, U, V: in A.domain(); R, Q: in A.range(); the same column partitions. In host memory the operator stores
+/// A anew at the first call, in panels of rows that stay in the cache between the product and the adjoint,
+/// and gives up what it had (the caller's block, if A is a view, stays the caller's): memory then gives each
+/// panel once. A gain for a few columns, where reading A is what takes the time; with many, adjoint products
+/// are slower with panels. Two messages, as for a product and an adjoint. Not counted in activity(). Throws
+/// UsageError on all ranks unless has_normal_product(A), and ShapeError as apply() does.
 template <Scalar T>
 GRIDLOPS_EXPORT void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P,
                                     const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,

@@ -12,6 +12,9 @@ class OnePass {
   virtual ~OnePass() = default;
   /// Whether it has one on its grid.
   virtual bool can_pass_once() const = 0;
+  /// Stores A as the normal product wants it; other products take it from there, too, so that their rounding
+  /// changes.
+  virtual void prepare() const = 0;
   /// As normal_product(), with at least one column, on members of the grid only; layouts were checked.
   virtual void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                          DistMatrix<T>& V) const = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-
+#include "local/panel_matrix.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/one_pass.hpp"
@@ -23,26 +22,29 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
 
   bool can_pass_once() const override { return A_.grid()->cols() == 1; }
 
+  void prepare() const override {
+    const MatrixView<const T> A = matrix();
+    if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
+    panels_ = PanelMatrix<T>(backend(), A, best_instruction_set());
+    // Its shape is all that is needed of A from now on.
+    A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
+  }
+
   void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                  DistMatrix<T>& V) const override {
-    const MatrixView<const T> A = static_cast<const DistMatrix<T>&>(A_).local();
-    const MatrixView<const T> gathered = gather(P.local(), block_of_X());
+    prepare();
+    const MatrixView<const T> A = matrix(), gathered = gather(P.local(), block_of_X());
     const Index count = gathered.cols;
-    data_.reserve(backend(), A.rows * 2 * count);
     partial_.reserve(backend(), A.cols * 2 * count);
     both_.reserve(backend(), U.local().size() + V.local().size());
-    const MatrixView<T> data = data_.matrix(A.rows, 2 * count), partial = partial_.matrix(A.cols, 2 * count);
-    const MatrixView<T> products = data.col_block({count, count});
-    kernels().copy(R.local(), data.col_block({0, count}));
-    const Index height = rows_in_cache(A.cols);
-    // Also without rows, for the zeros that are the sum then.
-    for (Index begin = 0; begin == 0 || begin < A.rows; begin += height) {
-      const Range rows{begin, std::min(height, A.rows - begin)};
-      product_.multiply(Op::none, T(1), A.row_block(rows), gathered, T(0), products.row_block(rows));
-      product_.multiply(Op::adjoint, T(1), A.row_block(rows), data.row_block(rows), T(begin == 0 ? 0 : 1),
-                        partial);
+    const MatrixView<T> partial = partial_.matrix(A.cols, 2 * count);
+    if (panels_.empty()) {
+      product_.multiply(Op::none, T(1), A, gathered, T(0), Q.local());
+      product_.multiply(Op::adjoint, T(1), A, R.local(), T(0), partial.col_block({0, count}));
+      product_.multiply(Op::adjoint, T(1), A, Q.local(), T(0), partial.col_block({count, count}));
+    } else {
+      panels_.one_pass(gathered, R.local(), Q.local(), partial);
     }
-    kernels().copy(products, Q.local());
     const MatrixView<T> both = both_.matrix(U.local().rows, 2 * count);
     reduce_scatter(partial, block_of_X(), T(0), both);
     kernels().copy(both.col_block({0, count}), U.local());
@@ -50,15 +52,6 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   }
 
  private:
-  /// So many rows of A that they stay in the cache between two uses: 4 MiB, part of the last level, measured
-  /// best among 1 to 16 MiB on a Zen 4 core. The second level would be faster, but in an array stored by
-  /// columns rows that fit it are pieces too short for memory.
-  static Index rows_in_cache(Index cols) {
-    constexpr Index bytes = 4 << 20, least = 64;
-    return std::max(bytes / (std::max<Index>(cols, 1) * static_cast<Index>(sizeof(T))) / least, Index{1}) *
-           least;
-  }
-
   /// One block of X or Y, which the ranks of `comm` hold in parts: those that follow first_part in `rows`.
   struct CutBlock {
     Communicator& comm;
@@ -89,16 +82,25 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
 
   void run(Op op, T alpha, MatrixView<const T> in, const CutBlock& in_block, T beta, MatrixView<T> out,
            const CutBlock& out_block) const {
-    const MatrixView<const T> A = static_cast<const DistMatrix<T>&>(A_).local();
     const MatrixView<const T> gathered = gather(in, in_block);
     if (out_block.parts() == 1) {
-      product_.multiply(op, alpha, A, gathered, beta, out);
+      multiply(op, alpha, gathered, beta, out);
       return;
     }
     partial_.reserve(backend(), out_block.height() * out.cols);
     const MatrixView<T> partial = partial_.matrix(out_block.height(), out.cols);
-    product_.multiply(op, alpha, A, gathered, T(0), partial);
+    multiply(op, alpha, gathered, T(0), partial);
     reduce_scatter(partial, out_block, beta, out);
+  }
+
+  MatrixView<const T> matrix() const { return static_cast<const DistMatrix<T>&>(A_).local(); }
+
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+    if (panels_.empty()) {
+      product_.multiply(op, alpha, matrix(), X, beta, Y);
+    } else {
+      panels_.multiply(op, alpha, X, beta, Y);
+    }
   }
 
   /// All parts of a block, one below the other.
@@ -143,10 +145,12 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   const std::shared_ptr<Backend>& backend() const { return A_.grid()->backend(); }
   const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
 
-  DistMatrix<T> A_;
+  // A lies in one of these: as it was given, or in panels once the normal product is used.
+  mutable DistMatrix<T> A_;
+  mutable PanelMatrix<T> panels_;
   LocalProduct<T> product_;
   ReductionOrder order_;
-  mutable Buffer<T> own_, travelling_, gathered_, partial_, data_, both_;
+  mutable Buffer<T> own_, travelling_, gathered_, partial_, both_;
   mutable std::vector<Index> counts_;
 };
 

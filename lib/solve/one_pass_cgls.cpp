@@ -4,6 +4,7 @@
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/normal_product.hpp"
+#include "ops/one_pass.hpp"
 #include "solve/cgls.hpp"
 
 namespace gridlops {
@@ -19,6 +20,8 @@ class OnePassCgls final : public Cgls<T> {
     require<UsageError>(has_normal_product(A),
                         "one_pass_cgls() needs an operator with a normal product, as matrix_mult() makes by "
                         "stationary_a on a grid of one column; cgls() takes any");
+    // Now, so that all products round alike.
+    if (A.domain().grid->is_member()) dynamic_cast<const OnePass<T>&>(A).prepare();
   }
 
   const char* name() const override { return "one-pass-cgls"; }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <new>
+
+#include "gridlops/matrix_view.hpp"
+#include "local/skinny_kernels.hpp"
+
+namespace gridlops {
+
+// A complex matrix is a real one with twice the rows, real and imaginary parts in turn; ~ marks it. Then
+//
+//   A x = Ã Re x + i Ã Im x,    Re aᴴy = ãᵀỹ,  Im aᴴy = ãᵀ(−i y)~,    aᵀy: the same with y̅ and i y̅ in
+//
+// place of y and −i y: a product with r complex columns is one of the real kernels with 2 r.
+
+template <Scalar T>
+inline constexpr int parts = is_complex<T> ? 2 : 1;
+
+template <Scalar T>
+MatrixView<const Real<T>> real_view(MatrixView<const T> A) {
+  return {reinterpret_cast<const Real<T>*>(A.data), parts<T> * A.rows, A.cols, parts<T> * A.stride};
+}
+
+/// Uninitialised, aligned to cache lines.
+template <class Real>
+class Workspace {
+ public:
+  explicit Workspace(Index count)
+      : memory_(static_cast<Real*>(::operator new[](static_cast<std::size_t>(count) * sizeof(Real), line))) {}
+  ~Workspace() { ::operator delete[](memory_, line); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  Real* data() const { return memory_; }
+
+ private:
+  static constexpr std::align_val_t line{64};
+  Real* memory_;
+};
+
+template <class Real>
+const SkinnyKernels<Real>& skinny_kernels(InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return skinny_kernels_avx512<Real>();
+  if (set == InstructionSet::avx2) return skinny_kernels_avx2<Real>();
+#endif
+  static_cast<void>(set);
+  return skinny_kernels_baseline<Real>();
+}
+
+/// y ← α x + β y without the detour that std::complex takes to repair infinities.
+template <Scalar T>
+void add_scaled(T alpha, T x, T beta, T& y) {
+  const auto product = [](T a, T b) {
+    if constexpr (is_complex<T>) {
+      return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+    } else {
+      return a * b;
+    }
+  };
+  y = beta == T(0) ? product(alpha, x) : product(alpha, x) + product(beta, y);
+}
+
+/// The columns of a product in groups of nearly equal width, counted in real columns.
+template <Scalar T>
+class Groups {
+ public:
+  explicit Groups(Index columns) : columns_(columns), count_((columns + most - 1) / most) {}
+  Index count() const { return count_; }
+  Index begin(Index group) const { return parts<T> * (group * columns_ / count_); }
+  Index width(Index group) const { return begin(group + 1) - begin(group); }
+  Index columns() const { return parts<T> * columns_; }
+  Index group_of(Index column) const {
+    Index group = 0;
+    while (begin(group + 1) <= column) ++group;
+    return group;
+  }
+  /// Where the share of a group begins if all of them share so much work.
+  Index share(Index group, Index work) const { return group * work / count_; }
+
+ private:
+  static constexpr Index most = SkinnyKernels<Real<T>>::max_width / parts<T>;
+  Index columns_, count_;
+};
+
+}  // namespace gridlops

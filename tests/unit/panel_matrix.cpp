@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/panel_matrix.hpp"
+
+#include "support/catch.hpp"
+#include "support/reference.hpp"
+#include "unit/padded_matrix.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+template <Scalar T>
+PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index padding) {
+  return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
+}
+
+template <Scalar T>
+PaddedMatrix<T> nothing(Index rows, Index cols) {
+  return {rows, cols, 2, [](Index, Index) { return not_a_number<T>(); }};
+}
+
+template <Scalar T>
+void check(const PaddedMatrix<T>& found, const std::vector<T>& expected, Index rows) {
+  found.check([&](Index i, Index j) { return expected[static_cast<std::size_t>(i + j * rows)]; });
+}
+
+struct Shape {
+  Index rows, cols, columns;
+};
+/// Panels have 8 to 64 rows, tiles 4 columns, groups up to 3 and 6 columns.
+constexpr Shape shapes[] = {{1, 1, 1},   {3, 2, 2},  {8, 4, 3},    {31, 5, 1},  {32, 9, 4},
+                            {33, 17, 6}, {64, 8, 7}, {129, 23, 2}, {200, 3, 13}};
+
+template <Scalar T>
+void check_products(const Shape& shape, InstructionSet set) {
+  const auto [rows, cols, columns] = shape;
+  CAPTURE(name_of(set), rows, cols, columns);
+  const auto A = integers<T>(1, rows, cols, 3), dense_A = integers<T>(1, rows, cols, 0);
+  const auto P = integers<T>(2, cols, columns, 1), dense_P = integers<T>(2, cols, columns, 0);
+  const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
+  const PanelMatrix<T> panels(make_host_backend(), A.view(), set);
+  const auto product = [&, m = rows, n = cols, r = columns](Op op, const T* X) {
+    return reference_product(op, T(1), dense_A.view().data, m, n, X, r);
+  };
+  const std::vector<T> AP = product(Op::none, dense_P.view().data);
+  std::vector<T> both = product(Op::adjoint, dense_R.view().data);
+  const std::vector<T> second = product(Op::adjoint, AP.data());
+  both.insert(both.end(), second.begin(), second.end());
+
+  auto Q = nothing<T>(rows, columns), W = nothing<T>(cols, 2 * columns);
+  panels.one_pass(P.view(), R.view(), Q.view(), W.view());
+  check(Q, AP, rows);
+  check(W, both, cols);
+  for (const Op op : {Op::transpose, Op::adjoint}) {
+    auto X = nothing<T>(cols, columns);
+    panels.multiply(op, T(1), R.view(), T(0), X.view());
+    check(X, product(op, dense_R.view().data), cols);
+  }
+  auto Y = integers<T>(4, rows, columns, 2);
+  const auto old = integers<T>(4, rows, columns, 0);
+  panels.multiply(Op::none, T(2), P.view(), T(-3), Y.view());
+  check(Y,
+        reference_product(Op::none, T(2), dense_A.view().data, rows, cols, dense_P.view().data, columns,
+                          T(-3), old.view().data),
+        rows);
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("products with a matrix in panels are exact on integers", "[panels]", Scalars) {
+  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
+    if (set <= best_instruction_set())
+      for (const Shape& shape : shapes) check_products<TestType>(shape, set);
+}
