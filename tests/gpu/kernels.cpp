@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A GPU's kernels do what the host's do, which tests/unit compares with plain loops: for all shapes, strides
+// and types, between blocks whose surroundings hold NaN, and over outputs of NaN where these must not be
+// read.
+#include <array>
+#include <functional>
+
+#include "gridlops/buffer.hpp"
+#include "gridlops/random.hpp"
+#include "support/catch.hpp"
+#include "support/mpi_main.hpp"
+#include "support/problems.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+struct Shape {
+  Index rows, cols, padding;
+};
+// Empty, single, with and without gaps, and longer than one thread block's share of a sum.
+constexpr std::array shapes{Shape{0, 0, 0},    Shape{0, 3, 2},   Shape{3, 0, 0}, Shape{1, 1, 0},
+                            Shape{1, 4, 6},    Shape{7, 1, 1},   Shape{9, 3, 0}, Shape{31, 5, 4},
+                            Shape{9001, 3, 0}, Shape{9001, 2, 5}};
+
+/// A matrix of a backend in a larger array of NaN; or all NaN.
+template <Scalar T>
+struct Block {
+  Buffer<T> memory;
+  MatrixView<T> view;
+
+  Block(const std::shared_ptr<Backend>& backend, Shape shape, std::uint64_t seed, bool holds_nan = false)
+      : memory(backend, (shape.rows + shape.padding) * shape.cols),
+        view(memory.data(), shape.rows, shape.cols, shape.rows + shape.padding) {
+    std::vector<T> values(static_cast<std::size_t>(memory.size()), quiet_nan<T>());
+    for (Index j = 0; j < shape.cols && !holds_nan; ++j)
+      for (Index i = 0; i < shape.rows; ++i)
+        values[static_cast<std::size_t>(i + j * view.stride)] = counter_random<T>(seed, i, j);
+    backend->upload(values.data(), memory.data(), bytes());
+  }
+  std::vector<T> values(Backend& backend) const {
+    std::vector<T> result(static_cast<std::size_t>(memory.size()));
+    backend.download(memory.data(), result.data(), bytes());
+    return result;
+  }
+  Index bytes() const { return memory.size() * static_cast<Index>(sizeof(T)); }
+};
+
+/// What one kernel may be given: three blocks of one shape, one scalar per row and per column, and room for
+/// sums.
+template <Scalar T>
+struct Operands {
+  std::shared_ptr<Backend> backend;
+  Block<T> X, Y, output, rows, columns;
+  Block<double> thresholds, sums;
+
+  Operands(std::shared_ptr<Backend> of, Shape shape)
+      : backend(std::move(of)),
+        X(backend, shape, 1),
+        Y(backend, shape, 2),
+        output(backend, shape, 0, true),
+        rows(backend, {shape.rows, 1, 0}, 3),
+        columns(backend, {1, shape.cols, 0}, 4),
+        thresholds(backend, {1, shape.cols, 0}, 5),
+        sums(backend, {2, shape.cols, 0}, 0, true) {
+    std::vector<double> t = thresholds.values(*backend);
+    for (double& value : t) value = 0.4 * std::abs(value);
+    backend->upload(t.data(), thresholds.memory.data(), thresholds.bytes());
+  }
+};
+
+template <class T>
+Index differences(const std::vector<T>& found, const std::vector<T>& expected, double tolerance) {
+  Index wrong = 0;
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const bool both_nan = is_nan(found[k]) && is_nan(expected[k]);
+    if (!both_nan && !(std::abs(found[k] - expected[k]) <= tolerance)) ++wrong;
+  }
+  return wrong;
+}
+
+/// Runs a kernel on the host and on the GPU, and compares everything that either could have changed.
+template <Scalar T>
+void compare(const std::function<void(const Kernels<T>&, Operands<T>&)>& kernel) {
+  const auto gpu = make_backend();
+  for (const Shape shape : shapes) {
+    CAPTURE(shape.rows, shape.cols, shape.padding);
+    Operands<T> here(gpu, shape), there(make_host_backend(), shape);
+    kernel(here.backend->template kernels<T>(), here);
+    kernel(there.backend->template kernels<T>(), there);
+    // Products of a few numbers below one, and thresholds: roundings of single operations.
+    const double tolerance = 32 * epsilon_of<T>;
+    const auto differ = [&](const auto& block, double bound) {
+      return differences((here.*block).values(*here.backend), (there.*block).values(*there.backend), bound);
+    };
+    CHECK(differ(&Operands<T>::X, tolerance) == 0);
+    CHECK(differ(&Operands<T>::Y, tolerance) == 0);
+    CHECK(differ(&Operands<T>::output, tolerance) == 0);
+    // Sums of up to 9001 terms below two, in another order.
+    CHECK(differ(&Operands<T>::sums, 2e-16 * 2 * static_cast<double>(shape.rows) * 10) == 0);
+  }
+}
+
+template <Scalar T>
+Accumulator<T>* as_sums(Operands<T>& o) {
+  return reinterpret_cast<Accumulator<T>*>(o.sums.memory.data());
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Kernels that work element by element", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  using K = const Kernels<T>&;
+  using O = Operands<T>&;
+  const T a = number<T>(0.5, -0.75), b = number<T>(-1.5, 0.25);
+  compare<T>([](K k, O o) { k.copy(o.X.view, o.output.view); });
+  compare<T>([=](K k, O o) { k.fill(a, o.output.view); });
+  compare<T>([=](K k, O o) { k.add(a, o.X.view, T(0), o.output.view); });
+  compare<T>([=](K k, O o) { k.add(a, o.X.view, b, o.Y.view); });
+  for (const bool conjugated : {false, true}) {
+    compare<T>([=](K k, O o) {
+      k.diagonal_multiply(a, o.rows.memory.data(), conjugated, o.X.view, T(0), o.output.view);
+      k.diagonal_multiply(a, o.rows.memory.data(), conjugated, o.X.view, b, o.Y.view);
+    });
+  }
+  compare<T>([](K k, O o) { k.column_axpy(o.columns.memory.data(), o.X.view, o.Y.view); });
+  compare<T>([](K k, O o) { k.column_xpby(o.X.view, o.columns.memory.data(), o.Y.view); });
+  compare<T>([](K k, O o) {
+    k.fill(T(0), o.columns.view);
+    k.column_xpby(o.X.view, o.columns.memory.data(), o.output.view);
+  });
+  compare<T>([](K k, O o) { k.column_scale(o.columns.memory.data(), o.X.view); });
+  for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
+    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.X.view); });
+    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.output.view); });
+  }
+}
+
+TEMPLATE_TEST_CASE("Kernels that sum columns", "", float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  using K = const Kernels<T>&;
+  using O = Operands<T>&;
+  compare<T>([](K k, O o) { k.column_dots(o.X.view, o.Y.view, as_sums(o)); });
+  compare<T>([](K k, O o) { k.column_norms_squared(o.X.view, o.sums.memory.data()); });
+  for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half})
+    compare<T>([=](K k, O o) { k.column_penalties(kind, o.X.view, o.sums.memory.data()); });
+}
+
+TEMPLATE_TEST_CASE("Products", "", float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const T a = number<T>(0.5, -0.75), b = number<T>(-1.5, 0.25);
+  for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
+    compare<T>([=](const Kernels<T>& k, Operands<T>& o) {
+      // A square corner of X, so that shapes fit in all three cases.
+      const Range corner{0, std::min<Index>({o.X.view.rows, o.X.view.cols, 3})};
+      const MatrixView<const T> A = o.X.view.block(corner, corner);
+      k.gemm(op, Op::none, a, A, o.Y.view.row_block(corner), T(0), o.output.view.row_block(corner));
+      k.gemm(op, Op::none, a, A, o.output.view.row_block(corner), b, o.Y.view.row_block(corner));
+    });
+    compare<T>([=](const Kernels<T>& k, Operands<T>& o) {
+      const MatrixView<const T> nothing(nullptr, o.Y.view.rows, 0, std::max<Index>(1, o.Y.view.rows));
+      const MatrixView<const T> none(nullptr, 0, o.Y.view.cols, 1);
+      k.gemm(Op::none, Op::none, a, nothing, none, b, o.Y.view);
+      k.gemm(Op::none, Op::none, a, nothing, none, T(0), o.output.view);
+    });
+  }
+}
