@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "comm/rank_parts.hpp"
 #include "cuda/device_context.hpp"
@@ -33,7 +36,6 @@ class DeviceCommunicator : public Communicator {
 
   // The operations on arrays of reals on the device, on more than one rank, with at least one element
   // somewhere. They return once all is ordered; the communicating stream is behind the computing one already.
-  using Form = Completion;
   virtual std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                                      std::optional<int> color, int key) = 0;
   virtual Pending broadcast_device(Elements data, int root) = 0;

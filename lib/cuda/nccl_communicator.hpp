@@ -3,6 +3,12 @@
 
 #include <nccl.h>
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
 #include "cuda/device_communicator.hpp"
 #include "cuda/gpu_kernels.hpp"
 

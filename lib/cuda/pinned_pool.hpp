@@ -106,7 +106,8 @@ class PinnedPool {
   static constexpr std::size_t spare_blocks = 4;
 
   DeviceContext& context_;
-  std::vector<std::list<Free>> free_{64};  // by size class, the one used longest ago first
+  std::vector<std::list<Free>> free_ =
+      std::vector<std::list<Free>>(64);  // by size class, the one used longest ago first
 };
 
 }  // namespace gridlops::cuda

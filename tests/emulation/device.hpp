@@ -70,7 +70,7 @@ class Device {
   OperationPtr enqueue(const std::vector<cudaStream_t>& on, const std::string& label,
                        const std::vector<Region>& regions, std::function<bool()> step,
                        std::vector<OperationPtr> after = {});
-  /// To be called with the lock once what enqueue() returned is complete.
+  /// Something has changed that the worker, or a host that waits, may be waiting for.
   void wake();
 
   cudaStream_t make_stream();

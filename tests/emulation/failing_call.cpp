@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Products on a grid whose NCCL calls fail somewhere on one rank (GRIDLOPS_EMULATION_FAIL): every rank must
-// get an error, and says so; none may wait for ever.
+// Products on a grid where something goes wrong on one rank: a call of NCCL fails (GRIDLOPS_EMULATION_FAIL),
+// or, with an argument, the rank of that number stays away. Every other rank must get an error, and says so;
+// none may wait for ever.
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "gridlops/gpu.hpp"
 #include "gridlops/matrix_mult.hpp"
@@ -14,7 +16,7 @@ using namespace gridlops;
 
 namespace {
 
-void multiply_often(Communicator& world) {
+void multiply_often(Communicator& world, int absent) {
   const auto backend = make_gpu_backend(0);
   const auto gpus = make_gpu_communicator(world, backend, "nccl");
   const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
@@ -24,6 +26,10 @@ void multiply_often(Communicator& world) {
   const auto op = matrix_mult(Algorithm::summa, std::move(A), {.panel = 2});
   DistMatrix<double> X(grid, op->domain().layout(3)), Y(grid, op->range().layout(3));
   X.fill(random);
+  if (world.rank() == absent) {
+    sleep(20);
+    _exit(0);
+  }
   for (int k = 0; k < 4; ++k) {
     op->apply(1, X, 0, Y);
     op->apply_adjoint(1, Y, 0, X);
@@ -36,7 +42,7 @@ void multiply_often(Communicator& world) {
 int main(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   try {
-    multiply_often(session.world());
+    multiply_often(session.world(), argc > 1 ? std::atoi(argv[1]) : -1);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
     // The session would end the job at once; here every rank shall speak for itself.

@@ -71,6 +71,10 @@ def check_failures(launch, program):
         silent = [rank for rank in range(4) if f"rank {rank} got: " not in said]
         if status in (0, None) or silent:
             yield f"{failure}: status {status}, no error on ranks {silent}\n{said}"
+    status, said = run(launch, 4, [program, "2"], {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "30"})
+    silent = [rank for rank in (0, 1, 3) if f"rank {rank} got: " not in said]
+    if status in (0, None) or silent or "has waited 2 s for other ranks" not in said:
+        yield f"rank 2 stays away: status {status}, no error on ranks {silent}\n{said}"
 
 
 if __name__ == "__main__":
