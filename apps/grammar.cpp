@@ -84,15 +84,11 @@ void Grammar::define_solve() {
   OptionList list(*app_.add_subcommand("solve", "Minimises |A X - B|^2 + D^2 |X|^2, column by column"));
   list.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
   list.text("--output", solve_.output, "X.npy", "X")->required();
-  list.choice(
-      "--solver", solve_.solver, solver_names(),
-      "Least squares; sparse models: |A X - B|^2 / 2 + L |X|_1 (ista, fista); conjugate gradients for "
-      "(A + D^2 I) X = B (cg) [cgls]");
+  list.choice("--solver", solve_.solver, solver_names(),
+              "Least squares; sparse models (ista, fista); (A + D^2 I) X = B (cg) [cgls]");
   list.whole("--iterations", solve_.iterations, "K", 0, "The most of any column [100]");
-  list.number(
-      "--tolerance", solve_.tolerance, "T", 0,
-      "On each column's relative normal residual (cg: residual; ista, fista: step) [1e-8; f32 and c64: "
-      "1e-4]");
+  list.number("--tolerance", solve_.tolerance, "T", 0,
+              "On each column's relative normal residual [1e-8; f32 and c64: 1e-4]");
   list.number("--atol", solve_.atol, "T", 0, "lsqr, lsmr: on |A^H r| / (|A| |r|) [the tolerance]");
   list.number("--btol", solve_.btol, "T", 0, "lsqr, lsmr: on |r| / |b| [the tolerance]");
   list.number("--conlim", solve_.condition_limit, "C", 0,
@@ -100,10 +96,8 @@ void Grammar::define_solve() {
   CLI::Option* damp = list.number("--damp", solve_.damp, "D", 0, "Damping [0]");
   list.number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
       ->excludes(damp);
-  list.choice(
-      "--precondition", solve_.precondition, {"none", "column-norms"},
-      "Least squares: solves with A's columns made equally long; tests are of that problem, norms in the "
-      "report of the one asked for [none]");
+  list.choice("--precondition", solve_.precondition, {"none", "column-norms"},
+              "Least squares: column-norms solves with A's columns made equally long [none]");
   list.number("--lambda", solve_.lambda, "L", 0,
               "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
   list.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");
