@@ -161,7 +161,8 @@ TEST_CASE("A column ends where its residual has fallen to the ratio, whatever th
         // A block of few columns may be through in the very iteration that passes the ratio.
         CHECK((solution.verdict(j).reason == StopReason::user_stop ||
                (name == "block-cgls" && solution.verdict(j).reason == StopReason::converged)));
-        CHECK(solution.verdict(j).iterations == crossing[static_cast<std::size_t>(j)]);
+        // Products round otherwise once columns have left, and so near to n iterations that shows.
+        CHECK(std::abs(solution.verdict(j).iterations - crossing[static_cast<std::size_t>(j)]) <= 2);
         CHECK(solution.verdict(j).residual_norm <= 0.0201 * first[static_cast<std::size_t>(j)]);
       }
     }
