@@ -32,7 +32,8 @@ struct CheckpointOptions {
 };
 
 /// The facts of the checkpoint in a directory (collective over comm): those it was written with, the
-/// "problem" in words, and the "iteration". Throws InputError on all ranks if there is none, or a damaged one.
+/// "problem" in words, and the "iteration". Throws InputError on all ranks if there is none, or a damaged
+/// one.
 GRIDLOPS_EXPORT std::map<std::string, std::string> checkpoint_facts(Communicator& comm,
                                                                     const std::string& directory);
 

@@ -24,15 +24,14 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 /// Aᴴ and without padding. Which of the matrices moves is the algorithm's:
 ///
 ///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows.
-///   Local
-///                 products; the adjoint sums over the grid row.
-///   summa         stationary Y (van de Geijn, Watts: SUMMA, Concurrency 9, 1997, and its variants in Schatz,
-///   van de
-///                 Geijn, Poulson: Parallel matrix multiplication, SIAM J. Sci. Comput. 38, 2016): panels of
-///                 A along grid rows, of X along grid columns.
-///   stationary_a  X is gathered along grid columns, partial Y reduce-scattered along grid rows; A never
-///   moves. stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced
-///   along grid columns.
+///                 Products are local; the adjoint sums over the grid row.
+///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns (van de
+///                 Geijn, Watts, Concurrency 9, 1997; Schatz, van de Geijn, Poulson, SIAM J. Sci. Comput. 38,
+///                 2016).
+///   stationary_a  A never moves: X is gathered along grid columns, partial Y is reduce-scattered along grid
+///                 rows.
+///   stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced along grid
+///                 columns.
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
 /// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a

@@ -86,7 +86,6 @@ int MpiCommunicator::next_tag() {
   return first + sequence_;
 }
 
-// on.
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
   MPI_Comm child = MPI_COMM_NULL;
   group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);

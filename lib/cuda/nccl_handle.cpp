@@ -70,8 +70,8 @@ NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, c
                               "; this is a fault of this library or of NCCL");
 }
 
-// Ending is collective: while an exception unwinds the stack the communicator is aborted, which is not. After a
-// failure it has been already.
+// Ending is collective: while an exception unwinds the stack the communicator is aborted, which is not. After
+// a failure it has been already.
 NcclHandle::~NcclHandle() {
   if (raw_ == nullptr || context_->has_failed()) return;
   context_->forget(raw_);
