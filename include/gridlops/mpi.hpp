@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/export.hpp"
@@ -15,10 +17,21 @@ namespace gridlops {
 /// comm) and does not otherwise touch: MPI stays the caller's to finalise, after this communicator is gone.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm);
 
-/// The same ranks, for grids on which products read the blocks of other ranks in place: transport "shared"
-/// (collective over comm, an MPI communicator). Other operations are MPI's. Throws UsageError on all ranks
-/// unless they are on one machine.
-GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_shared_communicator(Communicator& comm);
+/// The transports for matrices in host memory. All are complete communicators over MPI; they differ in how
+/// large data moves:
+///
+///   mpi        as MPI moves it
+///   chain      large broadcasts go from rank to rank in pieces
+///   one-sided  products get blocks of other ranks from windows of MPI; no call of the owner answers
+///   shared     products read blocks of other ranks in place; ranks of one machine
+GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
+
+/// The same ranks with one of these transports, or "auto": shared where all ranks can read each other's
+/// memory, otherwise mpi (collective over comm, an MPI communicator). transport() has the name. Throws alike
+/// on all ranks: UsageError if there is no such transport or the ranks are where it is impossible,
+/// CommunicationError if MPI or the system refuses it.
+GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicator& comm,
+                                                                     const std::string& transport);
 
 /// Starts MPI, and ends it when the last rank is done. One per process, in main, on all ranks.
 ///

@@ -27,36 +27,10 @@ int size_of(MPI_Comm comm) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
-  const MpiGroup callers{comm, rank_in(comm), size_of(comm)};
-  MPI_Comm duplicate = MPI_COMM_NULL;
-  callers.check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup", 0);
-  return std::make_unique<MpiCommunicator>(duplicate, std::make_shared<Traffic>());
-}
-
-std::unique_ptr<Communicator> make_shared_communicator(Communicator& comm) {
-  const auto* const mpi = dynamic_cast<const MpiCommunicator*>(&comm);
-  require<UsageError>(mpi != nullptr,
-                      "ranks that share memory must be those of an MPI communicator, not of '",
-                      comm.transport(), "'");
-  const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
-  MPI_Comm neighbours = MPI_COMM_NULL, duplicate = MPI_COMM_NULL;
-  group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &neighbours),
-              "MPI_Comm_split_type", 0);
-  std::array<std::int32_t, 1> fewest{size_of(neighbours)};
-  group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
-  comm.all_reduce(fewest, ReduceOp::min);
-  require<UsageError>(fewest[0] == comm.size(), "the ", comm.size(),
-                      " ranks are on several machines, one with ", fewest[0],
-                      " of them, and cannot share memory; use the transport mpi");
-  group.check(MPI_Comm_dup(group.comm, &duplicate), "MPI_Comm_dup", 0);
-  return std::make_unique<MpiCommunicator>(duplicate, std::make_shared<Traffic>(), "shared");
-}
-
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic, const char* transport)
-    : Communicator(rank_in(comm), size_of(comm), std::move(traffic)),
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiFamily family)
+    : Communicator(rank_in(comm), size_of(comm), family.traffic),
       group_{comm, rank(), size()},
-      transport_(transport) {
+      family_(std::move(family)) {
   group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
 
@@ -65,13 +39,23 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic
 MpiCommunicator::~MpiCommunicator() {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
-  if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
+  if (is_finalized != 0 || std::uncaught_exceptions() > 0) {
+    static_cast<void>(window_.release());
+  } else {
+    window_.reset();
+    MPI_Comm_free(&group_.comm);
+  }
+}
+
+PeerWindow& MpiCommunicator::window() {
+  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(group_);
+  return *window_;
 }
 
 void MpiCommunicator::abort(ExitStatus status) { end_job(status); }
 
 MpiCommunicator::Transfer MpiCommunicator::new_transfer() const {
-  return std::make_unique<MpiTransfer>(group_);
+  return std::make_unique<MpiTransfer>(group_, family_.relays.get());
 }
 
 MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion completion) const {
@@ -87,15 +71,16 @@ int MpiCommunicator::next_tag() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
+  if (family_.relays != nullptr) family_.relays->drain();
   MPI_Comm child = MPI_COMM_NULL;
   group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
   if (child == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiCommunicator>(child, traffic_account(), transport_);
+  return std::make_unique<MpiCommunicator>(child, family_);
 }
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
   auto transfer = new_transfer();
-  if (completion == Completion::blocking) {
+  if (blocks(completion)) {
     group_.check(MPI_Barrier(group_.comm), "MPI_Barrier", 0);
   } else {
     transfer->start("MPI_Ibarrier", 0,
@@ -105,12 +90,15 @@ MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
 }
 
 MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
-  auto transfer = new_transfer();
   const Elements reals = as_reals(data);
+  const int tag = next_tag();
+  if (family_.relays != nullptr && Relays::are_worth_it(reals, size()))
+    return family_.relays->start_broadcast(group_, reals, root, tag);
+  auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
-    if (completion == Completion::blocking) {
+    if (blocks(completion)) {
       group_.check(MPI_Bcast(chunk, count, type, root, group_.comm), "MPI_Bcast", count);
     } else {
       transfer->start("MPI_Ibcast", count, [&](MPI_Request* request) {
@@ -174,7 +162,7 @@ MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elem
     int* offsets = transfer->scratch_ints(size());
     parts.write_counts(part_counts);
     parts.write_offsets(offsets);
-    if (completion == Completion::blocking) {
+    if (blocks(completion)) {
       group_.check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm),
                    "MPI_Allgatherv", parts.total());
     } else {

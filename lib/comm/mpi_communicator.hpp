@@ -5,9 +5,18 @@
 
 #include "comm/mpi_call.hpp"
 #include "comm/mpi_transfer.hpp"
+#include "comm/peer_window.hpp"
+#include "comm/relays.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops {
+
+/// What a communicator hands on to those that are split off from it.
+struct MpiFamily {
+  std::string transport = "mpi";
+  std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
+  std::shared_ptr<Relays> relays{};  ///< of those that send large broadcasts along chains, or null
+};
 
 /// Over MPI, on host memory. Where MPI's own collectives take int counts and displacements only, longer
 /// operands go in chunks, or as messages of parts. Those use tags above the user's; MPI keeps collectives
@@ -15,11 +24,13 @@ namespace gridlops {
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes comm over.
-  MpiCommunicator(MPI_Comm comm, std::shared_ptr<Traffic> traffic, const char* transport = "mpi");
+  MpiCommunicator(MPI_Comm comm, MpiFamily family);
   ~MpiCommunicator() override;
 
-  std::string transport() const override { return transport_; }
+  std::string transport() const override { return family_.transport; }
   MPI_Comm handle() const { return group_.comm; }
+  /// Collective over this communicator at its first call. Throws CommunicationError where MPI has no windows.
+  PeerWindow& window();
   [[noreturn]] void abort(ExitStatus status) override;
 
  private:
@@ -56,6 +67,10 @@ class MpiCommunicator final : public Communicator {
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
+  /// Whether an operation may be a blocking call of MPI.
+  bool blocks(Completion completion) const {
+    return completion == Completion::blocking && family_.relays == nullptr;
+  }
   Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
   /// For the messages of the next collective operation: the same on all ranks, which start these in one
@@ -63,7 +78,8 @@ class MpiCommunicator final : public Communicator {
   int next_tag();
 
   MpiGroup group_;
-  const char* transport_;
+  MpiFamily family_;
+  std::unique_ptr<PeerWindow> window_;
   int sequence_ = 0;
 };
 

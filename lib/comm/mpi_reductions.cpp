@@ -33,7 +33,7 @@ void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, E
   for_each_chunk(in.count, [&](Index begin, int count) {
     const void* from = in_place ? MPI_IN_PLACE : slice(in, begin, count).data;
     void* to = rank() == root ? slice(out, begin, count).data : nullptr;
-    if (completion == Completion::blocking) {
+    if (blocks(completion)) {
       group_.check(MPI_Reduce(from, to, count, type, mpi_op(op), root, group_.comm), "MPI_Reduce", count);
     } else {
       transfer.start("MPI_Ireduce", count, [&](MPI_Request* request) {
@@ -51,7 +51,7 @@ MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp 
   const MPI_Datatype type = mpi_type(reals.type);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
-    if (completion == Completion::blocking) {
+    if (blocks(completion)) {
       group_.check(MPI_Allreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm), "MPI_Allreduce",
                    count);
     } else {
@@ -85,7 +85,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const bool overlap = to.data == parts.of(from, rank()).data;
   const Elements result = overlap ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
-  if (completion == Completion::blocking) {
+  if (blocks(completion)) {
     group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
                  "MPI_Reduce_scatter", parts.total());
   } else {
@@ -164,7 +164,7 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
       transfer->send(data, peer, tag);
     });
     contributions[static_cast<std::size_t>(rank())] = data.data;
-  } else if (const int n = static_cast<int>(data.count); completion == Completion::blocking) {
+  } else if (const int n = static_cast<int>(data.count); blocks(completion)) {
     group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {
     transfer->start("MPI_Iallgather", n, [&](MPI_Request* request) {

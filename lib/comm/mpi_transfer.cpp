@@ -45,6 +45,10 @@ void* MpiTransfer::scratch(Index bytes) {
 // One by one rather than by MPI_Waitall: an error then belongs to its request, and Open MPI 4.1 may never
 // return from MPI_Waitall where a request fails while it waits.
 void MpiTransfer::wait() {
+  if (relays_ != nullptr) {
+    while (!test()) relays_->advance();
+    return;
+  }
   for (; parts_done_ < parts_.size(); ++parts_done_) {
     Part& part = parts_[parts_done_];
     MPI_Status status;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/mpi_call.hpp"
+#include "comm/relays.hpp"
 
 namespace gridlops {
 
@@ -14,7 +15,8 @@ namespace gridlops {
 /// ranks may complete several operations in different orders, or do something else first.
 class MpiTransfer final : public PendingOperation {
  public:
-  explicit MpiTransfer(const MpiGroup& group) : group_(group) {}
+  /// While it waits, relays (or null) advance.
+  MpiTransfer(const MpiGroup& group, Relays* relays) : group_(group), relays_(relays) {}
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -53,6 +55,7 @@ class MpiTransfer final : public PendingOperation {
   void complete();
 
   MpiGroup group_;
+  Relays* relays_;
   std::vector<Part> parts_;
   std::size_t parts_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;

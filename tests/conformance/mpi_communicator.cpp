@@ -20,11 +20,32 @@ TEST_CASE("A group that was split off keeps the contract, its ranks in another o
   });
 }
 
-TEST_CASE("The communicator of ranks that share memory keeps the contract") {
+TEST_CASE("The communicators of all host transports keep the contract") {
   const auto world = make_mpi_communicator(MPI_COMM_WORLD);
-  testing::check_communicator_contract([&] {
-    return testing::Subject{make_shared_communicator(*world), make_shared_host_backend()};
-  });
+  for (const std::string& transport : host_transports()) {
+    CAPTURE(transport);
+    testing::check_communicator_contract([&] {
+      return testing::Subject{make_host_communicator(*world, transport), make_shared_host_backend()};
+    });
+  }
+}
+
+TEST_CASE("Ranks that wait for something else pass a broadcast on") {
+  const auto world = make_mpi_communicator(MPI_COMM_WORLD);
+  for (const std::string& transport : host_transports()) {
+    const auto comm = make_host_communicator(*world, transport);
+    for (int root = 0; root < comm->size(); ++root) {
+      CAPTURE(transport, root);
+      std::vector<double> data(200'003, comm->rank() == root ? 1.5 : 0);
+      data.back() = comm->rank() == root ? 2.5 : 0;
+      Request request = comm->start_broadcast(data, root);
+      const bool is_last = (comm->rank() + 1) % comm->size() == root;
+      if (is_last) request.wait();
+      comm->barrier();
+      request.wait();
+      CHECK((data.front() == 1.5 && data.back() == 2.5));
+    }
+  }
 }
 
 TEST_CASE("A receiver that expects another length gets an error, and the communicator goes on") {

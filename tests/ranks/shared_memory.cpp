@@ -64,7 +64,7 @@ TEMPLATE_TEST_CASE("Products that read in place send nothing, and read what the 
                    double, std::complex<float>, std::complex<double>) {
   using T = TestType;
   constexpr Index m = 131, n = 97, nrhs = 11, size = sizeof(T);
-  const std::unique_ptr<Communicator> neighbours = make_shared_communicator(world());
+  const std::unique_ptr<Communicator> neighbours = make_host_communicator(world(), "shared");
   for (const GridShape shape : grid_shapes(world().size())) {
     const auto grid = std::make_shared<const ProcessGrid>(*neighbours, shape, make_shared_host_backend());
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {

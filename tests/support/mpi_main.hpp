@@ -11,7 +11,7 @@ Communicator& world();
 
 /// A new backend of the kind that the tests run on, which two variables of the environment choose, as they
 /// choose what world() is: GRIDLOPS_TEST_DEVICE=gpu, with GRIDLOPS_TEST_TRANSPORT nccl or mpi; otherwise the
-/// host, with mpi or shared.
+/// host, with one of host_transports().
 std::shared_ptr<Backend> make_backend();
 
 }  // namespace gridlops::testing

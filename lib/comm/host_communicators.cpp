@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+
+#include "base/message.hpp"
+#include "comm/mpi_communicator.hpp"
+#include "comm/peer_memory.hpp"
+#include "gridlops/buffer.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+MPI_Comm duplicate_of(const MpiGroup& group) {
+  MPI_Comm duplicate = MPI_COMM_NULL;
+  group.check(MPI_Comm_dup(group.comm, &duplicate), "MPI_Comm_dup", 0);
+  return duplicate;
+}
+
+/// Of the ranks on a machine, where the fewest are.
+int fewest_on_a_machine(const MpiGroup& group, Communicator& comm) {
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, group.rank, MPI_INFO_NULL, &neighbours),
+              "MPI_Comm_split_type", 0);
+  std::array<std::int32_t, 1> fewest{0};
+  MPI_Comm_size(neighbours, fewest.data());
+  group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
+  comm.all_reduce(fewest, ReduceOp::min);
+  return fewest[0];
+}
+
+/// Maps a page of every other rank's and looks for what that rank wrote there (collective). Throws alike on
+/// all ranks where the system does not allow it.
+void try_reading_each_other(Communicator& comm) {
+  constexpr Index page = 1 << 16;
+  const auto backend = make_shared_host_backend();
+  const Buffer<Index> memory(backend, page / Index{sizeof(Index)});
+  *memory.data() = comm.rank();
+  const SharedPlace place = backend->shared_place(memory.data());
+  std::array<Index, 4> own{place.descriptor, place.serial, place.file_bytes, place.offset};
+  std::vector<Index> all(own.size() * static_cast<std::size_t>(comm.size()));
+  comm.all_gather(own, all);
+  PeerMemory peers(comm);
+  succeed_together(comm, [&] {
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      const Index* const of = all.data() + own.size() * static_cast<std::size_t>(rank);
+      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, {of[0], of[1], of[2], of[3]}));
+      require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
+                                  " where it wrote ", rank, "; use the transport mpi");
+    }
+  });
+}
+
+/// Whether ranks can share memory; throws UsageError or CommunicationError with the reason, alike on all.
+void require_shared_memory(const MpiGroup& group, Communicator& comm) {
+  const int fewest = fewest_on_a_machine(group, comm);
+  require<UsageError>(fewest == comm.size(), "the ", comm.size(), " ranks are on several machines, one with ",
+                      fewest, " of them, and cannot share memory; use the transport mpi");
+  try_reading_each_other(comm);
+}
+
+bool can_share_memory(const MpiGroup& group, Communicator& comm) {
+  try {
+    require_shared_memory(group, comm);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& host_transports() {
+  static const std::vector<std::string> names{"mpi", "chain", "one-sided", "shared"};
+  return names;
+}
+
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
+  MpiGroup callers{comm, 0, 1};
+  MPI_Comm_rank(comm, &callers.rank);
+  MPI_Comm_size(comm, &callers.size);
+  return std::make_unique<MpiCommunicator>(duplicate_of(callers), MpiFamily{});
+}
+
+std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport) {
+  auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
+  require<UsageError>(mpi != nullptr, "the transport ", transport,
+                      " needs the ranks of an MPI communicator, not of '", comm.transport(), "'");
+  const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
+  MpiFamily family{.transport = transport};
+  if (transport == "auto") {
+    family.transport = comm.size() > 1 && can_share_memory(group, comm) ? "shared" : "mpi";
+  } else if (transport == "shared") {
+    require_shared_memory(group, comm);
+  } else if (transport == "chain") {
+    family.relays = std::make_shared<Relays>();
+  } else if (transport != "mpi" && transport != "one-sided") {
+    throw UsageError(message("there is no transport '", transport,
+                             "' for host memory; there are auto, mpi, chain, one-sided, ", "shared"));
+  }
+  auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
+  if (transport == "one-sided") window_of(*made);
+  return made;
+}
+
+PeerWindow& window_of(Communicator& comm) {
+  auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
+  require<UsageError>(mpi != nullptr, "a communicator of the transport '", comm.transport(),
+                      "' has no windows");
+  return mpi->window();
+}
+
+}  // namespace gridlops
