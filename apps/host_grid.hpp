@@ -3,18 +3,13 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "gridlops/process_grid.hpp"
 
 namespace gridlops::program {
 
-/// The transports that this build has for matrices in host memory.
-const std::vector<std::string>& host_transports();
-
-/// A process grid with matrices in host memory (collective). Transport: one of those, or auto, which is mpi.
-/// Throws UsageError on all ranks if there is no such transport, or not where the ranks are, or too few
-/// ranks.
+/// A process grid with matrices in host memory (collective). For the transport see make_host_communicator(),
+/// which throws where it cannot be had; UsageError on all ranks if there are too few.
 std::shared_ptr<const ProcessGrid> make_host_grid(Communicator& world, GridShape shape,
                                                   const std::string& transport);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "grammar.hpp"
 
-#include "host_grid.hpp"
+#include "gridlops/mpi.hpp"
 #include "lists.hpp"
 #include "parsing.hpp"
 #include "vocabulary.hpp"
@@ -76,7 +76,7 @@ void Grammar::define_common(OptionList& list, Cases& cases, Method& method) {
       "Process grids [near-square]");
   choice_list(list, "--algorithm", cases.algorithms, program::algorithms(), "How products are formed [auto]");
   Names<std::string> transports;
-  for (const std::string& name : program::host_transports()) transports.emplace_back(name, name);
+  for (const std::string& name : host_transports()) transports.emplace_back(name, name);
   choice_list(list, "--transport", cases.transports, transports, "What carries the data [mpi]");
   list.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
   list.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");

@@ -96,7 +96,9 @@ class GRIDLOPS_EXPORT Backend {
   /// Waits for everything ordered before.
   virtual void synchronize() = 0;
 
-  /// Where others find what this process has at this address.
+  /// Whether other processes can map memory of more than a page, and where they find what this one has at an
+  /// address.
+  virtual bool shares_memory() const { return false; }
   virtual SharedPlace shared_place(const void*) const { return {}; }
 
   template <Scalar T>

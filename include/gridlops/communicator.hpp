@@ -37,7 +37,9 @@ class GRIDLOPS_EXPORT PendingOperation {
 class GRIDLOPS_EXPORT Request {
  public:
   Request() = default;
-  explicit Request(std::unique_ptr<PendingOperation> pending) : pending_(std::move(pending)) {}
+  /// The time that wait() takes is entered in the account, if there is one.
+  explicit Request(std::unique_ptr<PendingOperation> pending, std::shared_ptr<Traffic> account = nullptr)
+      : pending_(std::move(pending)), account_(std::move(account)) {}
   Request(Request&&) noexcept = default;
   Request& operator=(Request&& other) noexcept;
   ~Request();
@@ -49,6 +51,7 @@ class GRIDLOPS_EXPORT Request {
  private:
   void drop() noexcept;
   std::unique_ptr<PendingOperation> pending_;
+  std::shared_ptr<Traffic> account_;
 };
 
 /// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
@@ -77,11 +80,10 @@ class GRIDLOPS_EXPORT Communicator {
   /// "mpi", "nccl", …: as reports name it.
   virtual std::string transport() const = 0;
 
-  /// For what reads other ranks' memory in place: enters it in the account.
-  void count_read_from_peers(Index bytes) { traffic_->bytes_read_from_peers += bytes; }
-
   /// What this rank sent and received through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }
+  /// For what goes past the operations below, to read other ranks' memory.
+  const std::shared_ptr<Traffic>& traffic_account() const { return traffic_; }
 
   /// The ranks of one colour form a new communicator, ordered by key, ties by rank in this one; keys may be
   /// negative. Ranks without a colour take part and get null. Colours are ≥ 0.
@@ -153,7 +155,6 @@ class GRIDLOPS_EXPORT Communicator {
  protected:
   /// A communicator that is split off shares its parent's account.
   Communicator(int rank, int size, std::shared_ptr<Traffic> traffic);
-  const std::shared_ptr<Traffic>& traffic_account() const { return traffic_; }
 
   /// How the public operation is to be carried out: complete on return, or under way.
   enum class Completion { blocking, pending };

@@ -21,9 +21,10 @@ enum class CommOperation {
   all_to_all,
   send,
   receive,
+  get,
   split
 };
-inline constexpr std::size_t comm_operation_count = 12;
+inline constexpr std::size_t comm_operation_count = 13;
 
 /// What one rank sent and received, in payload by rule, not in what a library moves inside. With s ranks and
 /// N the bytes of the whole operand:
@@ -35,12 +36,14 @@ inline constexpr std::size_t comm_operation_count = 12;
 ///   all_reduce      a reduce_scatter and an all_gather on a balanced cut of the elements
 ///   all_to_all      receives and sends all parts but its own
 ///   send, receive   N
-/// Sent and received bytes summed over all ranks are equal.
+///   get             receives N; the rank that it comes from takes no part, and counts nothing
+/// But for gets, sent and received bytes summed over all ranks are equal.
 struct Traffic {
   Index bytes_sent = 0;
   Index bytes_received = 0;
   Index bytes_read_from_peers = 0;  ///< read straight from another rank's memory, by transports that can
   std::array<Index, comm_operation_count> calls{};
+  double seconds_waiting = 0;  ///< in blocking operations, and for requests and other ranks' flags
 
   Index calls_of(CommOperation operation) const { return calls[static_cast<std::size_t>(operation)]; }
 };

@@ -6,6 +6,7 @@
 
 #include "base/message.hpp"
 #include "comm/door.hpp"
+#include "comm/waiting_time.hpp"
 
 namespace gridlops {
 
@@ -17,14 +18,17 @@ std::vector<Index> equal_counts(int size, Index count) {
 
 void note_return() { last_operation().state = OperationRecord::State::returned; }
 
-void finish(const std::unique_ptr<PendingOperation>& pending) {
-  if (pending != nullptr) pending->wait();
+/// A blocking operation, from its beginning to its end.
+template <class Begin>
+void complete(Traffic& account, Begin&& begin) {
+  const WaitingTime time(account);
+  if (const std::unique_ptr<PendingOperation> pending = begin()) pending->wait();
   note_return();
 }
 
-Request started(std::unique_ptr<PendingOperation> pending) {
+Request started(std::unique_ptr<PendingOperation> pending, const std::shared_ptr<Traffic>& account) {
   note_return();
-  return Request(std::move(pending));
+  return Request(std::move(pending), account);
 }
 
 }  // namespace
@@ -43,43 +47,43 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
 
 void Communicator::barrier() {
   Door(rank_, size_, *traffic_).barrier();
-  finish(do_barrier(Completion::blocking));
+  complete(*traffic_, [&] { return do_barrier(Completion::blocking); });
 }
 
 Request Communicator::start_barrier() {
   Door(rank_, size_, *traffic_).barrier();
-  return started(do_barrier(Completion::pending));
+  return started(do_barrier(Completion::pending), traffic_);
 }
 
 void Communicator::broadcast(Elements data, int root) {
   Door(rank_, size_, *traffic_).broadcast(data, root);
-  finish(do_broadcast(data, root, Completion::blocking));
+  complete(*traffic_, [&] { return do_broadcast(data, root, Completion::blocking); });
 }
 
 Request Communicator::start_broadcast(Elements data, int root) {
   Door(rank_, size_, *traffic_).broadcast(data, root);
-  return started(do_broadcast(data, root, Completion::pending));
+  return started(do_broadcast(data, root, Completion::pending), traffic_);
 }
 
 void Communicator::reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order) {
   Door(rank_, size_, *traffic_).reduce(in, out, op, root);
-  finish(do_reduce(in, out, op, root, order, Completion::blocking));
+  complete(*traffic_, [&] { return do_reduce(in, out, op, root, order, Completion::blocking); });
 }
 
 Request Communicator::start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
                                    ReductionOrder order) {
   Door(rank_, size_, *traffic_).reduce(in, out, op, root);
-  return started(do_reduce(in, out, op, root, order, Completion::pending));
+  return started(do_reduce(in, out, op, root, order, Completion::pending), traffic_);
 }
 
 void Communicator::all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
   Door(rank_, size_, *traffic_).all_reduce(data, op);
-  finish(do_all_reduce(data, op, order, Completion::blocking));
+  complete(*traffic_, [&] { return do_all_reduce(data, op, order, Completion::blocking); });
 }
 
 Request Communicator::start_all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
   Door(rank_, size_, *traffic_).all_reduce(data, op);
-  return started(do_all_reduce(data, op, order, Completion::pending));
+  return started(do_all_reduce(data, op, order, Completion::pending), traffic_);
 }
 
 void Communicator::gather(ConstElements mine, Elements all, int root) {
@@ -88,13 +92,13 @@ void Communicator::gather(ConstElements mine, Elements all, int root) {
 
 void Communicator::gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root) {
   Door(rank_, size_, *traffic_).gather(mine, all, counts, root);
-  finish(do_gather(mine, all, counts, root, Completion::blocking));
+  complete(*traffic_, [&] { return do_gather(mine, all, counts, root, Completion::blocking); });
 }
 
 Request Communicator::start_gather_v(ConstElements mine, Elements all, std::span<const Index> counts,
                                      int root) {
   Door(rank_, size_, *traffic_).gather(mine, all, counts, root);
-  return started(do_gather(mine, all, counts, root, Completion::pending));
+  return started(do_gather(mine, all, counts, root, Completion::pending), traffic_);
 }
 
 void Communicator::scatter(ConstElements all, Elements mine, int root) {
@@ -103,13 +107,13 @@ void Communicator::scatter(ConstElements all, Elements mine, int root) {
 
 void Communicator::scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root) {
   Door(rank_, size_, *traffic_).scatter(all, counts, mine, root);
-  finish(do_scatter(all, counts, mine, root, Completion::blocking));
+  complete(*traffic_, [&] { return do_scatter(all, counts, mine, root, Completion::blocking); });
 }
 
 Request Communicator::start_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                       int root) {
   Door(rank_, size_, *traffic_).scatter(all, counts, mine, root);
-  return started(do_scatter(all, counts, mine, root, Completion::pending));
+  return started(do_scatter(all, counts, mine, root, Completion::pending), traffic_);
 }
 
 void Communicator::all_gather(ConstElements mine, Elements all) {
@@ -118,12 +122,12 @@ void Communicator::all_gather(ConstElements mine, Elements all) {
 
 void Communicator::all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts) {
   Door(rank_, size_, *traffic_).all_gather(mine, all, counts);
-  finish(do_all_gather(mine, all, counts, Completion::blocking));
+  complete(*traffic_, [&] { return do_all_gather(mine, all, counts, Completion::blocking); });
 }
 
 Request Communicator::start_all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts) {
   Door(rank_, size_, *traffic_).all_gather(mine, all, counts);
-  return started(do_all_gather(mine, all, counts, Completion::pending));
+  return started(do_all_gather(mine, all, counts, Completion::pending), traffic_);
 }
 
 void Communicator::reduce_scatter(ConstElements all, Elements mine, ReduceOp op, ReductionOrder order) {
@@ -133,13 +137,13 @@ void Communicator::reduce_scatter(ConstElements all, Elements mine, ReduceOp op,
 void Communicator::reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                     ReduceOp op, ReductionOrder order) {
   Door(rank_, size_, *traffic_).reduce_scatter(all, counts, mine, op);
-  finish(do_reduce_scatter(all, counts, mine, op, order, Completion::blocking));
+  complete(*traffic_, [&] { return do_reduce_scatter(all, counts, mine, op, order, Completion::blocking); });
 }
 
 Request Communicator::start_reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                              ReduceOp op, ReductionOrder order) {
   Door(rank_, size_, *traffic_).reduce_scatter(all, counts, mine, op);
-  return started(do_reduce_scatter(all, counts, mine, op, order, Completion::pending));
+  return started(do_reduce_scatter(all, counts, mine, op, order, Completion::pending), traffic_);
 }
 
 void Communicator::all_to_all(ConstElements send, Elements receive) {
@@ -153,39 +157,40 @@ void Communicator::all_to_all(ConstElements send, Elements receive) {
 void Communicator::all_to_all_v(ConstElements send, std::span<const Index> send_counts, Elements receive,
                                 std::span<const Index> receive_counts) {
   Door(rank_, size_, *traffic_).all_to_all(send, send_counts, receive, receive_counts);
-  finish(do_all_to_all(send, send_counts, receive, receive_counts, Completion::blocking));
+  complete(*traffic_,
+           [&] { return do_all_to_all(send, send_counts, receive, receive_counts, Completion::blocking); });
 }
 
 Request Communicator::start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
                                          Elements receive, std::span<const Index> receive_counts) {
   Door(rank_, size_, *traffic_).all_to_all(send, send_counts, receive, receive_counts);
-  return started(do_all_to_all(send, send_counts, receive, receive_counts, Completion::pending));
+  return started(do_all_to_all(send, send_counts, receive, receive_counts, Completion::pending), traffic_);
 }
 
 void Communicator::send(ConstElements data, int destination, int tag) {
   Door(rank_, size_, *traffic_).send(data, destination, tag);
-  finish(do_send(data, destination, tag, Completion::blocking));
+  complete(*traffic_, [&] { return do_send(data, destination, tag, Completion::blocking); });
 }
 
 Request Communicator::start_send(ConstElements data, int destination, int tag) {
   Door(rank_, size_, *traffic_).send(data, destination, tag);
-  return started(do_send(data, destination, tag, Completion::pending));
+  return started(do_send(data, destination, tag, Completion::pending), traffic_);
 }
 
 void Communicator::receive(Elements data, int source, int tag) {
   Door(rank_, size_, *traffic_).receive(data, source, tag);
-  finish(do_receive(data, source, tag, Completion::blocking));
+  complete(*traffic_, [&] { return do_receive(data, source, tag, Completion::blocking); });
 }
 
 Request Communicator::start_receive(Elements data, int source, int tag) {
   Door(rank_, size_, *traffic_).receive(data, source, tag);
-  return started(do_receive(data, source, tag, Completion::pending));
+  return started(do_receive(data, source, tag, Completion::pending), traffic_);
 }
 
 void Communicator::send_receive(ConstElements out, int destination, Elements in, int source, int tag) {
   Door(rank_, size_, *traffic_).send_receive(out, destination, in, source, tag);
-  Request incoming(do_receive(in, source, tag, Completion::pending));
-  finish(do_send(out, destination, tag, Completion::blocking));
+  Request incoming(do_receive(in, source, tag, Completion::pending), traffic_);
+  complete(*traffic_, [&] { return do_send(out, destination, tag, Completion::blocking); });
   incoming.wait();
 }
 

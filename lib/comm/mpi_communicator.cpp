@@ -48,7 +48,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 PeerWindow& MpiCommunicator::window() {
-  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(group_);
+  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(group_, traffic_account());
   return *window_;
 }
 

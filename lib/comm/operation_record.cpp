@@ -29,6 +29,8 @@ const char* name_of(CommOperation operation) {
       return "send";
     case CommOperation::receive:
       return "receive";
+    case CommOperation::get:
+      return "get";
     case CommOperation::split:
       break;
   }
@@ -42,6 +44,7 @@ const char* role_of_peer(CommOperation operation) {
     case CommOperation::send:
       return "to rank ";
     case CommOperation::receive:
+    case CommOperation::get:
       return "from rank ";
     default:
       return "root ";

@@ -55,9 +55,12 @@ class PeerBoard {
     alignas(64) Shown blocks[2];              // of even rounds, and of odd ones
   };
 
+  /// Returns when the flag has reached the round.
+  void await(const std::atomic<Round>& flag, Round round, int rank) const;
   Round show_bytes(const void* data, Index rows, Index cols, Index stride);
   const Shown& await_shown(int rank);
 
+  Communicator& comm_;
   std::shared_ptr<Backend> backend_;
   PeerMemory memory_;
   Buffer<std::byte> page_memory_;

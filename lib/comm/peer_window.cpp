@@ -28,7 +28,8 @@ class BlockType {
 
 }  // namespace
 
-PeerWindow::PeerWindow(const MpiGroup& group) : group_(group) {
+PeerWindow::PeerWindow(const MpiGroup& group, std::shared_ptr<Traffic> account)
+    : group_(group), account_(std::move(account)) {
   group.check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm, &window_), "MPI_Win_create_dynamic", 0);
   group.check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler", 0);
   group.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all", 0);
@@ -100,7 +101,9 @@ Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, I
         get(j * height + begin, j * step + begin, count, count, real);
       });
   }
-  return Request(std::move(transfer));
+  account_->bytes_received += into.bytes();
+  ++account_->calls[static_cast<std::size_t>(CommOperation::get)];
+  return Request(std::move(transfer), account_);
 }
 
 }  // namespace gridlops

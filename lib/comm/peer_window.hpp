@@ -13,7 +13,7 @@ namespace gridlops {
 class PeerWindow {
  public:
   /// Collective over the group. Throws CommunicationError if MPI has no windows there.
-  explicit PeerWindow(const MpiGroup& group);
+  PeerWindow(const MpiGroup& group, std::shared_ptr<Traffic> account);
   /// Collective; whoever gets must have finished.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
@@ -40,6 +40,7 @@ class PeerWindow {
   };
 
   MpiGroup group_;
+  std::shared_ptr<Traffic> account_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::map<const std::byte*, Region> regions_;
 };

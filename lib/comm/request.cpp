@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "comm/operation_record.hpp"
+#include "comm/waiting_time.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops {
@@ -13,6 +15,7 @@ Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
     drop();
     pending_ = std::move(other.pending_);
+    account_ = std::move(other.account_);
   }
   return *this;
 }
@@ -22,7 +25,11 @@ Request::~Request() { drop(); }
 void Request::wait() {
   if (pending_ == nullptr) return;
   last_operation().state = OperationRecord::State::waiting;
-  pending_->wait();
+  {
+    std::optional<WaitingTime> time;
+    if (account_ != nullptr) time.emplace(*account_);
+    pending_->wait();
+  }
   pending_.reset();
   last_operation().state = OperationRecord::State::returned;
 }

@@ -16,11 +16,11 @@ OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& optio
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);
 
-// The same on grids whose ranks share memory.
+// The same on grids whose ranks read each other's blocks.
 template <Scalar T>
-OperatorPtr<T> make_shared_summa(DistMatrix<T> A, const MatrixMultOptions& options);
+OperatorPtr<T> make_peer_summa(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
-OperatorPtr<T> make_shared_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
+OperatorPtr<T> make_peer_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
 
 /// Where the data and the models of an A in two-dimensional blocks lie: in such blocks, too.
 template <Scalar T>

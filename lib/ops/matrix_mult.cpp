@@ -4,6 +4,7 @@
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "ops/algorithms.hpp"
+#include "ops/peer_blocks.hpp"
 
 namespace gridlops {
 
@@ -23,15 +24,15 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                       "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
                       ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
-  const bool shares = A.grid()->is_member() && A.grid()->comm().transport() == "shared";
+  const bool reads_peers = can_read_peers(*A.grid());
   switch (algorithm) {
     case Algorithm::block:
       return make_block_mult(std::move(A), options);
     case Algorithm::summa:
-      return shares ? make_shared_summa(std::move(A), options) : make_summa(std::move(A), options);
+      return reads_peers ? make_peer_summa(std::move(A), options) : make_summa(std::move(A), options);
     case Algorithm::stationary_a:
-      return shares ? make_shared_stationary_a(std::move(A), options)
-                    : make_stationary_a(std::move(A), options);
+      return reads_peers ? make_peer_stationary_a(std::move(A), options)
+                         : make_stationary_a(std::move(A), options);
     default:
       return make_stationary_b(std::move(A), options);
   }

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <limits>
+
+#include "ops/algorithms.hpp"
+#include "ops/local_product.hpp"
+#include "ops/panels.hpp"
+#include "ops/peer_blocks.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Y stays where it is, and each rank reads from the blocks of the others what it multiplies:
+///   forward  Y(p, q) = Σ over K of A(p, K) X(K, q), the inner dimension cut where the owner of A's columns
+///            or of X's rows changes; each rank begins with its own columns of A, so that not all read one
+///            rank's block at a time;
+///   adjoint  X(i, q) = Σ over p of A(p, K)ᴴ Y(p, q) for the rows K of X that the rank at (i, q) owns. There
+///            are no partial sums of others.
+/// Where parts travel, K is also cut at the panel width, and the parts of the next `lookahead` steps are on
+/// their way while a step multiplies.
+template <Scalar T>
+class PeerSumma final : public LinearOperator<T> {
+ public:
+  PeerSumma(DistMatrix<T> A, const MatrixMultOptions& options)
+      : LinearOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
+        product_(A.grid()->backend(), options.column_stable),
+        column_stable_(options.column_stable),
+        cols_of_A_(A.layout().cols.partition),
+        rows_of_X_(this->domain().rows.partition),
+        blocks_(make_peer_blocks(std::move(A))),
+        inner_(summa_panels(
+            cols_of_A_, rows_of_X_,
+            blocks_->in_place() ? std::numeric_limits<Index>::max() : panel_width(options.panel))),
+        lookahead_(blocks_->in_place() ? 0 : static_cast<std::size_t>(options.lookahead)),
+        A_slots_(lookahead_ + 1),
+        operand_slots_(lookahead_ + 1) {}
+
+ private:
+  /// What is read of the operand's block at (row, my column) of the grid; consecutive steps may share it.
+  struct Operand {
+    int row;
+    Range rows;
+  };
+  /// out_rows of the result += a part of A, or its adjoint, times an operand.
+  struct Step {
+    int A_rank;
+    Range A_cols;
+    std::size_t operand;
+    Range out_rows;
+    bool is_first;  // of those rows
+  };
+  struct Plan {
+    std::vector<Operand> operands;
+    std::vector<Step> steps;
+  };
+  struct Slot {
+    Buffer<T> memory;
+    PeerPart<T> part;
+  };
+
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    if (inner_.empty()) product_.multiply(Op::none, alpha, blocks_->local_A(), X.local(), beta, Y.local());
+    Plan plan;
+    const std::size_t first = first_panel();
+    for (std::size_t step = 0; step < inner_.size(); ++step) {
+      const Range K = inner_[(first + step) % inner_.size()];
+      const int q = cols_of_A_.owner_of(K.begin), i = rows_of_X_.owner_of(K.begin);
+      plan.operands.push_back({i, relative(K, rows_of_X_.begin(i))});
+      plan.steps.push_back({blocks_->rank_at(grid().my_row(), q), relative(K, cols_of_A_.begin(q)), step,
+                            Range{0, Y.local().rows}, step == 0});
+    }
+    run(Op::none, plan, alpha, X.local(), beta, Y.local());
+  }
+
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    const int my_row = grid().my_row();
+    Plan plan;
+    for (int turn = 0; turn < grid().rows(); ++turn) {
+      const int p = (my_row + turn) % grid().rows();
+      plan.operands.push_back({p, Range{0, this->range().rows.partition.size(p)}});
+      for (const Range& K : inner_) {
+        if (rows_of_X_.owner_of(K.begin) != my_row) continue;
+        const int q = cols_of_A_.owner_of(K.begin);
+        plan.steps.push_back({blocks_->rank_at(p, q), relative(K, cols_of_A_.begin(q)),
+                              plan.operands.size() - 1, relative(K, rows_of_X_.begin(my_row)), turn == 0});
+      }
+    }
+    run(Op::adjoint, plan, alpha, Y.local(), beta, X.local());
+  }
+
+  void run(Op op, const Plan& plan, T alpha, MatrixView<const T> mine, T beta, MatrixView<T> out) const {
+    blocks_->begin();
+    blocks_->show(my_grid_col(grid()), mine);
+    std::size_t parts_started = 0, operands_started = 0;
+    for (std::size_t k = 0; k < plan.steps.size(); ++k) {
+      const Step& step = plan.steps[k];
+      for (; parts_started < std::min(k + lookahead_ + 1, plan.steps.size()); ++parts_started) {
+        const Step& next = plan.steps[parts_started];
+        Slot& slot = A_slots_[parts_started % A_slots_.size()];
+        slot.part = blocks_->start_reading_A(next.A_rank, next.A_cols, slot.memory);
+        for (; operands_started <= next.operand; ++operands_started) start_reading(plan, operands_started);
+      }
+      PeerPart<T>& A = A_slots_[k % A_slots_.size()].part;
+      PeerPart<T>& operand = operand_slots_[step.operand % operand_slots_.size()].part;
+      A.arrival.wait();
+      operand.arrival.wait();
+      make_progress();
+      product_.multiply(op, alpha, A.block, operand.block, step.is_first ? beta : T(1),
+                        out.row_block(step.out_rows));
+    }
+    blocks_->done_reading();
+    blocks_->end();
+  }
+
+  void start_reading(const Plan& plan, std::size_t operand) const {
+    Slot& slot = operand_slots_[operand % operand_slots_.size()];
+    slot.part = blocks_->start_reading(static_cast<std::size_t>(plan.operands[operand].row),
+                                       plan.operands[operand].rows, slot.memory);
+  }
+
+  /// Lets parts under way advance: many MPI libraries move data only while they are called.
+  void make_progress() const {
+    for (auto* const slots : {&A_slots_, &operand_slots_})
+      for (Slot& slot : *slots) slot.part.arrival.test();
+  }
+
+  /// Column-stable, all grid columns sum in one order.
+  std::size_t first_panel() const {
+    std::size_t panel = 0;
+    while (!column_stable_ && panel < inner_.size() &&
+           cols_of_A_.owner_of(inner_[panel].begin) != grid().my_col())
+      ++panel;
+    return panel;
+  }
+
+  static Range relative(Range range, Index origin) { return {range.begin - origin, range.size}; }
+  const ProcessGrid& grid() const { return blocks_->grid(); }
+
+  LocalProduct<T> product_;
+  bool column_stable_;
+  Partition cols_of_A_, rows_of_X_;
+  std::unique_ptr<PeerBlocks<T>> blocks_;
+  std::vector<Range> inner_;
+  std::size_t lookahead_;
+  mutable std::vector<Slot> A_slots_, operand_slots_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> make_peer_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+  return std::make_shared<PeerSumma<T>>(std::move(A), options);
+}
+
+template OperatorPtr<float> make_peer_summa(DistMatrix<float>, const MatrixMultOptions&);
+template OperatorPtr<double> make_peer_summa(DistMatrix<double>, const MatrixMultOptions&);
+template OperatorPtr<std::complex<float>> make_peer_summa(DistMatrix<std::complex<float>>,
+                                                          const MatrixMultOptions&);
+template OperatorPtr<std::complex<double>> make_peer_summa(DistMatrix<std::complex<double>>,
+                                                           const MatrixMultOptions&);
+
+}  // namespace gridlops
