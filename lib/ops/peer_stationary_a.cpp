@@ -15,8 +15,9 @@ class PeerStationaryA final : public LinearOperator<T> {
  public:
   PeerStationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>(range_nested(A), domain_nested(A)),
-        product_(A.grid()->backend(), options.column_stable),
-        blocks_(make_peer_blocks(std::move(A), PeerReads::operands)) {}
+        A_(std::move(A)),
+        product_(A_.grid()->backend(), options.column_stable),
+        blocks_(make_peer_blocks<T>(A_.grid(), std::nullopt)) {}
 
  private:
   /// The ranks of a grid line, and the parts of a block that they hold, counted from the block's first row.
@@ -51,7 +52,7 @@ class PeerStationaryA final : public LinearOperator<T> {
            const CutBlock& out_block) const {
     blocks_->begin();
     const MatrixView<const T> gathered = gather(in, in_block);
-    const MatrixView<const T> A = blocks_->local_A();
+    const MatrixView<const T> A = A_.local();
     if (out_block.parts.size() == 1) {
       product_.multiply(op, alpha, A, gathered, beta, out);
     } else {
@@ -108,6 +109,7 @@ class PeerStationaryA final : public LinearOperator<T> {
   const ProcessGrid& grid() const { return blocks_->grid(); }
   const Kernels<T>& kernels() const { return grid().backend()->template kernels<T>(); }
 
+  const DistMatrix<T> A_;
   LocalProduct<T> product_;
   std::unique_ptr<PeerBlocks<T>> blocks_;
   mutable Buffer<T> gathered_;

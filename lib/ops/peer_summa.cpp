@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <limits>
 
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
@@ -31,7 +30,7 @@ class PeerSumma final : public LinearOperator<T> {
         blocks_(make_peer_blocks(std::move(A))),
         inner_(summa_panels(
             cols_of_A_, rows_of_X_,
-            blocks_->in_place() ? std::numeric_limits<Index>::max() : panel_width(options.panel))),
+            blocks_->in_place() ? std::max<Index>(cols_of_A_.total(), 1) : panel_width(options.panel))),
         lookahead_(blocks_->in_place() ? 0 : static_cast<std::size_t>(options.lookahead)),
         A_slots_(lookahead_ + 1),
         operand_slots_(lookahead_ + 1) {}
