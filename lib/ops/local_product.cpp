@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "local/stable_gemm.hpp"
+
 namespace gridlops {
 
 template <Scalar T>
@@ -13,6 +15,7 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
     return;
   }
+  if (backend_->memory_space() == MemorySpace::host) return stable_gemm(op, alpha, A, X, beta, Y);
   // Also where no group needs filling up now: columns may leave later, and then nothing should be allocated.
   padded_X_.reserve(backend_, X.rows * group);
   padded_Y_.reserve(backend_, Y.rows * group);

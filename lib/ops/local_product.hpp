@@ -10,10 +10,9 @@ namespace gridlops {
 /// Products of local blocks, as the distributed algorithms need them: Y ← α op(A) X + β Y with few or many
 /// columns in X.
 ///
-/// Column-stable, every product goes to BLAS in groups of a fixed number of columns, the last one filled up
-/// with zeros: BLAS then does the same to a column whatever its neighbours and however many they are. (Its
-/// kernels handle a full group in one way; with a varying number of columns OpenBLAS varies the order of its
-/// sums.)
+/// Column-stable, products on the host go to stable_gemm(). On a GPU they go to its BLAS in groups of a fixed
+/// number of columns, the last one filled up with zeros: a library then does the same to a column however
+/// many there are.
 template <Scalar T>
 class LocalProduct {
  public:
