@@ -48,4 +48,12 @@ struct SolveArguments {
   Index iterations = 10;
 };
 
+struct CommArguments {
+  std::vector<std::string> operations{"broadcast"};
+  std::vector<std::string> transports{"mpi"};
+  std::vector<Index> bytes;  ///< of the whole operand on a rank
+  int repetitions = 5;
+  std::string json;
+};
+
 }  // namespace gridlops::bench

@@ -14,4 +14,7 @@ void matmul(Communicator& world, const MatmulArguments& arguments);
 /// Iterations of a solver, from zero, on a random matrix and random data.
 void solve(Communicator& world, const SolveArguments& arguments);
 
+/// Operations of a communicator, one at a time, on all ranks of world.
+void comm(Communicator& world, const CommArguments& arguments);
+
 }  // namespace gridlops::bench

@@ -40,6 +40,13 @@ void choice_list(OptionList& list, const char* name, std::vector<Value>& values,
       program::joined(words, "|") + "[,...]", about);
 }
 
+/// Words that stand for themselves.
+Names<std::string> named(const std::vector<std::string>& words) {
+  Names<std::string> names;
+  for (const std::string& word : words) names.emplace_back(word, word);
+  return names;
+}
+
 }  // namespace
 
 Grammar::Grammar()
@@ -53,11 +60,14 @@ Grammar::Grammar()
       "Measure on an idle machine, with ranks bound to cores and OPENBLAS_NUM_THREADS=1.");
   define_matmul();
   define_solve();
+  define_comm();
   program::complete(app_);
 }
 
 Command Grammar::command() const {
-  if (program::subcommand_given(app_)->get_name() == "matmul") return matmul_;
+  const std::string given = program::subcommand_given(app_)->get_name();
+  if (given == "matmul") return matmul_;
+  if (given == "comm") return comm_;
   return solve_;
 }
 
@@ -98,6 +108,17 @@ void Grammar::define_solve() {
   list.flag("--one-pass", solve_.one_pass, "cgls: reads A once in an iteration; grids of one column");
   list.whole("--iterations", solve_.iterations, "K", 1, "Iterations in each repetition [10]");
   define_common(list, solve_.cases, solve_.method);
+}
+
+void Grammar::define_comm() {
+  OptionList list(*app_.add_subcommand("comm", "Operations of communicators"));
+  number_list(list, "--bytes", comm_.bytes, "N[,...]", "Size of the whole operand on a rank")->required();
+  choice_list(list, "--operation", comm_.operations,
+              named({"broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"}),
+              "Operations [broadcast]");
+  choice_list(list, "--transport", comm_.transports, named(host_transports()), "What carries the data [mpi]");
+  list.whole("--reps", comm_.repetitions, "K", 1, "Repetitions; the median counts [5]");
+  list.text("--json", comm_.json, "F", "Writes the figures as JSON");
 }
 
 }  // namespace gridlops::bench

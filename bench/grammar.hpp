@@ -9,7 +9,7 @@
 
 namespace gridlops::bench {
 
-using Command = std::variant<MatmulArguments, SolveArguments>;
+using Command = std::variant<MatmulArguments, SolveArguments, CommArguments>;
 
 /// The subcommands with their options, and the variables that these fill.
 class Grammar {
@@ -25,11 +25,13 @@ class Grammar {
  private:
   void define_matmul();
   void define_solve();
+  void define_comm();
   static void define_common(program::OptionList& list, Cases& cases, Method& method);
 
   CLI::App app_;
   MatmulArguments matmul_;
   SolveArguments solve_;
+  CommArguments comm_;
 };
 
 }  // namespace gridlops::bench

@@ -17,16 +17,17 @@ using Json = nlohmann::ordered_json;
 
 /// The medians that a table and a file show.
 struct Figures {
-  double seconds, flops_per_second, limit_flops, limit_bytes, roofline_seconds, roofline_fraction;
+  double seconds, flops_per_second, limit_flops, limit_bytes, roofline_seconds, roofline_fraction, waiting;
 };
 
 Figures figures_of(const Result& result) {
-  std::vector<double> seconds, limit_flops, limit_bytes, roofline, fraction;
+  std::vector<double> seconds, limit_flops, limit_bytes, roofline, fraction, waiting;
   for (const Sample& sample : result.samples) {
     seconds.push_back(sample.seconds);
     limit_flops.push_back(sample.limits.flops_per_second);
     limit_bytes.push_back(sample.limits.bytes_per_second);
     roofline.push_back(result.work.roofline_seconds(sample.limits));
+    waiting.push_back(sample.waiting);
     fraction.push_back(roofline.back() / sample.seconds);  // each with the limits of its own moment
   }
   const double typical = median(seconds);
@@ -35,7 +36,8 @@ Figures figures_of(const Result& result) {
           median(limit_flops),
           median(limit_bytes),
           median(roofline),
-          median(fraction)};
+          median(fraction),
+          median(waiting)};
 }
 
 std::string algorithm_of(const Result& result) {
@@ -61,6 +63,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"roofline_seconds", figures.roofline_seconds},
             {"roofline_fraction", figures.roofline_fraction},
             {"bytes_sent", result.bytes_sent < 0 ? Json() : Json(result.bytes_sent)},
+            {"waiting", result.peer.empty() ? Json(figures.waiting) : Json()},
             {"error", result.error}};
   if (!result.solver.empty()) {
     json["solver"] = result.solver;
@@ -73,21 +76,21 @@ std::string row_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   return fmt::format(
       "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
-      "{:>8.1e}\n",
+      "{:>5} {:>8.1e}\n",
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
       fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result), 1e3 * figures.seconds,
       figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
       figures.roofline_fraction,
       result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
-      result.error);
+      result.peer.empty() ? fmt::format("{:.0f}%", 100 * figures.waiting) : "-", result.error);
 }
 
 std::string title() {
   return fmt::format(
-      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>8}\n", "work",
-      "rows", "cols", "rhs", "type", "grid", "algorithm", "ms", "GFLOP/s", "limit", "GB/s", "fraction",
-      "MB sent", "error");
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>5} {:>8}\n",
+      "work", "rows", "cols", "rhs", "type", "grid", "algorithm", "ms", "GFLOP/s", "limit", "GB/s",
+      "fraction", "MB sent", "wait", "error");
 }
 
 }  // namespace
@@ -101,10 +104,31 @@ Journal::Journal(Communicator& world, std::string json_path) : world_(world), pa
 void Journal::add(const Result& result) {
   if (world_.rank() != 0) return;
   const Figures figures = figures_of(result);
-  if (!has_title_) program::print(title());
-  has_title_ = true;
-  program::print(row_of(result, figures));
+  print(title(), row_of(result, figures));
   document_["results"].push_back(json_of(result, figures, result.what.grid->comm().transport()));
+}
+
+void Journal::add(const CommResult& result) {
+  if (world_.rank() != 0) return;
+  const double seconds = median(result.seconds), bytes = static_cast<double>(result.what.bytes);
+  print(fmt::format("{:<15} {:<10} {:>5} {:>11} {:>12} {:>8}\n", "operation", "transport", "ranks", "bytes",
+                    "us", "GB/s"),
+        fmt::format("{:<15} {:<10} {:>5} {:>11} {:>12.2f} {:>8.2f}\n", result.what.operation,
+                    result.what.transport, result.ranks, result.what.bytes, 1e6 * seconds,
+                    bytes / seconds / 1e9));
+  document_["results"].push_back({{"operation", result.what.operation},
+                                  {"transport", result.what.transport},
+                                  {"ranks", result.ranks},
+                                  {"bytes", result.what.bytes},
+                                  {"repetitions", result.seconds.size()},
+                                  {"seconds", seconds},
+                                  {"gbs", bytes / seconds / 1e9}});
+}
+
+void Journal::print(const std::string& title, const std::string& row) {
+  if (!has_title_) program::print(title);
+  has_title_ = true;
+  program::print(row);
 }
 
 void Journal::close() {

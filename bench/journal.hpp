@@ -16,6 +16,8 @@ class Journal {
 
   /// On every member of the result's grid.
   void add(const Result& result);
+  /// On every rank.
+  void add(const CommResult& result);
   /// Writes the file (collective over world). Throws OutputError on all ranks.
   void close();
 
@@ -23,6 +25,8 @@ class Journal {
   Communicator& world_;
   std::string path_;
   nlohmann::ordered_json document_;
+  void print(const std::string& title, const std::string& row);
+
   bool has_title_ = false;
 };
 

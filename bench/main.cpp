@@ -19,6 +19,8 @@ ExitStatus run(Communicator& world, const std::vector<std::string>& arguments) {
   const Command command = grammar.command();
   if (const auto* given = std::get_if<MatmulArguments>(&command)) {
     matmul(world, *given);
+  } else if (const auto* exchange = std::get_if<CommArguments>(&command)) {
+    comm(world, *exchange);
   } else {
     solve(world, std::get<SolveArguments>(command));
   }

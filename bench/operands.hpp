@@ -36,8 +36,9 @@ inline double maximum(const ProcessGrid& grid, double value) {
 }
 
 /// The sum of what the members have (collective over the grid).
-inline Index sum(const ProcessGrid& grid, Index value) {
-  std::array<Index, 1> all{value};
+template <class Number>
+Number sum(const ProcessGrid& grid, Number value) {
+  std::array<Number, 1> all{value};
   grid.comm().all_reduce(all, ReduceOp::sum);
   return all[0];
 }

@@ -26,6 +26,7 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
 struct Sample {
   double seconds = 0;  ///< of the slowest rank
   MachineLimits limits;
+  double waiting = 0;  ///< for data and for other ranks: the share of the time, mean over the ranks
 };
 
 /// The work that is compared with the limits: no machine does it faster than the slower of its two parts.
@@ -53,6 +54,17 @@ struct Result {
   double error = 0;
   Index bytes_sent = -1;     ///< by all ranks together, in one product or iteration; negative if unknown
   double total_seconds = 0;  ///< of a whole solve: median
+};
+
+struct CommCase {
+  std::string operation, transport;
+  Index bytes = 0;  ///< of the whole operand on a rank
+};
+
+struct CommResult {
+  CommCase what;
+  int ranks = 1;
+  std::vector<double> seconds;  ///< of one operation, of the slowest rank
 };
 
 }  // namespace gridlops::bench

@@ -19,9 +19,11 @@ std::vector<Sample> samples(const ProcessGrid& grid, LimitMeter& meter, int repe
     const MachineLimits limits = meter.measure<T>(grid);
     apply();  // brings back to the caches what the limits have driven out
     grid.comm().barrier();
-    const double begin = now();
+    const double waited = grid.comm().traffic().seconds_waiting, begin = now();
     apply();
-    all.push_back({maximum(grid, now() - begin), limits});
+    const double mine = now() - begin, waiting = grid.comm().traffic().seconds_waiting - waited;
+    const double seconds = maximum(grid, mine);
+    all.push_back({seconds, limits, sum(grid, waiting) / grid.comm().size() / seconds});
   }
   return all;
 }

@@ -105,8 +105,11 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
   std::vector<double> totals;
   for (int repetition = 0; repetition < arguments.method.repetitions; ++repetition) {
     const MachineLimits limits = meter.measure<T>(*what.grid);
+    const double waited = what.grid->comm().traffic().seconds_waiting;
     totals.push_back(problem.run());
-    result.samples.push_back({problem.seconds_per_iteration(), limits});
+    const double waiting = what.grid->comm().traffic().seconds_waiting - waited;
+    result.samples.push_back({problem.seconds_per_iteration(), limits,
+                              sum(*what.grid, waiting) / what.grid->comm().size() / totals.back()});
   }
   result.total_seconds = median(totals);
   result.error = problem.error();

@@ -8,7 +8,7 @@ import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
           "transport": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
-          "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "error": float}
+          "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float, "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float}
 ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
 QUICK = ["--reps", 1, "--limit-order", 64, "--json", "F.json"]
@@ -73,6 +73,21 @@ def check_solve(suite):
         suite.check(3 * bytes_of(result) <= result["bytes_sent"] <= 3 * bytes_of(result) + 2000, "bytes", result)
 
 
+def check_comm(suite):
+    operations = ["broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"]
+    run = suite.run("comm", "--operation", ",".join(operations), "--bytes", "0,8,4000000", "--transport", "mpi,chain", "--reps", 1,
+                    "--json", "F.json", ranks=3)
+    if not suite.succeeded(run):
+        return
+    results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
+    found = sorted([result["operation"], result["transport"], result["bytes"]] for result in results)
+    wanted = itertools.product(operations, ["mpi", "chain"], [0, 8, 4000000])
+    suite.check(found == sorted(map(list, wanted)), "combinations", found)
+    suite.check(all(result["ranks"] == 3 and result["seconds"] > 0 for result in results), "figures", results)
+    for result in results:
+        suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - result["bytes"]) <= 1e-9 * result["bytes"], "rate", result)
+
+
 def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
@@ -87,6 +102,7 @@ def check_refusals(suite):
 def test(suite, _):
     check_matmul(suite)
     check_solve(suite)
+    check_comm(suite)
     check_refusals(suite)
 
 
