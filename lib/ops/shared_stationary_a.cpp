@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/one_pass.hpp"
+#include "ops/panelled_block.hpp"
 #include "ops/shared_blocks.hpp"
 
 namespace gridlops {
@@ -9,16 +10,27 @@ namespace {
 
 /// stationary-a where ranks read each other's memory: the parts of X's block are copied from the ranks that
 /// hold them, A's block is multiplied once, and each rank sums its part of Y from the others' products, in
-/// rank order.
+/// rank order. The normal product sends messages: no rank may wait for another at every panel.
 template <Scalar T>
-class SharedStationaryA final : public LinearOperator<T> {
+class SharedStationaryA final : public LinearOperator<T>, public OnePass<T> {
  public:
   SharedStationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>(range_nested(A), domain_nested(A)),
-        product_(A.grid()->backend(), options.column_stable),
-        blocks_(std::move(A)) {}
+        blocks_(nothing(A.grid())),
+        block_(std::move(A), options) {}
+
+  void prepare() const override { block_.prepare(); }
+  void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
+                 DistMatrix<T>& V) const override {
+    block_.pass_once(block_of_models(*this), block_of_data(*this), P, R, Q, U, V);
+  }
 
  private:
+  /// No rank reads another's block of A.
+  static DistMatrix<T> nothing(const std::shared_ptr<const ProcessGrid>& grid) {
+    return {grid, matrix_layout(Algorithm::stationary_a, *grid, 0, 0)};
+  }
+
   /// The ranks of one grid row or column, and the parts of a block that they hold.
   struct Line {
     std::vector<int> ranks;
@@ -61,12 +73,11 @@ class SharedStationaryA final : public LinearOperator<T> {
     const PeerBoard::Round gathering = board.show(mine);
     const MatrixView<const T> gathered = gather(board, mine, in_line);
     board.done_reading();
-    const MatrixView<const T> A = std::as_const(blocks_).A().local();
     if (out_line.ranks.size() == 1) {
-      product_.multiply(op, alpha, A, gathered, beta, out);
+      block_.multiply(op, alpha, gathered, beta, out);
     } else {
       const MatrixView<T> partial = blocks_.scratch(partial_, out_line.height(), out.cols);
-      product_.multiply(op, alpha, A, gathered, T(0), partial);
+      block_.multiply(op, alpha, gathered, T(0), partial);
       const PeerBoard::Round summing = board.show(MatrixView<const T>(partial));
       sum(board, partial, out_line, beta, out);
       board.done_reading();
@@ -98,8 +109,8 @@ class SharedStationaryA final : public LinearOperator<T> {
 
   const Kernels<T>& kernels() const { return blocks_.grid().backend()->template kernels<T>(); }
 
-  LocalProduct<T> product_;
   mutable SharedBlocks<T> blocks_;
+  mutable PanelledBlock<T> block_;
   mutable Buffer<T> gathered_, partial_;
 };
 
