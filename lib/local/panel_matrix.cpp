@@ -122,13 +122,13 @@ class PanelAdjoint {
     }
   }
 
-  /// Meanwhile fetches all but the first tiles of the next panel.
-  void run(const R* panel, const R* next, Index first_tile) {
+  /// Meanwhile fetches the next panel.
+  void run(const R* panel, const R* next) {
     for (Index g = 0; g < groups_.count(); ++g) {
       const Index before = groups_.begin(g), width = groups_.width(g);
       kernel_for(kernels_.adjoint, width)(panel, tiles_, block_.data() + before * Kernels::rows,
                                           sums_.data() + before * tiles_ * kernels_.tile_cols,
-                                          {next, first_tile, g == 0 ? tiles_ : 0});
+                                          {next, 0, g == 0 ? tiles_ : 0});
     }
   }
 
@@ -203,7 +203,7 @@ void PanelMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
     if (rows.size < height) adjoint.clear_block();
     for (Index j = 0; j < X.cols; ++j)
       for (Index i = 0; i < rows.size; ++i) adjoint.set(i, j, X(rows.begin + i, j));
-    adjoint.run(panel(p), next_panel(p), 0);
+    adjoint.run(panel(p), next_panel(p));
   }
   for (Index j = 0; j < Y.cols; ++j)
     for (Index k = 0; k < Y.rows; ++k) add_scaled(alpha, adjoint.sum(k, j), beta, Y(k, j));
@@ -212,7 +212,7 @@ void PanelMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 template <Scalar T>
 void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
                               const Completion& completed) const {
-  const Index columns = P.cols, half = tiles() / 2;
+  const Index columns = P.cols;
   PanelForward<T> forward(*kernels_, P);
   PanelAdjoint<T> adjoint(*kernels_, Op::adjoint, cols_, 2 * columns);
   Index done = 0;  // panels that went through the adjoint
@@ -227,12 +227,13 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
           adjoint.set(i, columns + j, Q(rows.begin + i, j));
         }
       }
-      adjoint.run(panel(done), next, half);
+      adjoint.run(panel(done), next);
     }
   };
   for (Index p = 0; p < panels(); ++p) {
     const Range rows = panel_rows(p);
-    forward.run(panel(p), next_panel(p), half);
+    // The adjoint, which computes more, fetches what follows.
+    forward.run(panel(p), next_panel(p), 0);
     for (Index j = 0; j < columns; ++j)
       for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(i, j);
     follow(rows.end(), next_panel(p));

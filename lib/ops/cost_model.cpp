@@ -195,7 +195,8 @@ RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row,
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   constexpr Index caches = Index{32} << 20;  // of one rank, generously
-  const Index most_columns = 2;
+  const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
+  const Index most_columns = is_complex ? 1 : 3;
   const Index block = Partition::balanced(shape.rows, grid.rows).largest() *
                       Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
   return block > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;

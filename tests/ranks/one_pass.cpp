@@ -229,6 +229,7 @@ TEST_CASE("CGLS in one pass is as accurate as CGLS on clustered spectra") {
       std::make_shared<const ProcessGrid>(world(), near_square(world().size()), make_backend());
   for (const double condition : {1e2, 1e4, 1e6, 1e8, 1e10}) {
     for (const int clusters : {2, 3, 5}) {
+      if (world().size() > 1 && clusters != 3) continue;  // thousands of iterations each
       // The members of a cluster differ by up to a per mille.
       std::vector<double> values;
       for (Index k = 0; k < n; ++k) {
