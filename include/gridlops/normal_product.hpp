@@ -17,7 +17,8 @@ GRIDLOPS_EXPORT bool has_normal_product(const LinearOperator<T>& A);
 /// panel once. Over a grid row the product is summed some rows at a time, while the next ones are
 /// multiplied; normal_product_cost() has what moves. A gain for a few columns, where reading A is what takes
 /// the time; one_pass_is_faster() says when. On a GPU A stays as it is, and is read three times. Not counted
-/// in activity(). Throws UsageError on all ranks unless has_normal_product(A), and ShapeError as apply() does.
+/// in activity(). Throws UsageError on all ranks unless has_normal_product(A), and ShapeError as apply()
+/// does.
 template <Scalar T>
 GRIDLOPS_EXPORT void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P,
                                     const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,

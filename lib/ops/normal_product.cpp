@@ -28,9 +28,10 @@ template <Scalar T>
 void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P, const DistMatrix<T>& R,
                     DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) {
   const ProcessGrid& grid = *A.domain().grid;
-  require<UsageError>(has_normal_product(A),
-                      "this operator cannot form A P and its adjoint in one pass over A; use matrix_mult() by "
-                      "stationary_a, or apply() and apply_adjoint()");
+  require<UsageError>(
+      has_normal_product(A),
+      "this operator cannot form A P and its adjoint in one pass over A; use matrix_mult() by "
+      "stationary_a, or apply() and apply_adjoint()");
   const Partition& columns = P.layout().cols.partition;
   require_layout(P, A.domain(), columns, "P");
   require_layout(R, A.range(), columns, "R");

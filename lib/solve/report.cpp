@@ -44,8 +44,8 @@ Vectors vectors_of(const std::string& solver) {
   if (solver == "pcg") return {2, 3};            // also z
   if (solver == "lsqr") return {1, 3};           // u; v, w, the best x
   if (solver == "lsmr") return {1, 4};           // u; v, h, h̄, the best x
-  if (solver == "ista") return {4, 3};           // b, r, r₊, their change; x₊, the change of x, the best x
-  if (solver == "fista") return {5, 4};          // also the residual of y; also y
+  if (solver == "ista") return {4, 3};   // b, r, r₊, their change; x₊, the change of x, the best x
+  if (solver == "fista") return {5, 4};  // also the residual of y; also y
   throw UsageError(message("there is no memory formula for the solver '", solver,
                            "'; there are cgls, one-pass-cgls, cg, pcg, lsqr, lsmr, block-cgls, ista, fista"));
 }
