@@ -60,6 +60,7 @@ struct SolveArguments {
   double damp = 0;
   std::optional<double> damp_relative;
   std::string precondition = "none";
+  std::string one_pass = "off";
   std::optional<double> lambda, step;
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;

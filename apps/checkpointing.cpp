@@ -80,6 +80,11 @@ void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& 
     product.panel = whole_number(fact("panel"));
 }
 
+std::string saved_one_pass(const RunFactsText& saved) {
+  const auto found = saved.find(one_pass_fact);
+  return found == saved.end() ? std::string() : found->second;
+}
+
 std::string rounding_difference(const RunFactsText& saved, const RunFactsText& now) {
   std::string text;
   for (const auto& [name, value] : now) {

@@ -9,6 +9,8 @@
 
 namespace gridlops::program {
 
+inline constexpr const char* one_pass_fact = "one pass";
+
 /// What a run's bits depend on besides its files and options, as a checkpoint's manifest has it.
 using RunFactsText = std::map<std::string, std::string>;
 RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, Index panel);
@@ -22,6 +24,9 @@ CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFa
 /// What a restart takes over from the run before where nothing else was asked for: a way to form products, if
 /// the grid is the same.
 void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& product);
+
+/// And whether it reads A once in an iteration: "on" or "off", empty if that was not saved.
+std::string saved_one_pass(const RunFactsText& saved);
 
 /// What makes the results of a restart differ from those of a run without interruption by rounding, in words;
 /// empty: nothing that is known.

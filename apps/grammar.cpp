@@ -98,6 +98,8 @@ void Grammar::define_solve() {
       ->excludes(damp);
   list.choice("--precondition", solve_.precondition, {"none", "column-norms"},
               "Least squares: column-norms solves with A's columns made equally long [none]");
+  list.choice("--one-pass", solve_.one_pass, {"auto", "on", "off"},
+              "cgls: reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
   list.number("--lambda", solve_.lambda, "L", 0,
               "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
   list.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");

@@ -7,9 +7,15 @@ namespace gridlops::program {
 
 std::shared_ptr<const ProcessGrid> make_host_grid(Communicator& world, GridShape shape,
                                                   const std::string& transport) {
-  const std::unique_ptr<Communicator> ranks = make_host_communicator(world, transport);
-  return std::make_shared<const ProcessGrid>(
-      *ranks, shape, ranks->transport() == "shared" ? make_shared_host_backend() : make_host_backend());
+  return std::make_shared<const ProcessGrid>(*make_host_communicator(world, transport), shape,
+                                             make_host_backend());
+}
+
+std::shared_ptr<const ProcessGrid> with_memory_for(Algorithm algorithm,
+                                                   const std::shared_ptr<const ProcessGrid>& grid) {
+  if (algorithm != Algorithm::summa || !grid->is_member() || grid->comm().transport() != "shared")
+    return grid;
+  return std::make_shared<const ProcessGrid>(*grid, make_shared_host_backend());
 }
 
 }  // namespace gridlops::program

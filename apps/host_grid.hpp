@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "gridlops/cost_model.hpp"
 #include "gridlops/process_grid.hpp"
 
 namespace gridlops::program {
@@ -12,5 +13,10 @@ namespace gridlops::program {
 /// which throws where it cannot be had; UsageError on all ranks if there are too few.
 std::shared_ptr<const ProcessGrid> make_host_grid(Communicator& world, GridShape shape,
                                                   const std::string& transport);
+
+/// The grid with the memory that the algorithm wants A in: shared memory where ranks read each other's blocks
+/// of A in place, else the grid's own, of which the pages are larger. Local.
+std::shared_ptr<const ProcessGrid> with_memory_for(Algorithm algorithm,
+                                                   const std::shared_ptr<const ProcessGrid>& grid);
 
 }  // namespace gridlops::program

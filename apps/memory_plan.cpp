@@ -32,15 +32,20 @@ class RankPlan {
   Row bytes() const {
     const ProductShape& shape = plan_.shape;
     Row r{};
-    r[0] = block(plan_.matrix);
+    // For one pass A is stored anew: there are two of it while that is done.
+    r[0] = block(plan_.matrix) * (passes_once() ? 2 : 1);
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
     r[3] = solver_workspace();
     r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
                     cost(true, columns_at_once()).workspace_bytes) +
-           redistribution_workspace();
+           (passes_once() ? pass_cost(columns_at_once()).workspace_bytes : 0) + redistribution_workspace();
     for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
     const bool applies_adjoint = plan_.solver != "cg";
+    if (passes_once()) {
+      r[6] = pass_cost(shape.nrhs).bytes_received;
+      return r;
+    }
     r[6] = cost(false, shape.nrhs).bytes_received +
            (applies_adjoint ? cost(true, shape.nrhs).bytes_received : 0) + redistribution_received();
     return r;
@@ -63,6 +68,13 @@ class RankPlan {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
     return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
+  }
+
+  bool passes_once() const { return plan_.solver == "one-pass-cgls"; }
+  RankCost pass_cost(Index columns) const {
+    ProductShape shape = plan_.shape;
+    shape.nrhs = columns;
+    return normal_product_cost(shape, grid_.shape(), row_, col_);
   }
 
   /// With scaled columns the solver gets another problem: its data and its models come in addition, and the

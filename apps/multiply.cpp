@@ -3,6 +3,7 @@
 
 #include "console.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "host_grid.hpp"
 #include "output_file.hpp"
 #include "product_setup.hpp"
 #include "report.hpp"
@@ -55,7 +56,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductArguments& common = arguments.product;
   Stopwatch clock;
   Measurements measured;
-  const auto grid = make_grid(world, common);
+  auto grid = make_grid(world, common);
   measured.setup_seconds = clock.lap();
   check_outputs(world, {{"--output", arguments.output}, {"--report", common.report}});
   const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
@@ -65,6 +66,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
   const Algorithm algorithm = resolve(common.algorithm, shape, grid->shape());
+  grid = with_memory_for(algorithm, grid);
   run_on_members(world, *grid, [&] {
     with_scalar_type(shape.type,
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });

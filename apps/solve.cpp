@@ -7,9 +7,11 @@
 #include "checkpointing.hpp"
 #include "console.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
 #include "gridlops/sparse_solver.hpp"
+#include "host_grid.hpp"
 #include "memory_plan.hpp"
 #include "output_file.hpp"
 #include "product_setup.hpp"
@@ -30,16 +32,35 @@ struct Task {
   std::optional<NpyHeader> X0;
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
+  bool one_pass = false;
   RunFactsText saved;  // of the run that is gone on with
 };
 
-/// What was asked for; block-cgls, whose right-hand sides must lie together, leaves no choice.
-Algorithm algorithm_for(const SolveArguments& arguments) {
+bool may_be_stationary_a(const SolveArguments& arguments) {
   const Algorithm asked = arguments.product.algorithm;
-  if (arguments.solver != "block-cgls") return asked;
-  if (asked != Algorithm::automatic && asked != Algorithm::stationary_a) {
-    throw UsageError(fmt::format("--solver block-cgls works with --algorithm stationary-a only, not with {}",
-                                 name_of(asked)));
+  return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
+}
+
+/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as it was begun.
+bool reads_once(const Task& task) {
+  const SolveArguments& arguments = task.arguments;
+  if (arguments.solver != "cgls") return false;
+  if (arguments.one_pass != "auto") return arguments.one_pass == "on";
+  if (const std::string saved = saved_one_pass(task.saved); !saved.empty()) return saved == "on";
+  ProductShape shape = task.shape;
+  if (arguments.batch > 0) shape.nrhs = std::min(shape.nrhs, arguments.batch);
+  return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
+         arguments.product.device == "cpu" && one_pass_is_faster(shape, task.grid->shape());
+}
+
+/// What was asked for; block-cgls, whose right-hand sides must lie together, and one pass leave no choice.
+Algorithm algorithm_for(const Task& task) {
+  const SolveArguments& arguments = task.arguments;
+  if (arguments.solver != "block-cgls" && !task.one_pass) return arguments.product.algorithm;
+  if (!may_be_stationary_a(arguments)) {
+    throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
+                                 task.one_pass ? "--one-pass" : "--solver block-cgls",
+                                 name_of(arguments.product.algorithm)));
   }
   return Algorithm::stationary_a;
 }
@@ -71,7 +92,9 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
     }
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
-  task.algorithm = resolve(algorithm_for(task.arguments), task.shape, task.grid->shape());
+  task.one_pass = reads_once(task);
+  task.algorithm = resolve(algorithm_for(task), task.shape, task.grid->shape());
+  task.grid = with_memory_for(task.algorithm, task.grid);
   return task;
 }
 
@@ -98,6 +121,11 @@ bool is_damped(const SolveArguments& arguments) {
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
+/// As the library's reports have it.
+std::string name_of_solver(const Task& task) {
+  return task.one_pass ? "one-pass-cgls" : task.arguments.solver;
+}
+
 template <Scalar T>
 void print_plan(const Task& task) {
   const Layout layout = layout_of_matrix(task);
@@ -106,7 +134,7 @@ void print_plan(const Task& task) {
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
-  print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
+  print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.batch, is_damped(task.arguments), task.X0.has_value(),
                    is_scaled(task.arguments), !task.arguments.variances.empty(), layout, product->range(),
                    op->range(), op->domain()}));
@@ -156,9 +184,10 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
 }
 
 template <Scalar T>
-SolveReport call_solver(const SolveArguments& arguments, const LinearOperator<T>& A, const DistMatrix<T>& B,
+SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
                         DistMatrix<T>& X, DistMatrix<T>* variances, const SolveOptions& options) {
-  const std::string& name = arguments.solver;
+  const SolveArguments& arguments = task.arguments;
+  const std::string name = name_of_solver(task);
   if (name == "ista") return ista(A, B, X, sparse_options(arguments, options));
   if (name == "fista") return fista(A, B, X, sparse_options(arguments, options));
   if (name == "cg") return cg(A, B, X, options);
@@ -166,6 +195,7 @@ SolveReport call_solver(const SolveArguments& arguments, const LinearOperator<T>
   if (name == "lsqr") return lsqr(A, B, X, options);
   if (name == "lsmr") return lsmr(A, B, X, options);
   if (name == "block-cgls") return block_cgls(A, B, X, options);
+  if (name == "one-pass-cgls") return one_pass_cgls(A, B, X, options);
   return cgls(A, B, X, options);
 }
 
@@ -189,6 +219,7 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.checkpoint = checkpoint_options(
       arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product.panel));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
+  options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   std::optional<SolveProgress> progress;
   if (shows_progress) {
     progress.emplace(*options.tolerance, options.max_iterations,
@@ -198,9 +229,9 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
       return false;
     };
   }
-  const auto solver = [&arguments, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
-                                              DistMatrix<T>& models, const SolveOptions& how) {
-    return call_solver(arguments, op, data, models, variances, how);
+  const auto solver = [&task, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
+                                         DistMatrix<T>& models, const SolveOptions& how) {
+    return call_solver(task, op, data, models, variances, how);
   };
   SolveReport report = P == nullptr
                            ? solver(*A, B, X, options)
@@ -247,8 +278,8 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
 std::string headline(const Task& task) {
   return fmt::format("{}: {} x {} {}, {} right-hand sides; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
-                     name_of(task.shape.type), task.shape.nrhs, task.arguments.solver,
-                     name_of(task.algorithm), task.grid->rows(), task.grid->cols());
+                     name_of(task.shape.type), task.shape.nrhs, name_of_solver(task), name_of(task.algorithm),
+                     task.grid->rows(), task.grid->cols());
 }
 
 void warn_of_rounding(const Task& task) {

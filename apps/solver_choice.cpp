@@ -36,12 +36,18 @@ const std::vector<Belonging>& belongings() {
       {"--monotone", {"fista"}},
       {"--variances", {"lsqr"}},
       {"--precondition", {"cgls", "lsqr", "lsmr", "block-cgls"}},
+      {"--one-pass", {"cgls"}},
   };
   return table;
 }
 
 bool contains(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool given(const CLI::App& solve, const char* option, const char* value) {
+  const CLI::Option* const found = solve.get_option(option);
+  return found->count() > 0 && found->results().back() == value;
 }
 
 }  // namespace
@@ -62,6 +68,12 @@ void check_solver_options(const CLI::App& solve, const std::string& solver) {
     throw UsageError(
         "--variances and --precondition exclude each other: with scaled columns the estimates are "
         "those of the scaled X");
+  }
+  if (given(solve, "--one-pass", "on") && given(solve, "--precondition", "column-norms")) {
+    throw UsageError(
+        "--one-pass on and --precondition column-norms exclude each other: with scaled columns the operator "
+        "is a "
+        "product, which has no normal product of its own");
   }
   if ((solver == "ista" || solver == "fista") && solve.get_option("--lambda")->count() == 0) {
     throw UsageError(

@@ -105,7 +105,7 @@ void Grammar::define_matmul() {
 void Grammar::define_solve() {
   OptionList list(*app_.add_subcommand("solve", "Iterations of a least-squares solver"));
   list.choice("--solver", solve_.solver, {"cgls", "lsqr", "lsmr", "block-cgls"}, "The method [cgls]");
-  list.flag("--one-pass", solve_.one_pass, "cgls: reads A once in an iteration; grids of one column");
+  list.flag("--one-pass", solve_.one_pass, "cgls: reads A once in an iteration, in stationary-a");
   list.whole("--iterations", solve_.iterations, "K", 1, "Iterations in each repetition [10]");
   define_common(list, solve_.cases, solve_.method);
 }

@@ -27,9 +27,9 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
             for (const Index nrhs : cases.nrhs)
               for (const Algorithm asked : cases.algorithms) {
                 const ProductShape product{rows, cols, nrhs, type};
-                run({grid, product,
-                     asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked,
-                     cases.panel});
+                const Algorithm algorithm =
+                    asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked;
+                run({program::with_memory_for(algorithm, grid), product, algorithm, cases.panel});
               }
     });
   }

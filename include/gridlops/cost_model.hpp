@@ -39,6 +39,14 @@ struct RankCost {
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
                                       int col, bool adjoint, Index panel = 0);
 
+/// What it does in one normal_product() with stationary_a, in host memory.
+GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
+
+/// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since
+/// its blocks are larger than caches, and the columns are at most as many as the measured crossover of their
+/// type (docs/performance.md). The same on all ranks.
+GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
+
 /// The machine in three numbers. The defaults are a common cluster core's; measure your own for close
 /// decisions.
 struct MachineModel {

@@ -6,7 +6,7 @@
 
 namespace gridlops {
 
-/// Whether normal_product() takes this operator: matrix_mult() by stationary_a on a P × 1 grid.
+/// Whether normal_product() takes this operator: matrix_mult() by stationary_a.
 template <Scalar T>
 GRIDLOPS_EXPORT bool has_normal_product(const LinearOperator<T>& A);
 
@@ -14,9 +14,11 @@ GRIDLOPS_EXPORT bool has_normal_product(const LinearOperator<T>& A);
 /// P, U, V: in A.domain(); R, Q: in A.range(); the same column partitions. In host memory the operator stores
 /// A anew at the first call, in panels of rows that stay in the cache between the product and the adjoint,
 /// and gives up what it had (the caller's block, if A is a view, stays the caller's): memory then gives each
-/// panel once. A gain for a few columns, where reading A is what takes the time; with many, adjoint products
-/// are slower with panels. Two messages, as for a product and an adjoint. Not counted in activity(). Throws
-/// UsageError on all ranks unless has_normal_product(A), and ShapeError as apply() does.
+/// panel once. Over a grid row the product is summed some rows at a time, while the next ones are
+/// multiplied; normal_product_cost() has what moves. A gain for a few columns, where reading A is what takes
+/// the time; one_pass_is_faster() says when. On a GPU A stays as it is, and is read three times. Not counted
+/// in activity(). Throws UsageError on all ranks unless has_normal_product(A), and ShapeError as apply()
+/// does.
 template <Scalar T>
 GRIDLOPS_EXPORT void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P,
                                     const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,

@@ -41,6 +41,8 @@ class GRIDLOPS_EXPORT ProcessGrid {
   /// Collective over comm. All memory of matrices on this grid comes from backend.
   /// Throws UsageError (on all ranks) if the shape needs more ranks than comm has, or is not positive.
   ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
+  /// The same ranks with matrices in other memory. Local.
+  ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
 
   GridShape shape() const { return shape_; }
   int rows() const { return shape_.rows; }
@@ -66,7 +68,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
  private:
   GridShape shape_;
   std::shared_ptr<Backend> backend_;
-  std::unique_ptr<Communicator> grid_, row_, col_;
+  std::shared_ptr<Communicator> grid_, row_, col_;
 };
 
 }  // namespace gridlops

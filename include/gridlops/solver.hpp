@@ -153,9 +153,9 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const DistMatrix<T>& B,
                                DistMatrix<T>& X, const SolveOptions& options = {});
 
-/// The bytes that the solver ("cgls", "cg", "pcg", "lsqr", "lsmr", "block-cgls", "ista", "fista") takes on
-/// the rank at (row, col) beyond A, B and X, the operator's scratch not counted. block-cgls takes more
-/// when damped, lsqr and lsmr when damped with an initial guess.
+/// The bytes that the solver ("cgls", "one-pass-cgls", "cg", "pcg", "lsqr", "lsmr", "block-cgls", "ista",
+/// "fista") takes on the rank at (row, col) beyond A, B and X, the operator's scratch not counted. block-cgls
+/// takes more when damped, lsqr and lsmr when damped with an initial guess.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range,
                                              const Space& domain, ScalarType type, Index nrhs, Index batch,
                                              int row, int col, bool damped = false,

@@ -77,6 +77,13 @@ ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Ba
   col_ = grid_->split(my_col(), my_row());
 }
 
+ProcessGrid::ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend)
+    : shape_(ranks.shape_),
+      backend_(std::move(backend)),
+      grid_(ranks.grid_),
+      row_(ranks.row_),
+      col_(ranks.col_) {}
+
 int ProcessGrid::parts(Axis axis) const {
   switch (axis) {
     case Axis::grid_rows:

@@ -9,39 +9,63 @@ namespace gridlops {
 
 namespace {
 
+/// Real columns in groups of nearly equal width, at most `most`.
+class WidthGroups {
+ public:
+  WidthGroups(Index columns, int most) : columns_(columns), count_((columns + most - 1) / most) {}
+  Index count() const { return count_; }
+  Index begin(Index group) const { return group * columns_ / count_; }
+  Index width(Index group) const { return begin(group + 1) - begin(group); }
+  Index columns() const { return columns_; }
+  Index group_of(Index column) const {
+    Index group = 0;
+    while (begin(group + 1) <= column) ++group;
+    return group;
+  }
+
+ private:
+  Index columns_, count_;
+};
+
+template <class Table>
+auto* kernel_for(const Table& table, Index width) {
+  return table[static_cast<std::size_t>(width - 1)];
+}
+
 /// Panel times X, panel after panel.
 template <Scalar T>
 class PanelForward {
   using R = Real<T>;
+  using Kernels = PanelKernels<R>;
 
  public:
-  PanelForward(const SkinnyKernels<R>& kernels, Index height, MatrixView<const T> X)
+  PanelForward(const Kernels& kernels, MatrixView<const T> X)
       : kernels_(kernels),
-        height_(parts<T> * height),
-        cols_(X.rows),
-        groups_(X.cols),
-        coefficients_(cols_ * groups_.columns()),
-        sums_(height_ * groups_.columns()) {
+        tiles_((X.rows + kernels.tile_cols - 1) / kernels.tile_cols),
+        groups_(parts<T> * X.cols, Kernels::widest_forward),
+        coefficients_(tiles_ * kernels.tile_cols * parts<T> * X.cols),
+        sums_(Kernels::rows * parts<T> * X.cols) {
     R* to = coefficients_.data();
     for (Index g = 0; g < groups_.count(); ++g)
-      for (Index k = 0; k < cols_; ++k)
-        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = coefficient(X, k, c);
+      for (Index t = 0; t < tiles_; ++t)
+        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c)
+          for (Index k = t * kernels.tile_cols; k < (t + 1) * kernels.tile_cols; ++k)
+            *to++ = k < X.rows ? coefficient(X, k, c) : R(0);
   }
 
-  /// Meanwhile fetches the first columns of the next panel.
-  void run(const R* panel, const R* next, Index next_cols) {
-    std::fill_n(sums_.data(), height_ * groups_.columns(), R(0));
+  /// Meanwhile fetches the first tiles of the next panel.
+  void run(const R* panel, const R* next, Index next_tiles) {
     for (Index g = 0; g < groups_.count(); ++g) {
       const Index before = groups_.begin(g), width = groups_.width(g);
-      kernels_.forward[static_cast<std::size_t>(width - 1)](
-          panel, height_, height_ / kernels_.tile_rows, cols_, coefficients_.data() + before * cols_,
-          sums_.data() + before * height_,
-          {next, groups_.share(g, next_cols), groups_.share(g + 1, next_cols)});
+      kernel_for(kernels_.forward, width)(
+          panel, tiles_, coefficients_.data() + before * tiles_ * kernels_.tile_cols,
+          sums_.data() + before * Kernels::rows, {next, 0, g == 0 ? next_tiles : 0});
     }
   }
 
   /// Element i of the panel's rows of the product's column j.
   T sum(Index i, Index j) const {
+    const auto real_sum = [this](Index row, Index c) { return sums_.data()[c * Kernels::rows + row]; };
     if constexpr (is_complex<T>) {
       return T(real_sum(2 * i, 2 * j) - real_sum(2 * i + 1, 2 * j + 1),
                real_sum(2 * i + 1, 2 * j) + real_sum(2 * i, 2 * j + 1));
@@ -58,16 +82,10 @@ class PanelForward {
       return X(k, c);
     }
   }
-  R real_sum(Index i, Index c) const {
-    const Index g = groups_.group_of(c), tile = i / kernels_.tile_rows;
-    const R* const sums =
-        sums_.data() + groups_.begin(g) * height_ + tile * groups_.width(g) * kernels_.tile_rows;
-    return sums[(c - groups_.begin(g)) * kernels_.tile_rows + i % kernels_.tile_rows];
-  }
 
-  const SkinnyKernels<R>& kernels_;
-  Index height_, cols_;
-  Groups<T> groups_;
+  const Kernels& kernels_;
+  Index tiles_;
+  WidthGroups groups_;
   Workspace<R> coefficients_, sums_;
 };
 
@@ -75,58 +93,42 @@ class PanelForward {
 template <Scalar T>
 class PanelAdjoint {
   using R = Real<T>;
+  using Kernels = PanelKernels<R>;
 
  public:
-  PanelAdjoint(const SkinnyKernels<R>& kernels, Op op, Index height, Index cols, Index columns)
+  PanelAdjoint(const Kernels& kernels, Op op, Index cols, Index columns)
       : kernels_(kernels),
         op_(op),
-        height_(parts<T> * height),
-        stride_((height_ + most_lanes - 1) / most_lanes * most_lanes),
-        cols_(cols),
-        groups_(columns),
-        block_(stride_ * groups_.columns()),
-        sums_(cols * groups_.columns()) {
-    std::fill_n(block_.data(), stride_ * groups_.columns(), R(0));
-    std::fill_n(sums_.data(), cols * groups_.columns(), R(0));
+        tiles_((cols + kernels.tile_cols - 1) / kernels.tile_cols),
+        groups_(parts<T> * columns, Kernels::widest_adjoint),
+        block_(Kernels::rows * parts<T> * columns),
+        sums_(tiles_ * kernels.tile_cols * parts<T> * columns) {
+    std::fill_n(sums_.data(), tiles_ * kernels.tile_cols * parts<T> * columns, R(0));
   }
+
+  /// The block's rows below the last one of the matrix.
+  void clear_block() { std::fill_n(block_.data(), Kernels::rows * groups_.columns(), R(0)); }
 
   /// Element i of the block's column j.
   void set(Index i, Index j, T y) {
     if constexpr (is_complex<T>) {
       const R sign = op_ == Op::adjoint ? R(1) : R(-1);
-      R* const real = block_.data() + 2 * j * stride_ + 2 * i;
-      R* const imaginary = real + stride_;
-      real[0] = y.real();
-      real[1] = sign * y.imag();
-      imaginary[0] = y.imag();
-      imaginary[1] = -sign * y.real();
+      place(2 * i, 2 * j) = y.real();
+      place(2 * i + 1, 2 * j) = sign * y.imag();
+      place(2 * i, 2 * j + 1) = y.imag();
+      place(2 * i + 1, 2 * j + 1) = -sign * y.real();
     } else {
-      block_.data()[j * stride_ + i] = y;
+      place(i, j) = y;
     }
   }
 
-  /// With this many rows of the panel and the block; meanwhile fetches all but the first columns of the next
-  /// panel.
-  void run(const R* panel, Index rows, const R* next, Index first_col) {
-    const Index tiles = cols_ / kernels_.tile_cols, whole = tiles * kernels_.tile_cols;
-    const Index fetched = (cols_ - first_col) / kernels_.tile_cols;
+  /// Meanwhile fetches the next panel.
+  void run(const R* panel, const R* next) {
     for (Index g = 0; g < groups_.count(); ++g) {
       const Index before = groups_.begin(g), width = groups_.width(g);
-      const auto kernel = static_cast<std::size_t>(width - 1);
-      const R* const block = block_.data() + before * stride_;
-      R* const sums = sums_.data() + before * cols_;
-      const Index real_rows = parts<T> * rows;
-      const auto part = [&](Index begin, Index count, const R* ahead, Index ahead_end) {
-        kernels_.adjoint[kernel](panel + begin * kernels_.tile_cols * height_, height_, count, real_rows,
-                                 block, stride_, sums + begin * kernels_.tile_cols * width,
-                                 {ahead, 0, ahead_end});
-      };
-      part(0, fetched, next + first_col * height_, g == 0 ? height_ : 0);
-      part(fetched, tiles - fetched, panel, 0);
-      if (whole < cols_) {
-        kernels_.adjoint_column[kernel](panel + whole * height_, height_, cols_ - whole, real_rows, block,
-                                        stride_, sums + whole * width, {panel, 0, 0});
-      }
+      kernel_for(kernels_.adjoint, width)(panel, tiles_, block_.data() + before * Kernels::rows,
+                                          sums_.data() + before * tiles_ * kernels_.tile_cols,
+                                          {next, 0, g == 0 ? tiles_ : 0});
     }
   }
 
@@ -139,16 +141,20 @@ class PanelAdjoint {
   }
 
  private:
-  static constexpr Index most_lanes = 16;
+  R& place(Index i, Index c) {
+    const Index g = groups_.group_of(c), before = groups_.begin(g);
+    return block_.data()[before * Kernels::rows + i * groups_.width(g) + c - before];
+  }
   R real_sum(Index k, Index c) const {
-    const Index g = groups_.group_of(c);
-    return sums_.data()[groups_.begin(g) * cols_ + k * groups_.width(g) + c - groups_.begin(g)];
+    const Index g = groups_.group_of(c), before = groups_.begin(g), tile = k / kernels_.tile_cols;
+    return sums_.data()[(before * tiles_ + tile * groups_.width(g) + c - before) * kernels_.tile_cols +
+                        k % kernels_.tile_cols];
   }
 
-  const SkinnyKernels<R>& kernels_;
+  const Kernels& kernels_;
   Op op_;
-  Index height_, stride_, cols_;
-  Groups<T> groups_;
+  Index tiles_;
+  WidthGroups groups_;
   Workspace<R> block_, sums_;
 };
 
@@ -157,32 +163,33 @@ class PanelAdjoint {
 template <Scalar T>
 PanelMatrix<T>::PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
                             InstructionSet set)
-    : kernels_(&skinny_kernels<Real<T>>(set)),
+    : kernels_(&panel_kernels<Real<T>>(set)),
       rows_(A.rows),
       cols_(A.cols),
-      // Two of the smaller tiles make one line of the cache or more of every column.
-      height_(kernels_->tile_rows * (set == InstructionSet::avx512 ? 1 : 2) / parts<T>),
-      storage_(backend, panels() * height_ * cols_) {
-  for (Index p = 0; p < panels(); ++p) {
-    const Range rows = panel_rows(p);
-    T* to = storage_.data() + p * height_ * cols_;
-    for (Index j = 0; j < cols_; ++j, to += height_)
-      std::fill(std::copy_n(A.column(j) + rows.begin, rows.size, to), to + height_, T(0));
+      storage_(backend, panels() * panel_size()) {
+  // Some panels at a time, so that whole lines of the columns are read.
+  constexpr Index at_once = 8;
+  const Index tile_cols = kernels_->tile_cols, tile = PanelKernels<Real<T>>::rows * tile_cols;
+  const MatrixView<const Real<T>> real = real_view(A);
+  constexpr Index real_rows = PanelKernels<Real<T>>::rows;
+  for (Index first = 0; first < panels(); first += at_once) {
+    const Index begin = first * real_rows, end = std::min(first + at_once, panels()) * real_rows;
+    for (Index k = 0; k < tiles() * tile_cols; ++k) {
+      Real<T>* const to = storage_.data() + k / tile_cols * tile + k % tile_cols;
+      for (Index i = begin; i < end; ++i)
+        to[i / real_rows * panel_size() + i % real_rows * tile_cols] =
+            i < real.rows && k < cols_ ? real(i, k) : Real<T>(0);
+    }
   }
-}
-
-template <Scalar T>
-const Real<T>* PanelMatrix<T>::panel(Index index) const {
-  return reinterpret_cast<const Real<T>*>(storage_.data() + index * height_ * cols_);
 }
 
 template <Scalar T>
 void PanelMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
   if (Y.empty()) return;
   if (op == Op::none) {
-    PanelForward<T> forward(*kernels_, height_, X);
+    PanelForward<T> forward(*kernels_, X);
     for (Index p = 0; p < panels(); ++p) {
-      forward.run(panel(p), next_panel(p), cols_);
+      forward.run(panel(p), next_panel(p), tiles());
       const Range rows = panel_rows(p);
       for (Index j = 0; j < Y.cols; ++j)
         for (Index i = 0; i < rows.size; ++i)
@@ -190,35 +197,48 @@ void PanelMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
     }
     return;
   }
-  PanelAdjoint<T> adjoint(*kernels_, op, height_, cols_, X.cols);
+  PanelAdjoint<T> adjoint(*kernels_, op, cols_, X.cols);
   for (Index p = 0; p < panels(); ++p) {
     const Range rows = panel_rows(p);
+    if (rows.size < height) adjoint.clear_block();
     for (Index j = 0; j < X.cols; ++j)
       for (Index i = 0; i < rows.size; ++i) adjoint.set(i, j, X(rows.begin + i, j));
-    adjoint.run(panel(p), rows.size, next_panel(p), 0);
+    adjoint.run(panel(p), next_panel(p));
   }
   for (Index j = 0; j < Y.cols; ++j)
     for (Index k = 0; k < Y.rows; ++k) add_scaled(alpha, adjoint.sum(k, j), beta, Y(k, j));
 }
 
 template <Scalar T>
-void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
-                              MatrixView<T> W) const {
+void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                              const Completion& completed) const {
   const Index columns = P.cols;
-  PanelForward<T> forward(*kernels_, height_, P);
-  PanelAdjoint<T> adjoint(*kernels_, Op::adjoint, height_, cols_, 2 * columns);
+  PanelForward<T> forward(*kernels_, P);
+  PanelAdjoint<T> adjoint(*kernels_, Op::adjoint, cols_, 2 * columns);
+  Index done = 0;  // panels that went through the adjoint
+  const auto follow = [&](Index computed, const Real<T>* next) {
+    const Index complete = completed ? completed(computed) : computed;
+    for (; done < panels() && panel_rows(done).end() <= complete; ++done) {
+      const Range rows = panel_rows(done);
+      if (rows.size < height) adjoint.clear_block();
+      for (Index j = 0; j < columns; ++j) {
+        for (Index i = 0; i < rows.size; ++i) {
+          adjoint.set(i, j, R(rows.begin + i, j));
+          adjoint.set(i, columns + j, Q(rows.begin + i, j));
+        }
+      }
+      adjoint.run(panel(done), next);
+    }
+  };
   for (Index p = 0; p < panels(); ++p) {
     const Range rows = panel_rows(p);
-    forward.run(panel(p), next_panel(p), cols_ / 2);
-    for (Index j = 0; j < columns; ++j) {
-      for (Index i = 0; i < rows.size; ++i) {
-        Q(rows.begin + i, j) = forward.sum(i, j);
-        adjoint.set(i, columns + j, forward.sum(i, j));
-        adjoint.set(i, j, R(rows.begin + i, j));
-      }
-    }
-    adjoint.run(panel(p), rows.size, next_panel(p), cols_ / 2);
+    // The adjoint, which computes more, fetches what follows.
+    forward.run(panel(p), next_panel(p), 0);
+    for (Index j = 0; j < columns; ++j)
+      for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(i, j);
+    follow(rows.end(), next_panel(p));
   }
+  while (done < panels()) follow(rows_, panel(panels() - 1));
   for (Index j = 0; j < W.cols; ++j)
     for (Index k = 0; k < W.rows; ++k) W(k, j) = adjoint.sum(k, j);
 }

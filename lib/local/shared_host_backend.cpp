@@ -21,6 +21,8 @@ constexpr bool can_share = false;
 int anonymous_file() { return -1; }
 #endif
 
+Index last_serial = 0;  // of this process, whatever the backend
+
 class SharedHostBackend final : public HostBackend {
  public:
   std::string name() const override { return "host, shared"; }
@@ -60,7 +62,7 @@ class SharedHostBackend final : public HostBackend {
       close(descriptor);
       return nullptr;
     }
-    files_[static_cast<std::byte*>(memory)] = {descriptor, ++last_serial_, bytes};
+    files_[static_cast<std::byte*>(memory)] = {descriptor, ++last_serial, bytes};
     return memory;
   }
 
@@ -73,7 +75,6 @@ class SharedHostBackend final : public HostBackend {
   }
 
   std::map<const std::byte*, File> files_;
-  Index last_serial_ = 0;
 };
 
 }  // namespace

@@ -78,6 +78,37 @@ struct Formulas {
     return cost;
   }
 
+  /// Gathers P and R, sums Q in the grid row, chunk by chunk, and spreads U and V together.
+  RankCost normal_product(Index element_bytes) const {
+    const Index m_p = R.size(p), n_q = C.size(q);
+    const Index own_m = Partition::balanced(m_p, Q).size(q), own_n = Partition::balanced(n_q, P).size(p);
+    RankCost cost;
+    cost.flops = 6.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
+    cost.workspace_bytes = 2 * n_q * r;
+    if (P > 1) {
+      cost.bytes_received = (n_q - own_n) * r + own_n * 2 * r * (P - 1);
+      cost.bytes_sent = own_n * r * (P - 1) + (n_q - own_n) * 2 * r;
+      cost.messages = 2;
+      cost.workspace_bytes += (n_q + 2 * own_n) * r;
+    }
+    if (Q > 1) {
+      cost.bytes_received += (m_p - own_m) * r;
+      cost.bytes_sent += own_m * r * (Q - 1);
+      ++cost.messages;
+      for (const Range& rows : cut_into_panels({{0, m_p}}, one_pass_chunk(C.largest(), element_bytes))) {
+        const Index N = rows.size * r, own = Partition::balanced(N, Q).size(q);
+        cost.bytes_received += own * (Q - 1) + N - own;
+        cost.bytes_sent += own * (Q - 1) + N - own;
+        ++cost.messages;
+      }
+      cost.workspace_bytes += 3 * m_p * r;
+    }
+    const Index own = std::max(P > 1 ? 2 * own_n : 0, Q > 1 ? own_m : 0),
+                travelling = std::max(P > 1 ? 2 * n_q : 0, Q > 1 ? m_p : 0);
+    cost.workspace_bytes += (own + travelling) * r;
+    return cost;
+  }
+
   RankCost stationary_b(bool adjoint) const {
     const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
     const Index meet = intersect(C.range(q), Rx.range(p)).size;  // columns of A that are here and needed here
@@ -111,6 +142,19 @@ struct Formulas {
   }
 };
 
+/// Of a cost in elements.
+RankCost in_bytes(RankCost cost, const ProductShape& shape) {
+  // Without columns an operator returns at once.
+  if (shape.nrhs == 0) return {};
+  const Index bytes = size_of(shape.type);
+  cost.bytes_received *= bytes;
+  cost.bytes_sent *= bytes;
+  cost.workspace_bytes *= bytes;
+  // A complex multiply and add is four of the reals' each.
+  if (shape.type == ScalarType::c64 || shape.type == ScalarType::c128) cost.flops *= 4;
+  return cost;
+}
+
 }  // namespace
 
 const char* name_of(Algorithm algorithm) {
@@ -141,16 +185,21 @@ RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape 
                       bool adjoint, Index panel) {
   const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows,
                           grid.cols,  row,        col,        panel_width(panel)};
-  RankCost cost = formulas.of(algorithm, adjoint);
-  // Without columns an operator returns at once.
-  if (shape.nrhs == 0) return {};
-  const Index bytes = size_of(shape.type);
-  cost.bytes_received *= bytes;
-  cost.bytes_sent *= bytes;
-  cost.workspace_bytes *= bytes;
-  // A complex multiply and add is four of the reals' each.
-  if (shape.type == ScalarType::c64 || shape.type == ScalarType::c128) cost.flops *= 4;
-  return cost;
+  return in_bytes(formulas.of(algorithm, adjoint), shape);
+}
+
+RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
+  const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(0)};
+  return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
+}
+
+bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
+  constexpr Index caches = Index{32} << 20;  // of one rank, generously
+  const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
+  const Index most_columns = is_complex ? 1 : 3;
+  const Index block = Partition::balanced(shape.rows, grid.rows).largest() *
+                      Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
+  return block > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

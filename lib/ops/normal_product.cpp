@@ -21,17 +21,17 @@ void require_layout(const DistMatrix<T>& X, const Space& space, const Partition&
 
 template <Scalar T>
 bool has_normal_product(const LinearOperator<T>& A) {
-  const auto* const one_pass = dynamic_cast<const OnePass<T>*>(&A);
-  return one_pass != nullptr && one_pass->can_pass_once();
+  return dynamic_cast<const OnePass<T>*>(&A) != nullptr;
 }
 
 template <Scalar T>
 void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P, const DistMatrix<T>& R,
                     DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) {
   const ProcessGrid& grid = *A.domain().grid;
-  require<UsageError>(has_normal_product(A), "this operator, on ", grid.rows(), " x ", grid.cols(),
-                      " ranks, cannot form A P and its adjoint in one pass over A; use matrix_mult() by "
-                      "stationary_a on a grid of one column, or apply() and apply_adjoint()");
+  require<UsageError>(
+      has_normal_product(A),
+      "this operator cannot form A P and its adjoint in one pass over A; use matrix_mult() by "
+      "stationary_a, or apply() and apply_adjoint()");
   const Partition& columns = P.layout().cols.partition;
   require_layout(P, A.domain(), columns, "P");
   require_layout(R, A.range(), columns, "R");

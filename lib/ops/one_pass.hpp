@@ -10,8 +10,6 @@ template <Scalar T>
 class OnePass {
  public:
   virtual ~OnePass() = default;
-  /// Whether it has one on its grid.
-  virtual bool can_pass_once() const = 0;
   /// Stores A as the normal product wants it; other products take it from there, too, so that their rounding
   /// changes.
   virtual void prepare() const = 0;

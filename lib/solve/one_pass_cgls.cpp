@@ -19,7 +19,7 @@ class OnePassCgls final : public Cgls<T> {
   OnePassCgls(const LinearOperator<T>& A, double damp) : Cgls<T>(A, damp) {
     require<UsageError>(has_normal_product(A),
                         "one_pass_cgls() needs an operator with a normal product, as matrix_mult() makes by "
-                        "stationary_a on a grid of one column; cgls() takes any");
+                        "stationary_a; cgls() takes any");
     // Now, so that all products round alike.
     if (A.domain().grid->is_member()) dynamic_cast<const OnePass<T>&>(A).prepare();
   }

@@ -38,15 +38,16 @@ struct Vectors {
 };
 
 Vectors vectors_of(const std::string& solver) {
-  if (solver == "cgls") return {2, 3};   // r, q; p, s, the best x
-  if (solver == "cg") return {2, 2};     // r, q; p, the best x
-  if (solver == "pcg") return {2, 3};    // also z
-  if (solver == "lsqr") return {1, 3};   // u; v, w, the best x
-  if (solver == "lsmr") return {1, 4};   // u; v, h, h̄, the best x
+  if (solver == "cgls") return {2, 3};           // r, q; p, s, the best x
+  if (solver == "one-pass-cgls") return {2, 5};  // also Aᴴr, Aᴴq
+  if (solver == "cg") return {2, 2};             // r, q; p, the best x
+  if (solver == "pcg") return {2, 3};            // also z
+  if (solver == "lsqr") return {1, 3};           // u; v, w, the best x
+  if (solver == "lsmr") return {1, 4};           // u; v, h, h̄, the best x
   if (solver == "ista") return {4, 3};   // b, r, r₊, their change; x₊, the change of x, the best x
   if (solver == "fista") return {5, 4};  // also the residual of y; also y
   throw UsageError(message("there is no memory formula for the solver '", solver,
-                           "'; there are cgls, cg, pcg, lsqr, lsmr, block-cgls, ista, fista"));
+                           "'; there are cgls, one-pass-cgls, cg, pcg, lsqr, lsmr, block-cgls, ista, fista"));
 }
 
 /// Elements, for blocks of k columns with m rows (those of [A; D·I] if it is damped) and n.

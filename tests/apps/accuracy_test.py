@@ -12,7 +12,9 @@ import program
 
 ROWS, COLS = 40, 20
 CONDITIONS = [1e0, 1e2, 1e4, 1e6, 1e8, 1e10]
-LEAST_SQUARES = ["cgls", "lsqr", "lsmr", "block-cgls"]
+LEAST_SQUARES = ["cgls", "one-pass", "lsqr", "lsmr", "block-cgls"]
+OPTIONS = {"one-pass": ["--solver", "cgls", "--one-pass", "on"]}
+CLUSTERS, TRIALS = [2, 3, 5], 6
 EPSILON = np.finfo(np.float64).eps
 
 
@@ -50,8 +52,9 @@ def attained(suite, solver, A, B, exact):
     """The relative errors of the columns of the best that the solver can do."""
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
-    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--solver", solver, "--tolerance", 0,
-                    "--iterations", 100000, "--quiet", "--report", "R.json")
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy",
+                    *OPTIONS.get(solver, ["--solver", solver]), "--tolerance", 0, "--iterations", 100000, "--quiet", "--report",
+                    "R.json")
     if not suite.succeeded(run):
         return np.full(B.shape[1], np.nan)
     report = suite.report("R.json", "solve", 1, (1, 1))
@@ -63,9 +66,26 @@ def errors(X, exact):
     return np.linalg.norm(X - exact, axis=0) / np.linalg.norm(exact, axis=0)
 
 
+def check_clusters(suite, rng):
+    """Singular values in few clusters, whose members differ by up to a per mille, so that CGLS needs few iterations but for
+    rounding: the error of one pass is at most ten times that of CGLS. The geometric mean over columns, since when rounding ends
+    an iteration is chance."""
+    print(f"{'cond(A)':>10}{'clusters':>10}{'cgls':>11}{'one-pass':>11}   data in the range of A, singular values in clusters")
+    for condition in CONDITIONS[1:]:
+        for clusters in CLUSTERS:
+            values = condition ** -((np.arange(COLS) % clusters) / (clusters - 1)) * (1 + 1e-3 * rng.random(COLS))
+            A = orthogonal(rng, ROWS)[:, :COLS] * values @ orthogonal(rng, COLS).T
+            B = A @ rng.standard_normal((COLS, TRIALS))
+            exact = exact_least_squares(A, B)
+            twice, once = (np.exp(np.log(attained(suite, solver, A, B, exact)).mean()) for solver in ("cgls", "one-pass"))
+            print(f"{condition:10.0e}{clusters:10}{twice:11.1e}{once:11.1e}", flush=True)
+            suite.check(once <= 10 * twice, "one pass", condition, clusters, once, "and CGLS", twice)
+
+
 def test(suite, _):
     rng = np.random.default_rng(3)
-    print(f"{'':10}{'data in the range of A':^66}{'':3}{'as far outside as inside':^66}{'':3}{'A definite':^22}")
+    check_clusters(suite, np.random.default_rng(4))
+    print(f"{'':10}{'data in the range of A':^77}{'':3}{'as far outside as inside':^77}{'':3}{'A definite':^22}")
     names = LEAST_SQUARES + ["LAPACK", "theory"]
     print(f"{'cond(A)':>10}" + 2 * ("".join(f"{name:>11}" for name in names) + "   ") + f"{'cg':>11}{'theory':>11}")
     for condition in CONDITIONS:

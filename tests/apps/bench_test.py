@@ -66,8 +66,8 @@ def check_solve(suite):
 
 
     run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--one-pass", "--iterations", "4", "--algorithm",
-                    "stationary-a", "--grid", "2x1", *QUICK, ranks=2)
-    for result in results_of(suite, run, SOLVE, 2):
+                    "stationary-a", "--grid", "2x1,1x2", *QUICK, ranks=2)
+    for result in results_of(suite, run, SOLVE, 4):
         suite.check(result["solver"] == "one-pass-cgls", "names", result)
         # A product and two adjoints.
         suite.check(3 * bytes_of(result) <= result["bytes_sent"] <= 3 * bytes_of(result) + 2000, "bytes", result)
@@ -92,8 +92,8 @@ def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
         suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", wrong, run.errors)
-    for words in (["--solver", "lsqr"], ["--grid", "1x2"]):
-        run = suite.run("solve", "--rows", "9", "--cols", "3", "--algorithm", "stationary-a", "--one-pass", *words, ranks=2)
+    for words in (["--solver", "lsqr"], ["--algorithm", "summa"]):
+        run = suite.run("solve", "--rows", "9", "--cols", "3", "--grid", "1x2", "--one-pass", *words, ranks=2)
         suite.check(run.status == 2 and len(run.error_lines) == 1, "refusal of one pass", words, run.errors)
     run = suite.run("matmul", "--rows", "4", "--cols", "3", "--dtype", "f64,f16")
     suite.check(run.status == 2 and "f16" in run.errors, "refusal", run.errors)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """gridlops solve --checkpoint and --restart: what a job that is killed, warned or ill-used leaves behind."""
+import json
 import os
 import random
 import shutil
@@ -159,6 +160,7 @@ def test_refusals(suite):
         (65, "right-hand side 3", ["--restart", "saved", "--rhs", "B2.npy"]),
         (65, "another operator", ["--restart", "saved", "--matrix", "A2.npy"]),
         (65, "but this is lsqr", ["--restart", "saved", "--solver", "lsqr"]),
+        (65, "but this is one-pass-cgls", ["--restart", "saved", "--one-pass", "on"]),
         (74, "file: checkpoints cannot be kept there", ["--checkpoint", "file"]),
         (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "0"]),
         (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "5q"]),
@@ -183,6 +185,7 @@ def test_systems_of_the_program(suite):
     np.save(suite.folder / "small_B.npy", rng.standard_normal((60, 3)))
     np.save(suite.folder / "small_X0.npy", np.ones((40, 3)))
     for options in (["--solver", "cgls", "--damp-relative", "0.01", "--precondition", "column-norms"],
+                    ["--one-pass", "on", "--damp-relative", "0.01"],
                     ["--solver", "lsqr", "--damp-relative", "0.02", "--initial", "small_X0.npy"],
                     ["--solver", "lsqr", "--variances", "V.npy"], ["--solver", "fista", "--lambda", "0.1"]):
         solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--grid", GRID, *options]
@@ -199,6 +202,21 @@ def test_systems_of_the_program(suite):
         shutil.rmtree(suite.folder / "small")
 
 
+def test_form_of_one_pass(suite):
+    """A restart goes on in the form that the run was begun in, also where `auto` would take the other one now."""
+    solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--output", "small_X.npy", "--quiet", "--report", "R.json",
+             "--tolerance", "0"]
+    for begun, name in (("on", "one-pass-cgls"), ("auto", "cgls")):
+        suite.run(*solve, "--grid", GRID, "--one-pass", begun, "--iterations", "5", "--checkpoint", "small", "--checkpoint-every",
+                  "5", ranks=RANKS)
+        for ranks, grid in ((RANKS, GRID), (3, "3x1")):
+            run = suite.run(*solve, "--grid", grid, "--one-pass", "auto", "--iterations", "9", "--restart", "small", ranks=ranks)
+            suite.check(run.status in (0, 3), run.command, run.errors)
+            solver = json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))["solver"]
+            suite.check(solver == name, "begun with --one-pass", begun, "it goes on with", solver, "on", grid)
+        shutil.rmtree(suite.folder / "small")
+
+
 def test(suite, _full):
     make_problem(suite)
     run = suite.run(*SOLVE, "--grid", GRID, "--output", "whole.npy", ranks=RANKS)
@@ -209,6 +227,7 @@ def test(suite, _full):
     test_other_grids(suite, expected)
     test_refusals(suite)
     test_systems_of_the_program(suite)
+    test_form_of_one_pass(suite)
 
 
 if __name__ == "__main__":

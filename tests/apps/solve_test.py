@@ -173,6 +173,39 @@ def check_other_solvers(suite, rng):
     problem.solve("--solver", "block-cgls", "--algorithm", "summa", status=2)
 
 
+def check_one_pass(suite, rng):
+    """Every type on every kind of grid finds the solution, and the report says which form of CGLS ran. `auto` leaves small matrices
+    to the other one."""
+    grids = [((2, 2), 4), ((1, 3), 3), ((3, 1), 3), ((2, 3), 6), ((1, 1), 1)]
+    tolerance = {"f32": 1e-5, "c64": 1e-5, "f64": 1e-10, "c128": 1e-10}
+    for k, (grid, ranks) in enumerate(grids):
+        for name in program.TYPES:
+            damp = 0.5 if k % 2 else 0.0
+            problem = Problem(suite, conditioned(rng, 37, 22, name), program.random_matrix(rng, (37, 3), name))
+            run, X, report = problem.solve("--one-pass", "on", "--damp", damp, "--tolerance", tolerance[name], ranks=ranks, grid=grid)
+            what = ("one pass", name, grid, damp)
+            problem.check(X, damped_solution(problem.A, problem.B, damp), tolerance[name], *what)
+            check_reasons(suite, report, program.SOLVED, *what)
+            suite.check(report is None or (report["solver"], report["algorithm"]) == ("one-pass-cgls", "stationary-a"), report, *what)
+            suite.check("one-pass-cgls with stationary-a" in run.output, run.output)
+    for words, solver in [(["--one-pass", "auto"], "cgls"), (["--one-pass", "off"], "cgls"), ([], "cgls")]:
+        _, _, report = problem.solve(*words, ranks=1, grid=(1, 1))
+        suite.check(report is None or report["solver"] == solver, words, report)
+    _, X, report = problem.solve("--one-pass", "auto", "--precondition", "column-norms", ranks=1, grid=(1, 1))
+    suite.check(report is None or report["solver"] == "cgls", "auto with a preconditioner", report)
+    _, X, report = problem.solve(ranks=1, grid=(1, 1), environment={"GRIDLOPS_SOLVE_ONE_PASS": "on"})
+    suite.check(report is None or report["solver"] == "one-pass-cgls", "from the environment", report)
+    for words, part in [(["--one-pass", "on", "--algorithm", "summa"], "stationary-a only, not with summa"),
+                        (["--one-pass", "on", "--solver", "lsqr"], "--one-pass is an option of --solver cgls"),
+                        (["--one-pass", "on", "--precondition", "column-norms"], "exclude each other"),
+                        (["--one-pass", "maybe"], "'maybe'")]:
+        run, _, _ = problem.solve(*words, ranks=1, grid=(1, 1), status=2)
+        suite.check(len(run.error_lines) == 1 and part in run.errors, words, run.errors)
+    plan = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--grid", "2x2", "--one-pass", "on",
+                     "--dry-run", ranks=4)
+    suite.check(plan.status == 0 and "one-pass-cgls" in plan.output, "plan", plan.output, plan.errors)
+
+
 def check_preconditioning(suite, rng):
     """Columns of very different lengths: scaled, every solver needs few iterations for the same damped solution, and
     the report has the norms of the problem as it was given."""
@@ -351,6 +384,7 @@ def test(suite, full):
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
+    check_one_pass(suite, rng)
     check_preconditioning(suite, rng)
     check_variances(suite, rng)
     check_sparse_solvers(suite, rng)

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "ranks/npy_files.hpp"
@@ -55,6 +56,8 @@ std::vector<Case<T>> all_cases() {
   return {{"cgls", cgls<T>},
           {"cgls with summa, damped", cgls<T>, Algorithm::summa, 0.2},
           {"cgls with block, guess", cgls<T>, Algorithm::block, 0, true},
+          {"one_pass_cgls", one_pass_cgls<T>},
+          {"one_pass_cgls damped, guess", one_pass_cgls<T>, Algorithm::stationary_a, 0.2, true},
           {"lsqr", lsqr<T>},
           {"lsqr damped, guess", lsqr<T>, Algorithm::stationary_a, 0.2, true},
           {"lsmr with summa, damped", lsmr<T>, Algorithm::summa, 0.2},
@@ -274,6 +277,8 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   Problem<double> other = problem;
   other.how.solver = lsqr<double>;
   says(refusal(other, options), "but this is lsqr");
+  other.how.solver = one_pass_cgls<double>;
+  says(refusal(other, options), "but this is one-pass-cgls");
   other = problem;
   other.how.damp = 0.5;
   says(refusal(other, options), "but this is cgls with damping 0.5");

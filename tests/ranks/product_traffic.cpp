@@ -4,6 +4,8 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/normal_product.hpp"
+#include "ops/one_pass.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;
@@ -211,6 +213,45 @@ TEST_CASE("operators keep no more scratch memory than the model says", "[product
       }
     }
   }
+}
+
+TEST_CASE("the normal product moves what the model says, and keeps no more scratch memory",
+          "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids()) {
+    const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
+    for (const ProductShape& shape : shapes) {
+      INFO(describe(*grid) << ": " << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns");
+      DistMatrix<double> A(grid, matrix_layout(Algorithm::stationary_a, *grid, shape.rows, shape.cols));
+      A.fill([](Index i, Index j) { return small_integer<double>(1, i, j); });
+      const OperatorPtr<double> op = matrix_mult(Algorithm::stationary_a, std::move(A));
+      DistMatrix<double> P(grid, op->domain().layout(shape.nrhs)), R(grid, op->range().layout(shape.nrhs));
+      P.fill([](Index i, Index j) { return small_integer<double>(2, i, j); });
+      R.fill([](Index i, Index j) { return small_integer<double>(3, i, j); });
+      DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
+      if (grid->is_member()) dynamic_cast<const OnePass<double>&>(*op).prepare();
+      const Index bytes_before = memory.bytes_in_use();
+      const TrafficSince traffic(world());
+      normal_product(*op, P, R, Q, U, V);
+      RankCost modelled;
+      if (grid->is_member())
+        modelled = normal_product_cost(shape, grid->shape(), grid->my_row(), grid->my_col());
+      CHECK(traffic.sent() == modelled.bytes_sent);
+      CHECK(traffic.received() == modelled.bytes_received);
+      CHECK(traffic.calls() == modelled.messages);
+      CHECK(sum_over_ranks(traffic.sent() - traffic.received()) == 0);
+      CHECK(memory.bytes_in_use() - bytes_before <= modelled.workspace_bytes);
+    }
+  }
+}
+
+TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "[product_traffic]") {
+  CHECK(one_pass_is_faster({16384, 4096, 1}, {2, 1}));
+  CHECK(one_pass_is_faster({16384, 4096, 1}, {1, 2}));
+  CHECK(one_pass_is_faster({16384, 4096, 1, ScalarType::c64}, {1, 2}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 64}, {1, 2}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 0}, {1, 2}));
+  CHECK_FALSE(one_pass_is_faster({1000, 1000, 1}, {1, 1}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {8, 8}));
 }
 
 TEST_CASE("without flops and latency the choice is the least received", "[product_traffic]") {

@@ -223,6 +223,7 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
     }
     const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix);
     for (const Index batch : {0, 4}) {
+      check_memory<TestType>(one_pass_cgls, "one-pass-cgls", *tall, *backend, 13, batch);
       for (const double damp : {0.0, 0.1}) {
         for (const bool guess : {false, true}) {
           check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch, damp, guess);

@@ -28,9 +28,9 @@ void check(const PaddedMatrix<T>& found, const std::vector<T>& expected, Index r
 struct Shape {
   Index rows, cols, columns;
 };
-/// Panels have 8 to 64 rows, tiles 4 columns, groups up to 3 and 6 columns.
-constexpr Shape shapes[] = {{1, 1, 1},   {3, 2, 2},  {8, 4, 3},    {31, 5, 1},  {32, 9, 4},
-                            {33, 17, 6}, {64, 8, 7}, {129, 23, 2}, {200, 3, 13}};
+/// Panels have 4 or 8 rows, tiles 4 to 32 columns, groups up to 3 and 6 real columns.
+constexpr Shape shapes[] = {{1, 1, 1},   {3, 2, 2},  {8, 4, 3},    {31, 5, 1},   {32, 9, 4},
+                            {33, 17, 6}, {64, 8, 7}, {129, 23, 2}, {200, 3, 13}, {70, 530, 4}};
 
 template <Scalar T>
 void check_products(const Shape& shape, InstructionSet set) {
@@ -52,6 +52,18 @@ void check_products(const Shape& shape, InstructionSet set) {
   panels.one_pass(P.view(), R.view(), Q.view(), W.view());
   check(Q, AP, rows);
   check(W, both, cols);
+  // Rows that come later, in portions that are not those of panels, and from elsewhere: here they come
+  // thrice.
+  auto late_Q = nothing<T>(rows, columns), late_W = nothing<T>(cols, 2 * columns);
+  Index summed = 0;
+  panels.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {
+    const Index end = computed == m ? std::min(summed + 5, m) : std::max(summed, computed - 20);
+    for (; summed < end; ++summed)
+      for (Index j = 0; j < late_Q.view().cols; ++j) late_Q.view()(summed, j) *= T(3);
+    return summed;
+  });
+  for (std::size_t k = both.size() / 2; k < both.size(); ++k) both[k] *= T(3);
+  check(late_W, both, cols);
   for (const Op op : {Op::transpose, Op::adjoint}) {
     auto X = nothing<T>(cols, columns);
     panels.multiply(op, T(1), R.view(), T(0), X.view());

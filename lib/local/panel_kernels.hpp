@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+
+#include "gridlops/types.hpp"
+#include "local/instruction_set.hpp"
+
+namespace gridlops {
+
+/// Inner loops of products with a panel of `rows` rows, for one real type and one instruction set. A panel is
+/// a sequence of tiles of tile_cols columns, row by row, so that a product along the rows and one across them
+/// both work on whole registers, and memory is read in one piece. Right-hand sides come in groups; entry
+/// w − 1 of a table is for groups of w. What a right-hand side's sums are, and their order, does not depend
+/// on w.
+template <class Real>
+struct PanelKernels {
+  static constexpr Index rows = 8;
+  static constexpr int widest_forward = 3, widest_adjoint = 6;
+
+  /// The tiles of another panel that are brought into the second-level cache meanwhile: [begin, end).
+  struct Ahead {
+    const Real* panel;
+    Index begin, end;
+  };
+
+  /// Y ← panel · X: X packed tile_cols × w per tile, Y packed rows × w.
+  using Forward = void(const Real* panel, Index tiles, const Real* X, Real* Y, const Ahead& ahead);
+  /// X += panelᵀ · Y: Y packed w × rows, X as above.
+  using Adjoint = void(const Real* panel, Index tiles, const Real* Y, Real* X, const Ahead& ahead);
+
+  Index tile_cols = 0;
+  std::array<Forward*, widest_forward> forward{};
+  std::array<Adjoint*, widest_adjoint> adjoint{};
+};
+
+// One file each, compiled for that instruction set.
+template <class Real>
+const PanelKernels<Real>& panel_kernels_baseline();
+template <class Real>
+const PanelKernels<Real>& panel_kernels_avx2();
+template <class Real>
+const PanelKernels<Real>& panel_kernels_avx512();
+
+template <class Real>
+const PanelKernels<Real>& panel_kernels(InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return panel_kernels_avx512<Real>();
+  if (set == InstructionSet::avx2) return panel_kernels_avx2<Real>();
+#endif
+  static_cast<void>(set);
+  return panel_kernels_baseline<Real>();
+}
+
+}  // namespace gridlops
