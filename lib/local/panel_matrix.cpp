@@ -25,7 +25,7 @@ class PanelForward {
     R* to = coefficients_.data();
     for (Index g = 0; g < groups_.count(); ++g)
       for (Index k = 0; k < cols_; ++k)
-        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = coefficient(X, k, c);
+        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = real_part_of(X, k, c);
   }
 
   /// Meanwhile fetches the first columns of the next panel.
@@ -51,13 +51,6 @@ class PanelForward {
   }
 
  private:
-  static R coefficient(MatrixView<const T> X, Index k, Index c) {
-    if constexpr (is_complex<T>) {
-      return c % 2 == 0 ? X(k, c / 2).real() : X(k, c / 2).imag();
-    } else {
-      return X(k, c);
-    }
-  }
   R real_sum(Index i, Index c) const {
     const Index g = groups_.group_of(c), tile = i / kernels_.tile_rows;
     const R* const sums =

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "local/skinny_parts.hpp"
+#include "local/skinny_strips.hpp"
 
 namespace gridlops {
 
@@ -76,15 +77,7 @@ class ForwardProduct {
     R* to = coefficients_.data();
     for (Index g = 0; g < groups_.count(); ++g) {
       for (Index l = k; l < k + count; ++l)
-        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = coefficient(l, c);
-    }
-  }
-  R coefficient(Index k, Index c) const {
-    if constexpr (is_complex<T>) {
-      const T x = X_(k, c / 2);
-      return c % 2 == 0 ? x.real() : x.imag();
-    } else {
-      return X_(k, c);
+        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = real_part_of(X_, l, c);
     }
   }
 
@@ -177,16 +170,7 @@ class AdjointProduct {
     for (Index c = 0; c < groups_.columns(); ++c) {
       R* const to = packed_.data() + c * stride_;
       std::fill(to + rows, to + stride_, R(0));
-      if constexpr (is_complex<T>) {
-        const T* const from = Y_.column(c / 2) + begin / 2;
-        const R sign = op_ == Op::adjoint ? R(1) : R(-1);
-        for (Index i = 0; i < rows / 2; ++i) {
-          to[2 * i] = c % 2 == 0 ? from[i].real() : from[i].imag();
-          to[2 * i + 1] = c % 2 == 0 ? sign * from[i].imag() : -sign * from[i].real();
-        }
-      } else {
-        std::copy_n(Y_.column(c) + begin, rows, to);
-      }
+      copy_real_column(op_, Y_.row_block({begin / parts<T>, rows / parts<T>}), c, to);
     }
   }
 
@@ -223,6 +207,10 @@ class AdjointProduct {
 template <Scalar T>
 void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                  InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx2)
+    return strip_gemm(op, alpha, A, X, beta, Y, strip_kernels_avx2<Real<T>>());
+#endif
   const SkinnyKernels<Real<T>>& kernels = skinny_kernels<Real<T>>(set);
   if (op == Op::none) {
     ForwardProduct<T>(alpha, A, X, beta, Y, kernels).run();
