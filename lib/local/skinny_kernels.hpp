@@ -44,7 +44,7 @@ struct SkinnyKernels {
 /// memory to keep up, with a group's coefficients (forward) or sums (adjoint) in registers.
 template <class Real>
 struct StripKernels {
-  static constexpr int max_width = 6, tile_cols = 4;
+  static constexpr int max_width = 4, tile_cols = 4;
 
   /// What is brought into the second-level cache meanwhile: the same rows of the first `count` of other
   /// columns.

@@ -6,8 +6,8 @@
 
 namespace gridlops {
 
-/// The loops behind SkinnyKernels, once for all instruction sets. Isa::row_vectors are the registers of A in a
-/// tile of the forward product: with max_width columns they and their sums fill the registers.
+/// The loops behind SkinnyKernels, once for all instruction sets. Isa::row_vectors are the registers of A in
+/// a tile of the forward product: with max_width columns they and their sums fill the registers.
 template <class Isa, class Real>
 class SkinnyLoops : SkinnyVectors<Isa, Real> {
   using Base = SkinnyVectors<Isa, Real>;
@@ -51,8 +51,9 @@ class SkinnyLoops : SkinnyVectors<Isa, Real> {
         if (k >= ahead.begin && k < ahead.end)
           for (Index i = 0; i < tile_rows; i += line) __builtin_prefetch(next + i, 0, 2);
         Vector column[std::size_t{row_vectors}];
-        Base::template unrolled<row_vectors>([&](auto v)
-                                  __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
+        Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+          column[v] = load(a + v * lanes);
+        });
         Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
           const Vector b = broadcast(B[k * width + j]);
           Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
@@ -80,15 +81,18 @@ class SkinnyLoops : SkinnyVectors<Isa, Real> {
       for (Index i = 0; i < whole; i += lanes) {
         const Real* const a = A + i;
         Vector column[std::size_t{columns}];
-        Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) { column[c] = load(a + c * lda); });
+        Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+          column[c] = load(a + c * lda);
+        });
         if (i % line == 0 && i >= ahead.begin && i < ahead.end)
           Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
             __builtin_prefetch(next + c * lda + i, 0, 2);
           });
         Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
           const Vector y = load(Y + j * ldy + i);
-          Base::template unrolled<columns>([&](auto c)
-                                __attribute__((always_inline)) { Isa::add_product(column[c], y, d[c][j]); });
+          Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+            Isa::add_product(column[c], y, d[c][j]);
+          });
         });
       }
       if (whole < rows) {

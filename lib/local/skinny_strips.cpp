@@ -18,12 +18,12 @@ class Cuts {
 
  public:
   Cuts(Index rows, Index columns) : columns_(parts<T> * columns) {
-    // The sums of the widest groups need more registers than those of narrow ones, but one group reads A once.
+    // Four columns are more than the registers hold, but still faster than two groups that both read A.
     const Index most = columns_ <= Kernels::max_width ? Kernels::max_width : 3;
     groups_ = (columns_ + most - 1) / most;
     // Memory is read faster in long strips; the block of all columns of X or Y must stay in cache meanwhile.
-    constexpr Index first_level_bytes = 16 << 10;
-    const Index pieces = std::clamp<Index>(first_level_bytes / (piece_bytes * columns_), 1, 4);
+    constexpr Index block_bytes = 32 << 10;
+    const Index pieces = std::clamp<Index>(block_bytes / (piece_bytes * columns_), 1, 4);
     block_ = std::min(rows, pieces * piece);
     stride_ = (block_ + most_lanes - 1) / most_lanes * most_lanes + most_lanes;
   }
@@ -215,8 +215,8 @@ void strip_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T 
   }
 }
 
-template void strip_gemm(Op, float, MatrixView<const float>, MatrixView<const float>, float, MatrixView<float>,
-                         const StripKernels<float>&);
+template void strip_gemm(Op, float, MatrixView<const float>, MatrixView<const float>, float,
+                         MatrixView<float>, const StripKernels<float>&);
 template void strip_gemm(Op, double, MatrixView<const double>, MatrixView<const double>, double,
                          MatrixView<double>, const StripKernels<double>&);
 template void strip_gemm(Op, std::complex<float>, MatrixView<const std::complex<float>>,

@@ -40,7 +40,8 @@ class SkinnyVectors {
   [[gnu::always_inline]] static inline void store(const Vector& vector, Real* to) {
     __builtin_memcpy(to, &vector, sizeof vector);
   }
-  /// One number in all lanes; the difference is exact, and compiles to a load where a sum with zero would not.
+  /// One number in all lanes; the difference is exact, and compiles to a load where a sum with zero would
+  /// not.
   [[gnu::always_inline]] static inline Vector broadcast(Real value) { return value - Vector{}; }
   /// The first count elements, then zeros.
   static inline Vector load_part(const Real* from, Index count) {
