@@ -25,7 +25,7 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   void prepare() const override {
     const MatrixView<const T> A = matrix();
     if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
-    panels_ = PanelMatrix<T>(backend(), A, best_instruction_set());
+    panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set);
     // Its shape is all that is needed of A from now on.
     A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
   }
