@@ -15,6 +15,7 @@
 #include "gridlops/backend.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
+#include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
 #include "subcommands.hpp"
 #include "text_checks.hpp"
@@ -99,6 +100,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text += line("transports", transport);
   text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
+  text += line("own kernels", own_kernels());
   text += line("threads", fmt::format("{} per rank", blas.threads));
   return text + line("GPU", gpu_text());
 }

@@ -11,6 +11,7 @@
 #include "bench/commit.hpp"
 #include "build_facts.hpp"
 #include "gridlops/backend.hpp"
+#include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
 #include "versions.hpp"
 
@@ -64,6 +65,7 @@ nlohmann::ordered_json environment(const Communicator& world) {
           {"blas", blas.library},
           {"blas_kernel", blas.kernel},
           {"blas_pinned_by", blas.pinned_by},
+          {"own_kernels", own_kernels()},
           {"blas_threads", blas.threads},
           {"load_average", load_average()}};
 }

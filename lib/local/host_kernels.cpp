@@ -102,16 +102,28 @@ void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
   for (Index j = 0; j < Y.cols; ++j) work(X.column(j), Y.column(j), Y.rows);
 }
 
+template <Scalar T>
+bool skinny_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
+  static const bool blas_has_one_thread = blas_info().threads == 1;
+  const KernelChoice& choice = kernel_choice();
+  switch (choice.use) {
+    case KernelChoice::Use::never:
+      return false;
+    case KernelChoice::Use::wherever_possible:
+      return skinny_gemm_takes<T>(op, rows, cols, columns);
+    case KernelChoice::Use::where_faster:
+      break;
+  }
+  return blas_has_one_thread && skinny_gemm_is_faster<T>(op, rows, cols, columns, choice.set);
+}
+
 }  // namespace
 
 template <Scalar T>
 void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                           MatrixView<T> C) const {
-  static const InstructionSet set = best_instruction_set();
-  static const bool blas_has_one_thread = blas_info().threads == 1;
-  if (op_b == Op::none && alpha != T(0) && blas_has_one_thread &&
-      skinny_gemm_is_faster<T>(op_a, A.rows, A.cols, B.cols, set)) {
-    skinny_gemm(op_a, alpha, A, B, beta, C, set);
+  if (op_b == Op::none && alpha != T(0) && skinny_gemm_is_wanted<T>(op_a, A.rows, A.cols, B.cols)) {
+    skinny_gemm(op_a, alpha, A, B, beta, C, kernel_choice().set);
   } else {
     host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
   }

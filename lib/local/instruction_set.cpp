@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "local/instruction_set.hpp"
 
+#include <cstdlib>
+
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/own_kernels.hpp"
+
 namespace gridlops {
 
 const char* name_of(InstructionSet set) {
@@ -21,6 +27,39 @@ InstructionSet best_instruction_set() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return InstructionSet::avx2;
 #endif
   return InstructionSet::baseline;
+}
+
+KernelChoice kernel_choice(const std::string& wish) {
+  using Use = KernelChoice::Use;
+  const InstructionSet best = best_instruction_set();
+  if (wish.empty() || wish == "auto") return {Use::where_faster, best};
+  if (wish == "blas") return {Use::never, best};
+  require<UsageError>(wish == "baseline" || wish == "avx2" || wish == "avx512", "GRIDLOPS_KERNELS is \"",
+                      wish, "\", which names no kernels; set it to auto, blas, baseline, avx2 or avx512");
+  const InstructionSet set = wish == "baseline" ? InstructionSet::baseline
+                             : wish == "avx2"   ? InstructionSet::avx2
+                                                : InstructionSet::avx512;
+  require<UsageError>(set <= best, "GRIDLOPS_KERNELS asks for ", name_of(set), ", but this processor has ",
+                      name_of(best), " only; unset it, or ask for less");
+  return {Use::wherever_possible, set};
+}
+
+const KernelChoice& kernel_choice() {
+  static const KernelChoice choice = [] {
+    const char* const wish = std::getenv("GRIDLOPS_KERNELS");
+    return kernel_choice(wish == nullptr ? "" : wish);
+  }();
+  return choice;
+}
+
+std::string own_kernels() {
+  const KernelChoice& choice = kernel_choice();
+  if (choice.use == KernelChoice::Use::never) return "none, as GRIDLOPS_KERNELS asks for BLAS";
+  const std::string set = name_of(choice.set);
+  if (choice.use == KernelChoice::Use::wherever_possible)
+    return set + ", as GRIDLOPS_KERNELS asks, in all products";
+  if (choice.set == InstructionSet::baseline) return "none, as they need AVX2";
+  return set + ", in products with few columns";
 }
 
 }  // namespace gridlops

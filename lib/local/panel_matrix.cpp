@@ -50,7 +50,7 @@ class PanelForward {
       for (Index t = 0; t < tiles_; ++t)
         for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c)
           for (Index k = t * kernels.tile_cols; k < (t + 1) * kernels.tile_cols; ++k)
-            *to++ = k < X.rows ? coefficient(X, k, c) : R(0);
+            *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
   }
 
   /// Meanwhile fetches the first tiles of the next panel.
@@ -75,13 +75,6 @@ class PanelForward {
   }
 
  private:
-  static R coefficient(MatrixView<const T> X, Index k, Index c) {
-    if constexpr (is_complex<T>) {
-      return c % 2 == 0 ? X(k, c / 2).real() : X(k, c / 2).imag();
-    } else {
-      return X(k, c);
-    }
-  }
 
   const Kernels& kernels_;
   Index tiles_;

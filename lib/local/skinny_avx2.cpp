@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "local/skinny_loops.hpp"
+#include "local/skinny_strip_loops.hpp"
 
 namespace gridlops {
 
@@ -21,6 +22,8 @@ struct Isa {
 
 template <class Real>
 constexpr SkinnyKernels<Real> table = SkinnyLoops<Isa, Real>::kernels();
+template <class Real>
+constexpr StripKernels<Real> strip_table = StripLoops<Isa, Real>::kernels();
 
 }  // namespace
 
@@ -29,7 +32,14 @@ const SkinnyKernels<Real>& skinny_kernels_avx2() {
   return table<Real>;
 }
 
+template <class Real>
+const StripKernels<Real>& strip_kernels_avx2() {
+  return strip_table<Real>;
+}
+
 template const SkinnyKernels<float>& skinny_kernels_avx2();
 template const SkinnyKernels<double>& skinny_kernels_avx2();
+template const StripKernels<float>& strip_kernels_avx2();
+template const StripKernels<double>& strip_kernels_avx2();
 
 }  // namespace gridlops

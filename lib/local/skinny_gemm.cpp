@@ -5,6 +5,7 @@
 #include <array>
 
 #include "local/skinny_parts.hpp"
+#include "local/skinny_strips.hpp"
 
 namespace gridlops {
 
@@ -76,15 +77,7 @@ class ForwardProduct {
     R* to = coefficients_.data();
     for (Index g = 0; g < groups_.count(); ++g) {
       for (Index l = k; l < k + count; ++l)
-        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = coefficient(l, c);
-    }
-  }
-  R coefficient(Index k, Index c) const {
-    if constexpr (is_complex<T>) {
-      const T x = X_(k, c / 2);
-      return c % 2 == 0 ? x.real() : x.imag();
-    } else {
-      return X_(k, c);
+        for (Index c = groups_.begin(g); c < groups_.begin(g + 1); ++c) *to++ = real_part_of(X_, l, c);
     }
   }
 
@@ -177,16 +170,7 @@ class AdjointProduct {
     for (Index c = 0; c < groups_.columns(); ++c) {
       R* const to = packed_.data() + c * stride_;
       std::fill(to + rows, to + stride_, R(0));
-      if constexpr (is_complex<T>) {
-        const T* const from = Y_.column(c / 2) + begin / 2;
-        const R sign = op_ == Op::adjoint ? R(1) : R(-1);
-        for (Index i = 0; i < rows / 2; ++i) {
-          to[2 * i] = c % 2 == 0 ? from[i].real() : from[i].imag();
-          to[2 * i + 1] = c % 2 == 0 ? sign * from[i].imag() : -sign * from[i].real();
-        }
-      } else {
-        std::copy_n(Y_.column(c) + begin, rows, to);
-      }
+      copy_real_column(op_, Y_.row_block({begin / parts<T>, rows / parts<T>}), c, to);
     }
   }
 
@@ -223,6 +207,9 @@ class AdjointProduct {
 template <Scalar T>
 void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                  InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx2) return strip_gemm(op, alpha, A, X, beta, Y, strip_kernels_avx2<Real<T>>());
+#endif
   const SkinnyKernels<Real<T>>& kernels = skinny_kernels<Real<T>>(set);
   if (op == Op::none) {
     ForwardProduct<T>(alpha, A, X, beta, Y, kernels).run();
@@ -232,10 +219,9 @@ void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T
 }
 
 // From which to which number of columns skinny_gemm() was faster than OpenBLAS 0.3.21 with the same
-// instruction set, for a block of A of 128 MiB, on a Zen 4 core (gridlops-bench matmul --rows 4096 --cols
-// 4096
-// --rhs 1,2,4,8,16,24,32,48,64 --both, on one rank, with and without these kernels); 64 is the most that was
-// tried. Without AVX2 BLAS is left alone.
+// instruction set, on a Zen 4 core (AVX-512) and a Zen 3 core (AVX2): gridlops-bench matmul --rows 4096
+// --cols 4096 --rhs 1,2,4,8,16,24,32,48,64 --both, on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and
+// blas; 64 is the most that was tried. Without AVX2 BLAS is left alone.
 template <Scalar T>
 bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   struct Columns {
@@ -243,16 +229,17 @@ bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, Instruc
   };
   using Table = std::array<Columns, 4>;  // f32, f64, c64, c128
   constexpr Table forward_512{{{2, 64}, {1, 48}, {1, 32}, {1, 24}}};
-  constexpr Table forward_256{{{2, 16}, {1, 16}, {1, 8}, {1, 8}}};
+  constexpr Table forward_256{{{1, 16}, {1, 24}, {1, 8}, {1, 8}}};
   constexpr Table adjoint_512{{{1, 64}, {1, 64}, {1, 64}, {1, 64}}};
-  constexpr Table adjoint_256{{{1, 24}, {1, 24}, {1, 16}, {1, 16}}};
+  constexpr Table adjoint_256{{{1, 24}, {1, 24}, {1, 8}, {1, 8}}};
   const bool is_wide = set == InstructionSet::avx512;
   const Table& table =
       op == Op::none ? (is_wide ? forward_512 : forward_256) : (is_wide ? adjoint_512 : adjoint_256);
   const Columns range = table[static_cast<std::size_t>(scalar_type_of<T>)];
   constexpr Index least_bytes = 32 << 10;
   return set != InstructionSet::baseline && range.least <= columns && columns <= range.most &&
-         parts<T> * rows >= skinny_least_rows && rows * cols * static_cast<Index>(sizeof(T)) >= least_bytes;
+         skinny_gemm_takes<T>(op, rows, cols, columns) && parts<T> * rows >= skinny_least_rows &&
+         rows * cols * static_cast<Index>(sizeof(T)) >= least_bytes;
 }
 
 template void skinny_gemm(Op, float, MatrixView<const float>, MatrixView<const float>, float,

@@ -18,7 +18,14 @@ template <Scalar T>
 void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                  InstructionSet set);
 
-/// Whether skinny_gemm() takes A of this shape with so many columns, and is faster than BLAS with one thread.
+/// Whether skinny_gemm() takes A of this shape with so many columns.
+template <Scalar T>
+bool skinny_gemm_takes(Op op, Index rows, Index cols, Index columns) {
+  const Index least = op == Op::none ? skinny_least_rows : 1;
+  return (is_complex<T> ? 2 : 1) * rows >= least && rows > 0 && cols > 0 && columns > 0;
+}
+
+/// Whether it takes it, and is faster than BLAS with one thread.
 template <Scalar T>
 bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set);
 

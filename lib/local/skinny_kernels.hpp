@@ -40,11 +40,38 @@ struct SkinnyKernels {
   std::array<Adjoint*, max_width> adjoint{}, adjoint_column{};
 };
 
+/// The same where there are too few registers for those tiles: loops down four columns of A, long enough for
+/// memory to keep up, with a group's coefficients (forward) or sums (adjoint) in registers.
+template <class Real>
+struct StripKernels {
+  static constexpr int max_width = 4, tile_cols = 4;
+
+  /// What is brought into the second-level cache meanwhile: the same rows of the first `count` of other
+  /// columns.
+  struct Ahead {
+    const Real* columns;
+    Index count;
+  };
+
+  /// C += A B for A of `rows` rows and tile_cols columns (forward_column: one) and B packed w × columns. C
+  /// has room for rows up to the next multiple of 16. Rows of A beyond the last one are not read.
+  using Forward = void(const Real* A, Index lda, Index rows, const Real* B, Real* C, Index ldc,
+                       const Ahead& ahead);
+  /// D += Aᵀ Y for such an A, and Y with w columns and zeros from row `rows` to the next multiple of 16.
+  using Adjoint = void(const Real* A, Index lda, Index rows, const Real* Y, Index ldy, Real* D, Index ldd,
+                       const Ahead& ahead);
+
+  std::array<Forward*, max_width> forward{}, forward_column{};
+  std::array<Adjoint*, max_width> adjoint{}, adjoint_column{};
+};
+
 // One file each, compiled for that instruction set.
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_baseline();
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_avx2();
+template <class Real>
+const StripKernels<Real>& strip_kernels_avx2();
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_avx512();
 

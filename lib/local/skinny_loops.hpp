@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
-#include <utility>
-
 #include "local/skinny_kernels.hpp"
+#include "local/skinny_vectors.hpp"
 
 namespace gridlops {
 
-/// The loops behind SkinnyKernels, once for all instruction sets: Isa is a type of the one file that is
-/// compiled for it, so that no other file can be given its code. Isa::vector_bytes is the width of a
-/// register, Isa::row_vectors the registers of A in a tile of the forward product: with max_width columns
-/// they and their sums fill the registers.
+/// The loops behind SkinnyKernels, once for all instruction sets. Isa::row_vectors are the registers of A in
+/// a tile of the forward product: with max_width columns they and their sums fill the registers.
 template <class Isa, class Real>
-class SkinnyLoops {
+class SkinnyLoops : SkinnyVectors<Isa, Real> {
+  using Base = SkinnyVectors<Isa, Real>;
+  using Base::lanes, Base::line, Base::load, Base::load_part, Base::store, Base::broadcast;
+  using typename Base::Vector;
+
  public:
   static constexpr SkinnyKernels<Real> kernels() {
     SkinnyKernels<Real> table;
@@ -23,17 +23,9 @@ class SkinnyLoops {
   }
 
  private:
-  static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(Real));
   static constexpr int row_vectors = Isa::row_vectors;
   static constexpr Index tile_rows = row_vectors * lanes;
   using Ahead = typename SkinnyKernels<Real>::Ahead;
-  static constexpr Index line = 64 / static_cast<Index>(sizeof(Real));
-
-  template <std::size_t count>
-  struct VectorOf {
-    typedef Real type __attribute__((vector_size(count * sizeof(Real))));
-  };
-  using Vector = typename VectorOf<std::size_t{lanes}>::type;
 
   template <int... index>
   static constexpr void fill(SkinnyKernels<Real>& table, std::integer_sequence<int, index...>) {
@@ -43,50 +35,13 @@ class SkinnyLoops {
     ((table.adjoint_column[static_cast<std::size_t>(index)] = adjoint<index + 1, 1>), ...);
   }
 
-  /// body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
-  template <int count, class Body>
-  [[gnu::always_inline]] static inline void unrolled(Body body) {
-    unrolled(body, std::make_integer_sequence<int, count>());
-  }
-  template <class Body, int... index>
-  [[gnu::always_inline]] static inline void unrolled(Body& body, std::integer_sequence<int, index...>) {
-    (body(std::integral_constant<int, index>()), ...);
-  }
-
-  [[gnu::always_inline]] static inline Vector load(const Real* from) {
-    Vector vector;
-    __builtin_memcpy(&vector, from, sizeof vector);
-    return vector;
-  }
-  [[gnu::always_inline]] static inline void store(const Vector& vector, Real* to) {
-    __builtin_memcpy(to, &vector, sizeof vector);
-  }
-  /// The first count elements, then zeros.
-  static inline Vector load_part(const Real* from, Index count) {
-    Vector vector{};
-    for (Index i = 0; i < count; ++i) vector[i] = from[i];
-    return vector;
-  }
-
-  /// Sum of all elements: halves are added to each other until one is left.
-  template <std::size_t count>
-  [[gnu::always_inline]] static inline Real sum(const typename VectorOf<count>::type& vector) {
-    if constexpr (count == 1) {
-      return vector[0];
-    } else {
-      typename VectorOf<count / 2>::type halves[2];
-      __builtin_memcpy(halves, &vector, sizeof vector);
-      return sum<count / 2>(halves[0] + halves[1]);
-    }
-  }
-
   template <int width>
   static void forward(const Real* A, Index lda, Index tiles, Index count, const Real* B, Real* C,
                       const Ahead& ahead) {
     for (Index tile = 0; tile < tiles; ++tile) {
       Vector c[std::size_t{width}][std::size_t{row_vectors}];
-      unrolled<width>([&](auto j) __attribute__((always_inline)) {
-        unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
           c[j][v] = load(C + j * tile_rows + v * lanes);
         });
       });
@@ -96,17 +51,18 @@ class SkinnyLoops {
         if (k >= ahead.begin && k < ahead.end)
           for (Index i = 0; i < tile_rows; i += line) __builtin_prefetch(next + i, 0, 2);
         Vector column[std::size_t{row_vectors}];
-        unrolled<row_vectors>([&](auto v)
-                                  __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          const Vector b = Vector{} + B[k * width + j];
-          unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+        Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+          column[v] = load(a + v * lanes);
+        });
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          const Vector b = broadcast(B[k * width + j]);
+          Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
             Isa::add_product(column[v], b, c[j][v]);
           });
         });
       }
-      unrolled<width>([&](auto j) __attribute__((always_inline)) {
-        unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
           store(c[j][v], C + j * tile_rows + v * lanes);
         });
       });
@@ -125,28 +81,31 @@ class SkinnyLoops {
       for (Index i = 0; i < whole; i += lanes) {
         const Real* const a = A + i;
         Vector column[std::size_t{columns}];
-        unrolled<columns>([&](auto c) __attribute__((always_inline)) { column[c] = load(a + c * lda); });
+        Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+          column[c] = load(a + c * lda);
+        });
         if (i % line == 0 && i >= ahead.begin && i < ahead.end)
-          unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+          Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
             __builtin_prefetch(next + c * lda + i, 0, 2);
           });
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
           const Vector y = load(Y + j * ldy + i);
-          unrolled<columns>([&](auto c)
-                                __attribute__((always_inline)) { Isa::add_product(column[c], y, d[c][j]); });
+          Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+            Isa::add_product(column[c], y, d[c][j]);
+          });
         });
       }
       if (whole < rows) {
-        unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+        Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
           const Vector part = load_part(A + c * lda + whole, rows - whole);
-          unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
             Isa::add_product(part, load(Y + j * ldy + whole), d[c][j]);
           });
         });
       }
-      unrolled<columns>([&](auto c) __attribute__((always_inline)) {
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          D[c * width + j] += sum<std::size_t{lanes}>(d[c][j]);
+      Base::template unrolled<columns>([&](auto c) __attribute__((always_inline)) {
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          D[c * width + j] += Base::template sum<std::size_t{lanes}>(d[c][j]);
         });
       });
       A += columns * lda;

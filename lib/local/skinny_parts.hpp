@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <new>
 
 #include "gridlops/matrix_view.hpp"
@@ -20,6 +21,32 @@ inline constexpr int parts = is_complex<T> ? 2 : 1;
 template <Scalar T>
 MatrixView<const Real<T>> real_view(MatrixView<const T> A) {
   return {reinterpret_cast<const Real<T>*>(A.data), parts<T> * A.rows, A.cols, parts<T> * A.stride};
+}
+
+/// Row k of the real column c that stands for X as the right factor of a real product.
+template <Scalar T>
+Real<T> real_part_of(MatrixView<const T> X, Index k, Index c) {
+  if constexpr (is_complex<T>) {
+    return c % 2 == 0 ? X(k, c / 2).real() : X(k, c / 2).imag();
+  } else {
+    return X(k, c);
+  }
+}
+
+/// The real column c that stands for Y in a transposed or adjoint product.
+template <Scalar T>
+void copy_real_column(Op op, MatrixView<const T> Y, Index c, Real<T>* to) {
+  if constexpr (is_complex<T>) {
+    using R = Real<T>;
+    const T* const from = Y.column(c / 2);
+    const R sign = op == Op::adjoint ? R(1) : R(-1);
+    for (Index i = 0; i < Y.rows; ++i) {
+      to[2 * i] = c % 2 == 0 ? from[i].real() : from[i].imag();
+      to[2 * i + 1] = c % 2 == 0 ? sign * from[i].imag() : -sign * from[i].real();
+    }
+  } else {
+    std::copy_n(Y.column(c), Y.rows, to);
+  }
 }
 
 /// Uninitialised, aligned to cache lines.

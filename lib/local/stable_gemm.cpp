@@ -39,7 +39,7 @@ template <Scalar T>
 void stable_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (Y.empty()) return;
   if (!A.empty() && (op != Op::none || parts<T> * A.rows >= skinny_least_rows))
-    return skinny_gemm(op, alpha, A, X, beta, Y, best_instruction_set());
+    return skinny_gemm(op, alpha, A, X, beta, Y, kernel_choice().set);
   for (Index j = 0; j < Y.cols; ++j) multiply_column(op, alpha, A, X.column(j), beta, Y.column(j));
 }
 

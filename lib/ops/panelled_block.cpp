@@ -28,7 +28,7 @@ template <Scalar T>
 void PanelledBlock<T>::prepare() {
   const MatrixView<const T> A = block();
   if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
-  panels_ = PanelMatrix<T>(backend(), A, best_instruction_set());
+  panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set);
   // Its shape is all that is needed of A from now on.
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
 }

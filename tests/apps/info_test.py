@@ -53,7 +53,7 @@ def check_info(suite):
         return
     found = facts(run)
     for name, word in {"gridlops": "built with", "MPI": "", "ranks": "3 on 1 host", "transports": "mpi", "BLAS": "/",
-                       "kernel": "this CPU has", "threads": "1 per rank", "GPU": "without GPU"}.items():
+                       "kernel": "this CPU has", "own kernels": "", "threads": "1 per rank", "GPU": "without GPU"}.items():
         suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word)
     cores = os.cpu_count()
     suite.check(f"3 ranks, 3 BLAS threads, {cores} cores" in run.output, "hosts:", run.output)
@@ -78,11 +78,21 @@ def check_pinned(suite):
         suite.check(core in facts(run)["kernel"], "kernel", facts(run)["kernel"], "is not", core)
 
 
+def check_own_kernels(suite):
+    for wish, word in {"auto": "", "blas": "none", "baseline": "baseline, as GRIDLOPS_KERNELS asks"}.items():
+        run = suite.run("info", environment={"GRIDLOPS_KERNELS": wish})
+        suite.succeeded(run)
+        suite.check(word in facts(run).get("own kernels", "nothing"), "own kernels:", run.output)
+    run = suite.run("info", environment={"GRIDLOPS_KERNELS": "fast"})
+    suite.check(run.status == 2 and "auto, blas, baseline, avx2 or avx512" in run.errors, "unknown kernels:", run.status, run.errors)
+
+
 def test(suite, full):
     check_help(suite)
     check_version(suite)
     check_info(suite)
     check_pinned(suite)
+    check_own_kernels(suite)
 
 
 if __name__ == "__main__":

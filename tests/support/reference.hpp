@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <cstddef>
+#include <limits>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -47,6 +49,31 @@ T small_integer(std::uint64_t seed, Index i, Index j) {
     return T(integer(uniform.real()), integer(uniform.imag()));
   } else {
     return integer(uniform);
+  }
+}
+
+template <Scalar T>
+T quiet_nan() {
+  const Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();
+  if constexpr (is_complex<T>) {
+    return {nan, nan};
+  } else {
+    return nan;
+  }
+}
+
+template <Scalar T>
+bool is_nan(T value) {
+  return std::isnan(std::real(value)) || std::isnan(std::imag(value));
+}
+
+/// re + im·i, or re alone for real T.
+template <Scalar T>
+T number(double re, double im) {
+  if constexpr (is_complex<T>) {
+    return {static_cast<Real<T>>(re), static_cast<Real<T>>(im)};
+  } else {
+    return static_cast<T>(re);
   }
 }
 

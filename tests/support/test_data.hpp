@@ -17,31 +17,6 @@ namespace gridlops::testing {
 inline constexpr std::array all_algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
                                            Algorithm::stationary_b};
 
-template <Scalar T>
-T quiet_nan() {
-  const Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();
-  if constexpr (is_complex<T>) {
-    return {nan, nan};
-  } else {
-    return nan;
-  }
-}
-
-template <Scalar T>
-bool is_nan(T value) {
-  return std::isnan(std::real(value)) || std::isnan(std::imag(value));
-}
-
-/// re + im·i, or re alone for real T.
-template <Scalar T>
-T number(double re, double im) {
-  if constexpr (is_complex<T>) {
-    return {static_cast<Real<T>>(re), static_cast<Real<T>>(im)};
-  } else {
-    return static_cast<T>(re);
-  }
-}
-
 /// A whole matrix, the same on every rank: what a distributed one is compared with.
 template <Scalar T>
 struct Whole {

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "gridlops/backend.hpp"
+#include "gridlops/error.hpp"
+#include "local/instruction_set.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;
@@ -63,4 +65,25 @@ TEST_CASE("a kernel that the environment pins is reported", "[blas_info]") {
       {"Haswell", "AVX2"},     {"Zen", "AVX2"},           {"Excavator", "AVX2"}};
   const auto found = needed.find(kernel);
   CHECK(info.pinned_below_cpu == ((found == needed.end() ? "baseline" : found->second) != info.best_kernel));
+}
+
+TEST_CASE("kernels of our own are chosen by name", "[blas_info]") {
+  using Use = KernelChoice::Use;
+  const InstructionSet best = best_instruction_set();
+  for (const char* wish : {"", "auto"}) {
+    CHECK(kernel_choice(wish).use == Use::where_faster);
+    CHECK(kernel_choice(wish).set == best);
+  }
+  CHECK(kernel_choice("blas").use == Use::never);
+  CHECK(kernel_choice("baseline").use == Use::wherever_possible);
+  CHECK(kernel_choice("baseline").set == InstructionSet::baseline);
+  for (const auto& [wish, set] : std::map<std::string, InstructionSet>{{"avx2", InstructionSet::avx2},
+                                                                       {"avx512", InstructionSet::avx512}}) {
+    if (set <= best) {
+      CHECK(kernel_choice(wish).set == set);
+    } else {
+      CHECK_THROWS_AS(kernel_choice(wish), UsageError);
+    }
+  }
+  for (const char* wish : {"AVX2", "openblas", "1"}) CHECK_THROWS_AS(kernel_choice(wish), UsageError);
 }

@@ -5,8 +5,8 @@
 
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
+#include "support/padded_matrix.hpp"
 #include "support/reference.hpp"
-#include "unit/padded_matrix.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -23,29 +23,15 @@ constexpr std::array shapes{Shape{0, 0, 0},   Shape{0, 3, 2}, Shape{3, 0, 0},  S
                             Shape{100, 5, 0}, Shape{65, 4, 3}};
 
 template <Scalar T>
-T general() {
-  if constexpr (is_complex<T>) {
-    return T(2, -3);
-  } else {
-    return T(-2);
-  }
-}
-
-template <Scalar T>
 std::array<T, 3> coefficients() {
   return {T(0), T(1), general<T>()};
-}
-
-template <Scalar T>
-PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index padding) {
-  return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
 }
 
 /// What must not be read holds NaN.
 template <Scalar T>
 PaddedMatrix<T> output(T beta, Index rows, Index cols, Index padding) {
   return {rows, cols, padding,
-          [=](Index i, Index j) { return beta == T(0) ? not_a_number<T>() : small_integer<T>(7, i, j); }};
+          [=](Index i, Index j) { return beta == T(0) ? quiet_nan<T>() : small_integer<T>(7, i, j); }};
 }
 
 template <Scalar T>
@@ -133,7 +119,7 @@ TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale", "[kernels]"
     S.check([&](Index i, Index j) { return scalar(j) * small_integer<T>(3, i, j); });
     // A zero β, here for the first column, means that the old one is not read.
     auto Z = PaddedMatrix<T>(rows, cols, padding, [](Index i, Index j) {
-      return j == 0 ? not_a_number<T>() : small_integer<T>(4, i, j);
+      return j == 0 ? quiet_nan<T>() : small_integer<T>(4, i, j);
     });
     if (cols > 0) scalars[0] = T(0);
     kernels.column_xpby(X.view(), scalars.data(), Z.view());
@@ -288,7 +274,7 @@ TEMPLATE_LIST_TEST_CASE("NaN in one product does not reach the next", "[kernels]
       const auto a = op == Op::none ? std::pair(m, k) : std::pair(k, m);
       const auto A = integers<T>(1, a.first, a.second, 0);
       const auto B = integers<T>(2, k, n, 0);
-      const PaddedMatrix<T> bad(k, n, 0, [](Index, Index) { return not_a_number<T>(); });
+      const PaddedMatrix<T> bad(k, n, 0, [](Index, Index) { return quiet_nan<T>(); });
       auto C = output(T(0), m, n, 0);
       kernels.gemm(op, Op::none, T(1), A.view(), bad.view(), T(0), C.view());
       CHECK(is_nan(C.view()(m - 1, n - 1)));

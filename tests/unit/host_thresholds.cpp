@@ -4,8 +4,8 @@
 
 #include "local/host_kernels.hpp"
 #include "support/catch.hpp"
+#include "support/padded_matrix.hpp"
 #include "support/reference.hpp"
-#include "unit/padded_matrix.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -2,23 +2,13 @@
 #include "local/panel_matrix.hpp"
 
 #include "support/catch.hpp"
+#include "support/padded_matrix.hpp"
 #include "support/reference.hpp"
-#include "unit/padded_matrix.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
 
 namespace {
-
-template <Scalar T>
-PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index padding) {
-  return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
-}
-
-template <Scalar T>
-PaddedMatrix<T> nothing(Index rows, Index cols) {
-  return {rows, cols, 2, [](Index, Index) { return not_a_number<T>(); }};
-}
 
 template <Scalar T>
 void check(const PaddedMatrix<T>& found, const std::vector<T>& expected, Index rows) {
@@ -48,7 +38,7 @@ void check_products(const Shape& shape, InstructionSet set) {
   const std::vector<T> second = product(Op::adjoint, AP.data());
   both.insert(both.end(), second.begin(), second.end());
 
-  auto Q = nothing<T>(rows, columns), W = nothing<T>(cols, 2 * columns);
+  auto Q = nothing<T>(rows, columns, 1), W = nothing<T>(cols, 2 * columns, 1);
   panels.one_pass(P.view(), R.view(), Q.view(), W.view());
   check(Q, AP, rows);
   check(W, both, cols);
@@ -65,7 +55,7 @@ void check_products(const Shape& shape, InstructionSet set) {
   for (std::size_t k = both.size() / 2; k < both.size(); ++k) both[k] *= T(3);
   check(late_W, both, cols);
   for (const Op op : {Op::transpose, Op::adjoint}) {
-    auto X = nothing<T>(cols, columns);
+    auto X = nothing<T>(cols, columns, 1);
     panels.multiply(op, T(1), R.view(), T(0), X.view());
     check(X, product(op, dense_R.view().data), cols);
   }

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "support/catch.hpp"
+#include "support/padded_matrix.hpp"
 #include "support/reference.hpp"
-#include "unit/padded_matrix.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -20,36 +20,12 @@ std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
-template <Scalar T>
-PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index padding) {
-  return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
-}
-
-template <Scalar T>
-PaddedMatrix<T> random(std::uint64_t seed, Index rows, Index cols, Index padding) {
-  return {rows, cols, padding, [=](Index i, Index j) { return counter_random<T>(seed, i, j); }};
-}
-
-template <Scalar T>
-PaddedMatrix<T> nothing(Index rows, Index cols, Index padding) {
-  return {rows, cols, padding, [](Index, Index) { return not_a_number<T>(); }};
-}
-
-template <Scalar T>
-T general() {
-  if constexpr (is_complex<T>) {
-    return T(2, -3);
-  } else {
-    return T(-2);
-  }
-}
-
 struct Shape {
   Index rows, cols, columns, padding;
 };
 
-/// Tiles have 4 to 64 rows, blocks 512 to 2048; tiles have 4 columns, panels 16 and 24; groups up to 3 and 6
-/// columns.
+/// Tiles have 4 to 64 rows, blocks 512 to 4096, strips pieces of 512 and 1024; tiles and strips have 4
+/// columns, panels 16 and 24; groups up to 3, 4 and 6 columns.
 const std::vector<Shape> shapes{{64, 1, 1, 0},   {64, 24, 6, 3},  {65, 25, 7, 1},   {100, 16, 3, 0},
                                 {128, 49, 2, 5}, {191, 50, 5, 0}, {513, 17, 4, 2},  {1027, 24, 13, 0},
                                 {2049, 7, 1, 1}, {2111, 3, 6, 0}, {4200, 30, 2, 0}, {70, 100, 16, 0}};
@@ -95,7 +71,7 @@ TEMPLATE_LIST_TEST_CASE("skinny products round like sums of so many terms", "[sk
   for (const InstructionSet set : instruction_sets()) {
     for (const Op op : {Op::none, Op::adjoint}) {
       const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
-      const auto A = random<T>(1, rows, cols, 0), X = random<T>(2, in, columns, 0);
+      const auto A = fractions<T>(1, rows, cols, 0), X = fractions<T>(2, in, columns, 0);
       auto Y = nothing<T>(out, columns, 0);
       skinny_gemm(op, T(1), A.view(), X.view(), T(0), Y.view(), set);
       const auto expected = reference_product(op, T(1), A.view().data, rows, cols, X.view().data, columns);
@@ -114,7 +90,7 @@ TEMPLATE_LIST_TEST_CASE("a column of a skinny product has the same bits whatever
   for (const InstructionSet set : instruction_sets()) {
     for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
       const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
-      const auto A = random<T>(1, rows, cols, 1), X = random<T>(2, in, columns, 0);
+      const auto A = fractions<T>(1, rows, cols, 1), X = fractions<T>(2, in, columns, 0);
       auto together = nothing<T>(out, columns, 0), alone = nothing<T>(out, 1, 0);
       skinny_gemm(op, general<T>(), A.view(), X.view(), T(0), together.view(), set);
       Index different = 0;
@@ -140,7 +116,7 @@ TEMPLATE_LIST_TEST_CASE("NaN and infinity stay in their row, column and sign", "
       for (const Index bad : {Index{0}, rows / 2, rows - 1}) {
         auto A = PaddedMatrix<T>(rows, cols, 3, [](Index, Index) { return T(1); });
         const auto ones = PaddedMatrix<T>(rows, columns, 0, [](Index, Index) { return T(1); });
-        A.view()(bad, 2) = not_a_number<T>();
+        A.view()(bad, 2) = quiet_nan<T>();
         A.view()(bad, 4) = T(infinity);
         auto Y = nothing<T>(rows, columns, 0);
         skinny_gemm(Op::none, T(1), MatrixView<const T>(A.view()), ones.view().row_block({0, cols}), T(0),

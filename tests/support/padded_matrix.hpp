@@ -2,28 +2,13 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "gridlops/matrix_view.hpp"
 #include "support/catch.hpp"
+#include "support/reference.hpp"
 
 namespace gridlops::testing {
-
-template <Scalar T>
-T not_a_number() {
-  const Real<T> nan = std::numeric_limits<Real<T>>::quiet_NaN();
-  if constexpr (is_complex<T>) {
-    return {nan, nan};
-  } else {
-    return nan;
-  }
-}
-
-template <Scalar T>
-bool is_nan(T value) {
-  return std::isnan(std::real(value)) || std::isnan(std::imag(value));
-}
 
 /// A block whose columns are followed by `padding` elements of NaN: who reads them spoils the result, who
 /// writes them is found out.
@@ -32,7 +17,7 @@ class PaddedMatrix {
  public:
   template <class Function>
   PaddedMatrix(Index rows, Index cols, Index padding, Function&& value)
-      : data_(static_cast<std::size_t>((rows + padding) * cols), not_a_number<T>()),
+      : data_(static_cast<std::size_t>((rows + padding) * cols), quiet_nan<T>()),
         rows_(rows),
         cols_(cols),
         stride_(rows + padding) {
@@ -63,5 +48,28 @@ class PaddedMatrix {
   std::vector<T> data_;
   Index rows_, cols_, stride_;
 };
+
+/// A factor that is neither 0 nor 1, with an imaginary part where there can be one.
+template <Scalar T>
+T general() {
+  return number<T>(is_complex<T> ? 2 : -2, -3);
+}
+
+template <Scalar T>
+PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index padding) {
+  return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
+}
+
+/// Numbers that every sum of must be rounded.
+template <Scalar T>
+PaddedMatrix<T> fractions(std::uint64_t seed, Index rows, Index cols, Index padding) {
+  return {rows, cols, padding, [=](Index i, Index j) { return counter_random<T>(seed, i, j); }};
+}
+
+/// An output that must not be read.
+template <Scalar T>
+PaddedMatrix<T> nothing(Index rows, Index cols, Index padding) {
+  return {rows, cols, padding, [](Index, Index) { return quiet_nan<T>(); }};
+}
 
 }  // namespace gridlops::testing

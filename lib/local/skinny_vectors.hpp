@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "gridlops/types.hpp"
+
+namespace gridlops {
+
+/// Registers of an instruction set, Isa::vector_bytes wide, and what all inner loops do with them. Isa is a
+/// type of the one file that is compiled for it, so that no other file can be given its code.
+template <class Isa, class Real>
+class SkinnyVectors {
+ protected:
+  static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(Real));
+  static constexpr Index line = 64 / static_cast<Index>(sizeof(Real));
+
+  template <std::size_t count>
+  struct VectorOf {
+    typedef Real type __attribute__((vector_size(count * sizeof(Real))));
+  };
+  using Vector = typename VectorOf<std::size_t{lanes}>::type;
+
+  /// body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
+  template <int count, class Body>
+  [[gnu::always_inline]] static inline void unrolled(Body body) {
+    unrolled(body, std::make_integer_sequence<int, count>());
+  }
+  template <class Body, int... index>
+  [[gnu::always_inline]] static inline void unrolled(Body& body, std::integer_sequence<int, index...>) {
+    (body(std::integral_constant<int, index>()), ...);
+  }
+
+  [[gnu::always_inline]] static inline Vector load(const Real* from) {
+    Vector vector;
+    __builtin_memcpy(&vector, from, sizeof vector);
+    return vector;
+  }
+  [[gnu::always_inline]] static inline void store(const Vector& vector, Real* to) {
+    __builtin_memcpy(to, &vector, sizeof vector);
+  }
+  /// One number in all lanes; the difference is exact, and compiles to a load where a sum with zero would
+  /// not.
+  [[gnu::always_inline]] static inline Vector broadcast(Real value) { return value - Vector{}; }
+  /// The first count elements, then zeros.
+  static inline Vector load_part(const Real* from, Index count) {
+    Vector vector{};
+    for (Index i = 0; i < count; ++i) vector[i] = from[i];
+    return vector;
+  }
+
+  /// Sum of all elements: halves are added to each other until one is left.
+  template <std::size_t count>
+  [[gnu::always_inline]] static inline Real sum(const typename VectorOf<count>::type& vector) {
+    if constexpr (count == 1) {
+      return vector[0];
+    } else {
+      typename VectorOf<count / 2>::type halves[2];
+      __builtin_memcpy(halves, &vector, sizeof vector);
+      return sum<count / 2>(halves[0] + halves[1]);
+    }
+  }
+};
+
+}  // namespace gridlops
