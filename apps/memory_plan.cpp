@@ -62,7 +62,8 @@ class RankPlan {
   RankCost cost(bool adjoint, Index columns) const {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
-    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
+    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel,
+                        plan_.summa_form);
   }
 
   /// With scaled columns the solver gets another problem: its data and its models come in addition, and the

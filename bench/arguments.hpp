@@ -18,6 +18,7 @@ struct Cases {
   std::vector<Algorithm> algorithms{Algorithm::automatic};
   std::vector<std::string> transports{"mpi"};
   Index panel = 0;
+  SummaForm summa_form = SummaForm::broadcast;
 };
 
 /// How it is measured, and where the figures go.

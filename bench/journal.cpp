@@ -52,6 +52,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"grid", {what.grid->rows(), what.grid->cols()}},
             {"algorithm", algorithm_of(result)},
             {"panel", what.panel},
+            {"summa_form", name_of(what.summa_form)},
             {"transport", result.peer.empty() ? transport : "mpi"},
             {"repetitions", result.samples.size()},
             {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},

@@ -29,7 +29,7 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
                 const ProductShape product{rows, cols, nrhs, type};
                 run({grid, product,
                      asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked,
-                     cases.panel});
+                     cases.panel, cases.summa_form});
               }
     });
   }

@@ -15,6 +15,7 @@ struct MatrixMultOptions {
   int lookahead = 2;  ///< how many steps' panels travel while one step multiplies, ≥ 1
   bool column_stable =
       false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
+  SummaForm form = SummaForm::broadcast;  ///< of summa; the others have one form
 };
 
 /// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
@@ -29,7 +30,7 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 ///   summa         stationary Y (van de Geijn, Watts: SUMMA, Concurrency 9, 1997, and its variants in Schatz,
 ///   van de
 ///                 Geijn, Poulson: Parallel matrix multiplication, SIAM J. Sci. Comput. 38, 2016): panels of
-///                 A along grid rows, of X along grid columns.
+///                 A along grid rows, of X along grid columns, broadcast or gathered (SummaForm).
 ///   stationary_a  X is gathered along grid columns, partial Y reduce-scattered along grid rows; A never
 ///   moves. stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced
 ///   along grid columns.

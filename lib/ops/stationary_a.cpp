@@ -3,6 +3,7 @@
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/one_pass.hpp"
+#include "ops/stacked_parts.hpp"
 
 namespace gridlops {
 
@@ -114,11 +115,7 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
     kernels().copy(mine, own_.matrix(mine.rows, cols));
     block.comm.all_gather_v({own_.data(), mine.size()}, {travelling_.data(), block.height() * cols}, counts_);
     const MatrixView<T> whole = gathered_.matrix(block.height(), cols);
-    for (int k = 0; k < block.parts(); ++k) {
-      const Range rows = block.part(k);
-      kernels().copy(MatrixView<const T>(travelling_.data() + rows.begin * cols, rows.size, cols),
-                     whole.row_block(rows));
-    }
+    unstack<T>(kernels(), travelling_.data(), counts_, whole);
     return whole;
   }
 
@@ -128,11 +125,7 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
     set_counts(block, cols);
     own_.reserve(backend(), mine.size());
     travelling_.reserve(backend(), partial.size());
-    for (int k = 0; k < block.parts(); ++k) {
-      const Range rows = block.part(k);
-      kernels().copy(partial.row_block(rows),
-                     MatrixView<T>(travelling_.data() + rows.begin * cols, rows.size, cols));
-    }
+    stack<T>(kernels(), partial, counts_, travelling_.data());
     block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
                                 ReduceOp::sum, order_);
     kernels().add(T(1), own_.matrix(mine.rows, cols), beta, mine);

@@ -7,6 +7,7 @@ import json
 import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
+          "summa_form": str,
           "transport": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float}

@@ -6,12 +6,13 @@ import program
 
 SUBCOMMANDS = {
     "make-problem": ["--rows", "--cols", "--rhs", "--dtype", "--kind", "--condition", "--noise", "--seed", "--out"],
-    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--panel", "--transport",
+    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--summa-form", "--panel",
+                 "--transport",
                  "--device", "--report"],
     "solve": ["--matrix", "--rhs", "--output", "--solver", "--iterations", "--tolerance", "--atol", "--btol", "--conlim",
               "--damp", "--damp-relative",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
-              "--panel", "--transport", "--device", "--report"],
+              "--summa-form", "--panel", "--transport", "--device", "--report"],
     "info": [],
 }
 # Open MPI cannot start with these.
