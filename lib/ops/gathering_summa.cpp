@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -41,8 +42,10 @@ class GatheringSumma final : public LinearOperator<T> {
     const MatrixView<T> Y_local = Y.local();
     if (steps_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
     const auto gather = [&](std::size_t step) {
+      CommunicationGroup together(A_.grid()->comm());
       gather_A(step);
       gather_X(step, X);
+      together.close();
     };
     for (std::size_t step = 0; step < std::min(lookahead_, steps_.size()); ++step) gather(step);
     for (std::size_t step = 0; step < steps_.size(); ++step) {

@@ -15,7 +15,8 @@ struct Ledger {
   long allocations = 0;               ///< of device memory
   long copies_to_host = 0, bytes_to_host = 0;
   long copies_to_device = 0, bytes_to_device = 0;
-  long collectives = 0;  ///< NCCL operations, messages included
+  long collectives = 0;    ///< NCCL operations, messages included
+  long nccl_launches = 0;  ///< in which they went out: groups, and operations of their own
 
   long of(const std::string& function) const {
     const auto found = calls.find(function);
