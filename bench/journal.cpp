@@ -54,6 +54,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"panel", what.panel},
             {"summa_form", name_of(what.summa_form)},
             {"transport", result.peer.empty() ? transport : "mpi"},
+            {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},
             {"repetitions", result.samples.size()},
             {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},
             {"gflops", figures.flops_per_second / 1e9},

@@ -28,6 +28,19 @@ DistMatrix<T> random_input(const Case& what, const Space& space) {
   return X;
 }
 
+/// This rank's block, without gaps.
+template <Scalar T>
+std::vector<T> on_host(const DistMatrix<T>& X) {
+  const std::shared_ptr<Backend>& backend = X.grid()->backend();
+  const MatrixView<const T> local = X.local();
+  const Buffer<T> packed(backend, local.size());
+  std::vector<T> values(static_cast<std::size_t>(local.size()));
+  if (values.empty()) return values;
+  backend->kernels<T>().copy(local, packed.matrix(local.rows, local.cols));
+  backend->download(packed.data(), values.data(), local.size() * Index{sizeof(T)});
+  return values;
+}
+
 /// The larger of what the members have (collective over the grid).
 inline double maximum(const ProcessGrid& grid, double value) {
   std::array<double, 1> all{value};
