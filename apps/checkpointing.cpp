@@ -36,11 +36,12 @@ std::string without_unit(const std::string& text) {
 
 }  // namespace
 
-RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, Index panel) {
+RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product) {
   const BlasInfo blas = blas_info();
   return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
           {"algorithm", name_of(algorithm)},
-          {"panel", std::to_string(panel)},
+          {"panel", std::to_string(product.panel)},
+          {"summa form", name_of(product.summa_form)},
           {"blas", blas.library},
           {"blas kernel", blas.kernel},
           {"blas threads", std::to_string(blas.threads)}};

@@ -13,7 +13,7 @@ inline constexpr const char* one_pass_fact = "one pass";
 
 /// What a run's bits depend on besides its files and options, as a checkpoint's manifest has it.
 using RunFactsText = std::map<std::string, std::string>;
-RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, Index panel);
+RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product);
 
 /// From now on SIGUSR1 and SIGTERM ask for a checkpoint and the end.
 void catch_signals();

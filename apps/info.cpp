@@ -17,6 +17,7 @@
 #include "gridlops/mpi.hpp"
 #include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
+#include "members.hpp"
 #include "subcommands.hpp"
 #include "text_checks.hpp"
 #include "versions.hpp"
@@ -74,18 +75,32 @@ std::string kernels_text(const std::vector<RankFacts>& ranks) {
   return text;
 }
 
-std::string gpu_text() {
+/// How device memory travels by MPI (collective); empty unless every rank has a GPU.
+std::string mpi_way(Communicator& world) {
+  std::array<std::int32_t, 1> fewest{gpu_info().devices};
+  world.all_reduce(fewest, ReduceOp::min);
+  if (fewest[0] == 0) return {};
+  const int rank = rank_on_host(world);
+  const std::shared_ptr<Backend> backend =
+      allocate_together(world, [&] { return make_gpu_backend(rank % gpu_info().devices); });
+  return make_gpu_communicator(world, backend, "mpi")->transport();
+}
+
+std::string gpu_text(const std::string& mpi) {
   const GpuInfo gpus = gpu_info();
   const std::string versions = gpus.versions.empty() ? "" : gpus.versions + "; ";
   if (gpus.devices == 0) return fmt::format("none: {}{}", versions, gpus.problem);
   std::string text =
       fmt::format("{}{} on this host, one for each rank in turn; transports", versions, gpus.devices);
   for (const std::string& transport : gpus.transports) text += " " + transport;
+  if (mpi == "mpi-direct") return text + "; MPI takes device memory";
+  if (mpi == "mpi-staged") return text + "; MPI gets device memory by way of the host";
   return text;
 }
 
 std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks,
-                       const std::map<std::string, HostFacts>& hosts, const std::string& transport) {
+                       const std::map<std::string, HostFacts>& hosts, const std::string& transport,
+                       const std::string& mpi) {
   const auto line = [](const char* label, const std::string& text) {
     return fmt::format("{:<14}{}\n", label, text);
   };
@@ -102,7 +117,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
   text += line("own kernels", own_kernels());
   text += line("threads", fmt::format("{} per rank", blas.threads));
-  return text + line("GPU", gpu_text());
+  return text + line("GPU", gpu_text(mpi));
 }
 
 void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFacts>& hosts) {
@@ -127,9 +142,10 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
 ExitStatus info(Communicator& world) {
   const BlasInfo blas = blas_info();
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
+  const std::string mpi = mpi_way(world);
   if (world.rank() == 0) {
     const auto hosts = by_host(ranks);
-    print(facts_text(blas, ranks, hosts, joined(host_transports(), " ")));
+    print(facts_text(blas, ranks, hosts, joined(host_transports(), " "), mpi));
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;

@@ -67,7 +67,8 @@ class RankPlan {
   RankCost cost(bool adjoint, Index columns) const {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
-    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
+    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel,
+                        plan_.summa_form);
   }
 
   bool passes_once() const { return plan_.solver == "one-pass-cgls"; }

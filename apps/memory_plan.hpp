@@ -13,7 +13,9 @@ struct PlannedSolve {
   std::string solver;
   Algorithm algorithm = Algorithm::automatic;
   ProductShape shape;
-  Index panel = 0, batch = 0;
+  Index panel = 0;
+  SummaForm summa_form = SummaForm::broadcast;
+  Index batch = 0;
   bool damped = false, initial_guess = false, scaled = false, variances = false;
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator

@@ -26,7 +26,8 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   read_npy(arguments.product.matrix, files.A, A);
   measured.read_seconds += clock.lap();
 
-  const OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
+  const OperatorPtr<T> op = matrix_mult(
+      algorithm, std::move(A), {.panel = arguments.product.panel, .form = arguments.product.summa_form});
   const Space& from = arguments.adjoint ? op->range() : op->domain();
   const Space& to = arguments.adjoint ? op->domain() : op->range();
   DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));

@@ -105,7 +105,9 @@ Layout layout_of_matrix(const Task& task) {
 template <Scalar T>
 OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
   return matrix_mult(task.algorithm, std::move(A),
-                     {.panel = task.arguments.product.panel, .column_stable = task.arguments.column_stable});
+                     {.panel = task.arguments.product.panel,
+                      .column_stable = task.arguments.column_stable,
+                      .form = task.arguments.product.summa_form});
 }
 
 /// The product, and for cg, whose vectors are models and data at once, the way back to where models lie.
@@ -135,9 +137,9 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.batch, is_damped(task.arguments), task.X0.has_value(),
-                   is_scaled(task.arguments), !task.arguments.variances.empty(), layout, product->range(),
-                   op->range(), op->domain()}));
+                   task.arguments.product.summa_form, task.arguments.batch, is_damped(task.arguments),
+                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
+                   product->range(), op->range(), op->domain()}));
 }
 
 /// In checkpoints: the damping of the problem. The solver's may be 0, where it is in the operator.
@@ -217,7 +219,7 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.column_stable = arguments.column_stable;
   options.record_history = !arguments.history.empty();
   options.checkpoint = checkpoint_options(
-      arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product.panel));
+      arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   std::optional<SolveProgress> progress;
@@ -284,7 +286,7 @@ std::string headline(const Task& task) {
 
 void warn_of_rounding(const Task& task) {
   const std::string difference = rounding_difference(
-      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product.panel));
+      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product));
   if (!difference.empty())
     warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
 }

@@ -39,6 +39,13 @@ Names<Algorithm> algorithms() {
   return names;
 }
 
+Names<SummaForm> summa_forms() {
+  Names<SummaForm> names;
+  for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
+    names.emplace_back(name_of(form), form);
+  return names;
+}
+
 std::string grid_problem(const std::string& text) {
   try {
     parse_grid_shape(text);

@@ -12,6 +12,7 @@ namespace gridlops::program {
 
 Names<ScalarType> types();
 Names<Algorithm> algorithms();
+Names<SummaForm> summa_forms();
 
 /// What is wrong with "PxQ", or nothing.
 std::string grid_problem(const std::string& text);

@@ -16,14 +16,17 @@ struct Cases {
   std::vector<ScalarType> types{ScalarType::f64};
   std::vector<GridShape> grids;  ///< empty: near-square
   std::vector<Algorithm> algorithms{Algorithm::automatic};
-  std::vector<std::string> transports{"mpi"};
+  std::string device = "cpu";
+  std::vector<std::string> transports{"auto"};
   Index panel = 0;
+  SummaForm summa_form = SummaForm::broadcast;
 };
 
 /// How it is measured, and where the figures go.
 struct Method {
   int repetitions = 5;
   Index limit_order = 2048;  ///< of the GEMM that measures the compute limit
+  Index limit_mib = 0;       ///< of the block that measures the memory limit; 0: chosen
   std::string json;          ///< empty: no file
 };
 

@@ -11,6 +11,7 @@
 #include "bench/commit.hpp"
 #include "build_facts.hpp"
 #include "gridlops/backend.hpp"
+#include "gridlops/gpu.hpp"
 #include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
 #include "versions.hpp"
@@ -42,6 +43,11 @@ std::string time_text() {
   return text.data();
 }
 
+std::string gpu_text() {
+  const GpuInfo gpus = gpu_info();
+  return gpus.devices > 0 ? gpus.versions + ", " + std::to_string(gpus.devices) + " on the host" : "none";
+}
+
 }  // namespace
 
 double load_average() {
@@ -67,6 +73,7 @@ nlohmann::ordered_json environment(const Communicator& world) {
           {"blas_pinned_by", blas.pinned_by},
           {"own_kernels", own_kernels()},
           {"blas_threads", blas.threads},
+          {"gpu", gpu_text()},
           {"load_average", load_average()}};
 }
 

@@ -85,13 +85,18 @@ void Grammar::define_common(OptionList& list, Cases& cases, Method& method) {
       [](const std::string& text) { return list_problem(text, program::grid_problem); }, "PxQ[,...]",
       "Process grids [near-square]");
   choice_list(list, "--algorithm", cases.algorithms, program::algorithms(), "How products are formed [auto]");
-  Names<std::string> transports;
+  Names<std::string> transports{{"auto", "auto"}, {"nccl", "nccl"}};
   for (const std::string& name : host_transports()) transports.emplace_back(name, name);
-  choice_list(list, "--transport", cases.transports, transports, "What carries the data [mpi]");
+  choice_list(list, "--transport", cases.transports, transports, "What carries the data [auto]");
+  list.choice("--device", cases.device, {"cpu", "gpu"}, "Where matrices live and products run [cpu]");
   list.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
+  list.choice("--summa-form", cases.summa_form, program::summa_forms(),
+              "How panels come to ranks [broadcast]");
   list.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
   list.whole("--limit-order", method.limit_order, "N", 1,
              "Order of the GEMM that measures the compute limit [2048]");
+  list.whole("--limit-mib", method.limit_mib, "MIB", 0,
+             "Size of the block whose reading, on a GPU copying, measures the memory limit [0: chosen]");
   list.text("--json", method.json, "F", "Writes the figures as JSON");
 }
 

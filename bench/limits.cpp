@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "clock.hpp"
 #include "gridlops/random.hpp"
@@ -14,8 +15,11 @@ namespace gridlops::bench {
 
 namespace {
 
-/// Doubles in a block that is at least twice the last-level cache, where that is known.
-Index block_size() {
+/// Doubles in a block that is at least twice the last-level cache, where that is known; a GPU's is smaller
+/// than half of this block.
+Index block_size(MemorySpace space, Index mib) {
+  if (mib > 0) return (mib << 20) / Index{sizeof(double)};
+  if (space == MemorySpace::device) return (Index{512} << 20) / Index{sizeof(double)};
   constexpr long least = 64L << 20;
   const long cache = std::max({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 0L});
   return std::max(2 * cache, least) / static_cast<Index>(sizeof(double));
@@ -23,14 +27,15 @@ Index block_size() {
 
 }  // namespace
 
-LimitMeter::LimitMeter(Index order) : order_(order) {}
+LimitMeter::LimitMeter(Index order, Index block_mib) : order_(order), block_mib_(block_mib) {}
 
 template <Scalar T>
 MachineLimits LimitMeter::measure(const ProcessGrid& grid) {
   grid.comm().barrier();
   const double gemm = gemm_seconds<T>(grid);
   grid.comm().barrier();
-  const double read = read_seconds(grid);
+  const bool on_device = grid.backend()->memory_space() == MemorySpace::device;
+  const double read = on_device ? copy_seconds(grid) : read_seconds(grid);
   std::array<double, 2> rates{product_work<T>({order_, order_, order_}).flops / gemm,
                               static_cast<double>(block_.size()) * sizeof(double) / read};
   grid.comm().all_reduce(rates, ReduceOp::sum);
@@ -43,18 +48,22 @@ double LimitMeter::gemm_seconds(const ProcessGrid& grid) {
   const Index size = order_ * order_;
   if (operands.size() == 0) {
     operands = Buffer<T>(grid.backend(), 3 * size);
-    for (Index i = 0; i < 2 * size; ++i) operands.data()[i] = counter_random<T>(3, i, 0);
+    std::vector<T> values;
+    for (Index i = 0; i < 2 * size; ++i) values.push_back(counter_random<T>(3, i, 0));
+    grid.backend()->upload(values.data(), operands.data(), 2 * size * Index{sizeof(T)});
   }
   const auto operand = [&](Index k) { return MatrixView<T>(operands.data() + k * size, order_, order_); };
+  grid.backend()->synchronize();
   const double begin = now();
   grid.backend()->kernels<T>().gemm(Op::none, Op::none, T(1), operand(0), operand(1), T(0), operand(2));
+  grid.backend()->synchronize();
   return now() - begin;
 }
 
 /// The best of three passes: what disturbs a pass is no limit.
 double LimitMeter::read_seconds(const ProcessGrid& grid) {
   if (block_.size() == 0) {
-    block_ = Buffer<double>(grid.backend(), block_size());
+    block_ = Buffer<double>(grid.backend(), block_size(MemorySpace::host, block_mib_));
     std::fill_n(block_.data(), block_.size(), 1.0);
   }
   constexpr Index lanes = 32;
@@ -70,6 +79,27 @@ double LimitMeter::read_seconds(const ProcessGrid& grid) {
     best = pass == 0 ? seconds : std::min(best, seconds);
   }
   block_.data()[0] = sum_ > 0 ? 1.0 : 2.0;
+  return best;
+}
+
+double LimitMeter::copy_seconds(const ProcessGrid& grid) {
+  Backend& backend = *grid.backend();
+  const Kernels<double>& kernels = backend.kernels<double>();
+  if (block_.size() == 0) {
+    block_ = Buffer<double>(grid.backend(), block_size(MemorySpace::device, block_mib_) / 2 * 2);
+    kernels.fill(1.0, block_.matrix(block_.size(), 1));
+  }
+  const Index half = block_.size() / 2;
+  const MatrixView<double> all = block_.matrix(half, 2);
+  double best = 0;
+  for (int pass = 0; pass < 3; ++pass) {
+    backend.synchronize();
+    const double begin = now();
+    kernels.copy(all.col_block({0, 1}), all.col_block({1, 1}));
+    backend.synchronize();
+    const double seconds = now() - begin;
+    best = pass == 0 ? seconds : std::min(best, seconds);
+  }
   return best;
 }
 

@@ -16,12 +16,14 @@ struct MachineLimits {
 };
 
 /// Measures what bounds any product on a grid: every rank, all at once, multiplies square matrices of its own
-/// with BLAS, and reads a block larger than the last-level cache. Take it just before what it is compared
+/// with BLAS, and reads a block larger than the last-level cache; on a GPU it copies one half of the block to
+/// the other, which reads and writes, and both count. Take it just before what it is compared
 /// with: on a shared machine limits change from one second to the next.
 class LimitMeter {
  public:
-  /// Takes three matrices of this order for every element type that is measured, and the block.
-  explicit LimitMeter(Index order);
+  /// Takes three matrices of this order for every element type that is measured, and the block, of so many
+  /// MiB; 0: as many as the cache asks for.
+  LimitMeter(Index order, Index block_mib);
 
   /// Collective over the grid; the same on all its ranks.
   template <Scalar T>
@@ -31,8 +33,9 @@ class LimitMeter {
   template <Scalar T>
   double gemm_seconds(const ProcessGrid& grid);
   double read_seconds(const ProcessGrid& grid);
+  double copy_seconds(const ProcessGrid& grid);
 
-  Index order_;
+  Index order_, block_mib_;
   std::tuple<Buffer<float>, Buffer<double>, Buffer<std::complex<float>>, Buffer<std::complex<double>>>
       operands_;
   Buffer<double> block_;

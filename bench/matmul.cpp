@@ -45,8 +45,11 @@ double Product<T>::error() const {
     for (Index i = range.begin; i < range.end(); ++i) all.push_back(i);
     return all;
   };
-  return product_error<T>(what_, adjoint_,
-                          {Y_.local(), indices(Y_.local_row_range()), indices(Y_.local_col_range())});
+  const std::vector<T> local = on_host(Y_);
+  return product_error<T>(
+      what_, adjoint_,
+      {MatrixView<const T>(local.data(), Y_.local_row_range().size, Y_.local_col_range().size),
+       indices(Y_.local_row_range()), indices(Y_.local_col_range())});
 }
 
 template <Scalar T>
@@ -67,7 +70,7 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
 
 void matmul(Communicator& world, const MatmulArguments& arguments) {
   Journal journal(world, arguments.method.json);
-  LimitMeter meter(arguments.method.limit_order);
+  LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {

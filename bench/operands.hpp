@@ -18,7 +18,7 @@ OperatorPtr<T> random_product(const Case& what) {
   DistMatrix<T> A = program::allocate_matrix<T>(
       what.grid, matrix_layout(what.algorithm, *what.grid, what.shape.rows, what.shape.cols));
   A.fill([](Index i, Index j) { return counter_random<T>(seed_of_A, i, j); });
-  return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel});
+  return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel, .form = what.summa_form});
 }
 
 template <Scalar T>
@@ -26,6 +26,19 @@ DistMatrix<T> random_input(const Case& what, const Space& space) {
   DistMatrix<T> X = program::allocate_matrix<T>(what.grid, space.layout(what.shape.nrhs));
   X.fill([](Index i, Index j) { return counter_random<T>(seed_of_input, i, j); });
   return X;
+}
+
+/// This rank's block, without gaps.
+template <Scalar T>
+std::vector<T> on_host(const DistMatrix<T>& X) {
+  const std::shared_ptr<Backend>& backend = X.grid()->backend();
+  const MatrixView<const T> local = X.local();
+  const Buffer<T> packed(backend, local.size());
+  std::vector<T> values(static_cast<std::size_t>(local.size()));
+  if (values.empty()) return values;
+  backend->kernels<T>().copy(local, packed.matrix(local.rows, local.cols));
+  backend->download(packed.data(), values.data(), local.size() * Index{sizeof(T)});
+  return values;
 }
 
 /// The larger of what the members have (collective over the grid).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gpu_grid.hpp"
 #include "host_grid.hpp"
 #include "members.hpp"
 
@@ -18,7 +19,8 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
   std::vector<std::shared_ptr<const ProcessGrid>> grids;
   for (const GridShape shape : shapes)
     for (const std::string& transport : cases.transports)
-      grids.push_back(program::make_host_grid(world, shape, transport));
+      grids.push_back(cases.device == "gpu" ? program::make_gpu_grid(world, shape, transport)
+                                            : program::make_host_grid(world, shape, transport));
   for (const auto& grid : grids) {
     program::run_on_members(world, *grid, [&] {
       for (const ScalarType type : cases.types)
@@ -29,7 +31,8 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
                 const ProductShape product{rows, cols, nrhs, type};
                 const Algorithm algorithm =
                     asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked;
-                run({program::with_memory_for(algorithm, grid), product, algorithm, cases.panel});
+                run({program::with_memory_for(algorithm, grid), product, algorithm, cases.panel,
+                     cases.summa_form});
               }
     });
   }

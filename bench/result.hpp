@@ -16,6 +16,7 @@ struct Case {
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
   Index panel = 0;
+  SummaForm summa_form = SummaForm::broadcast;
 };
 
 /// Calls run() for every combination, with a grid that this rank is a member of (collective over world).

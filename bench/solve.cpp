@@ -122,7 +122,7 @@ void solve(Communicator& world, const SolveArguments& arguments) {
   if (arguments.one_pass && arguments.solver != "cgls")
     throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
   Journal journal(world, arguments.method.json);
-  LimitMeter meter(arguments.method.limit_order);
+  LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     with_scalar_type(what.shape.type, [&]<Scalar T>() { journal.add(measure<T>(what, arguments, meter)); });
   });

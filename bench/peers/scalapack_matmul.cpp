@@ -129,7 +129,7 @@ void check(const Communicator& world, const Cases& cases) {
 void matmul(Communicator& world, const MatmulArguments& arguments) {
   check(world, arguments.cases);
   Journal journal(world, arguments.method.json);
-  LimitMeter meter(arguments.method.limit_order);
+  LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {

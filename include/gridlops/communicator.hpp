@@ -161,6 +161,12 @@ class GRIDLOPS_EXPORT Communicator {
   using Pending = std::unique_ptr<PendingOperation>;  // null: complete already
 
  private:
+  friend class CommunicationGroup;
+  // Where operations that are started together are held back, and go out as one.
+  virtual void do_open_group() {}
+  virtual void do_close_group() {}
+  virtual void do_abandon_group() noexcept {}
+
   // Arguments are checked and counted by the public door; counts always have size() entries.
   virtual std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) = 0;
   virtual Pending do_barrier(Completion) = 0;

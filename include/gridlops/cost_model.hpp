@@ -17,6 +17,18 @@ enum class Algorithm { automatic, block, summa, stationary_a, stationary_b };
 GRIDLOPS_EXPORT const char* name_of(Algorithm algorithm);
 GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
 
+/// How the panels of summa come to the ranks of a grid row or column.
+///
+///   broadcast   a step takes neighbouring columns of A from the one rank of the row that has them;
+///   all_gather  a step takes a slice of what every rank has: the same bytes from many in place of one.
+///
+/// On ranks that share memory nothing is sent, and both are the same.
+enum class SummaForm { broadcast, all_gather };
+
+/// "broadcast", "all-gather"; and back, or UsageError.
+GRIDLOPS_EXPORT const char* name_of(SummaForm form);
+GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
+
 /// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
 struct ProductShape {
   Index rows = 0;
@@ -34,10 +46,11 @@ struct RankCost {
   Index workspace_bytes = 0;  ///< scratch that the operator keeps, at most, with the default lookahead
 };
 
-/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as
-/// in MatrixMultOptions. This is what the counters of the communicators will show.
+/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` and
+/// `form` as in MatrixMultOptions. This is what the counters of the communicators will show.
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
-                                      int col, bool adjoint, Index panel = 0);
+                                      int col, bool adjoint, Index panel = 0,
+                                      SummaForm form = SummaForm::broadcast);
 
 /// What it does in one normal_product() with stationary_a, in host memory.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);

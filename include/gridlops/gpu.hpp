@@ -26,13 +26,19 @@ GRIDLOPS_EXPORT GpuInfo gpu_info();
 /// enough.
 GRIDLOPS_EXPORT int rank_on_host(Communicator& comm);
 
+/// Whether the MPI library says that it takes addresses of a GPU's memory. Not collective. It may be wrong.
+GRIDLOPS_EXPORT bool mpi_claims_device_memory();
+
 /// A communicator with the ranks of `host` for operands in the memory of a GPU's backend, of which each rank
 /// has its own, and in host memory: an operation takes the way of its operands, which must be of one kind on
 /// all ranks (collective over host, which is duplicated and not otherwise touched).
 ///
 /// transport "nccl": device operands by NCCL, but for send and receive, which have tags and go through the
-/// host; "mpi": through page-locked host memory, copies and messages overlapping. Host operands take the
-/// transport of `host` in both. Operations on device operands are ordered after all that the backend was
+/// host. "mpi": MPI gets the device addresses themselves (transport() is then "mpi-direct") if the library
+/// says that it takes them, a test on memory of the backend shows it on all ranks, and the environment has no
+/// GRIDLOPS_DEVICE_MPI=staged; otherwise ("mpi-staged"), and for reductions and all_to_all in either case,
+/// they travel through page-locked host memory, copies and messages overlapping. Host operands take the
+/// transport of `host` in all. Operations on device operands are ordered after all that the backend was
 /// given before, and what it is given after the operation, or after its request's wait(), comes after it; the
 /// host need not wait.
 ///

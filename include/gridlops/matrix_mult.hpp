@@ -15,6 +15,7 @@ struct MatrixMultOptions {
   int lookahead = 2;  ///< how many steps' panels travel while one step multiplies, ≥ 1
   bool column_stable =
       false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
+  SummaForm form = SummaForm::broadcast;  ///< of summa; the others have one form
 };
 
 /// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
@@ -25,9 +26,9 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 ///
 ///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows.
 ///                 Products are local; the adjoint sums over the grid row.
-///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns (van de
-///                 Geijn, Watts, Concurrency 9, 1997; Schatz, van de Geijn, Poulson, SIAM J. Sci. Comput. 38,
-///                 2016).
+///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns, broadcast
+///                 or gathered (van de Geijn, Watts, Concurrency 9, 1997; Schatz, van de Geijn, Poulson, SIAM
+///                 J. Sci. Comput. 38, 2016).
 ///   stationary_a  A never moves: X is gathered along grid columns, partial Y is reduce-scattered along grid
 ///                 rows.
 ///   stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced along grid

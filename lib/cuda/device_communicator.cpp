@@ -51,6 +51,10 @@ DeviceCommunicator::Place DeviceCommunicator::place_of(std::initializer_list<Con
   return Place::nowhere;
 }
 
+DeviceCommunicator::Pending DeviceCommunicator::as_pending(Request request) {
+  return std::make_unique<HostOperation>(std::move(request));
+}
+
 void DeviceCommunicator::copy_on_device(const ConstElements& from, const Elements& to) const {
   if (from.count == 0 || from.data == to.data) return;
   check(cudaMemcpyAsync(to.data, from.data, static_cast<std::size_t>(from.bytes()), cudaMemcpyDeviceToDevice,
@@ -68,7 +72,7 @@ DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<Cons
     if (size() > 1) context_->communication_follows_compute();
     pending = on_device();
   } else {
-    pending = std::make_unique<HostOperation>(on_host());
+    pending = as_pending(on_host());
   }
   if (pending != nullptr && completion == Completion::blocking) {
     pending->wait();
@@ -178,19 +182,12 @@ DeviceCommunicator::Pending DeviceCommunicator::do_all_to_all(ConstElements send
       [&] { return host_->start_all_to_all_v(send, send_counts, receive, receive_counts); }, on_device);
 }
 
-// Messages have tags, and may be received in another order than they were sent in: no transport between
-// devices that works in streams can do that.
-
 DeviceCommunicator::Pending DeviceCommunicator::do_send(ConstElements data, int destination, int tag,
                                                         Completion completion) {
   if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
   return route(
       {data}, completion, [&] { return host_->start_send(data, destination, tag); },
-      [&] {
-        return StagedTransfer::in_chunks(context_, as_reals(data), {}, [&](ConstElements chunk, Elements) {
-          return host_->start_send(chunk, destination, tag);
-        });
-      });
+      [&] { return send_device(as_reals(data), destination, tag); });
 }
 
 DeviceCommunicator::Pending DeviceCommunicator::do_receive(Elements data, int source, int tag,
@@ -198,11 +195,19 @@ DeviceCommunicator::Pending DeviceCommunicator::do_receive(Elements data, int so
   if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
   return route(
       {data}, completion, [&] { return host_->start_receive(data, source, tag); },
-      [&] {
-        return StagedTransfer::in_chunks(context_, {}, as_reals(data), [&](ConstElements, Elements chunk) {
-          return host_->start_receive(chunk, source, tag);
-        });
-      });
+      [&] { return receive_device(as_reals(data), source, tag); });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::send_device(ConstElements data, int destination, int tag) {
+  return StagedTransfer::in_chunks(context_, data, {}, [&](ConstElements chunk, Elements) {
+    return host_->start_send(chunk, destination, tag);
+  });
+}
+
+DeviceCommunicator::Pending DeviceCommunicator::receive_device(Elements data, int source, int tag) {
+  return StagedTransfer::in_chunks(context_, {}, data, [&](ConstElements, Elements chunk) {
+    return host_->start_receive(chunk, source, tag);
+  });
 }
 
 }  // namespace gridlops::cuda

@@ -31,6 +31,9 @@ class DeviceCommunicator : public Communicator {
   DeviceContext& context() const { return *context_; }
   const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
 
+  /// An operation of the host communicator, as one of this.
+  static Pending as_pending(Request request);
+
   /// to ← from on the device, before what comes later in the compute stream.
   void copy_on_device(const ConstElements& from, const Elements& to) const;
 
@@ -51,6 +54,12 @@ class DeviceCommunicator : public Communicator {
                                         ReduceOp op, ReductionOrder order) = 0;
   virtual Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
                                     std::span<const Index> receive_counts) = 0;
+
+  // Messages have tags, and may be received in another order than they were sent in: no transport between
+  // devices that works in streams can do that, so they go through the host unless a derived class knows
+  // better.
+  virtual Pending send_device(ConstElements data, int destination, int tag);
+  virtual Pending receive_device(Elements data, int source, int tag);
 
  private:
   enum class Place { host, device, nowhere };

@@ -84,6 +84,37 @@ bool DeviceContext::is_reached(cudaEvent_t event) {
   return true;
 }
 
+void DeviceContext::open_group() {
+  require<UsageError>(!group_is_open_, "a group of operations was opened within another; close that first");
+  require<CommunicationError>(ncclGroupStart() == ncclSuccess, "ncclGroupStart failed");
+  group_is_open_ = true;
+  ++group_number_;
+}
+
+void DeviceContext::close_group() {
+  group_is_open_ = false;
+  const std::vector<std::function<void()>> steps = std::exchange(after_group_, {});
+  if (const ncclResult_t result = ncclGroupEnd(); result != ncclSuccess)
+    fail(message("ncclGroupEnd failed: ", ncclGetErrorString(result),
+                 "; NCCL_DEBUG=WARN shows what NCCL knows of the cause"));
+  for (const std::function<void()>& step : steps) step();
+}
+
+// NCCL must not take what comes later for a part of the group.
+void DeviceContext::abandon_group() noexcept {
+  group_is_open_ = false;
+  after_group_.clear();
+  static_cast<void>(ncclGroupEnd());
+}
+
+void DeviceContext::after_group(std::function<void()> step) {
+  if (group_is_open_) {
+    after_group_.push_back(std::move(step));
+  } else {
+    step();
+  }
+}
+
 void DeviceContext::wait(cudaEvent_t event) {
   if (communicators_.empty()) {
     check(cudaEventSynchronize(event), "cudaEventSynchronize");
@@ -123,6 +154,7 @@ void DeviceContext::forget(ncclComm_t comm) { std::erase(communicators_, comm); 
 
 void DeviceContext::fail(const std::string& what) {
   has_failed_ = true;
+  if (group_is_open_) abandon_group();
   for (const ncclComm_t comm : communicators_) ncclCommAbort(comm);
   communicators_.clear();
   throw CommunicationError(what);

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,16 @@ class DeviceContext {
   /// What is begun in the compute stream from now on comes after the event.
   void compute_follows(cudaEvent_t event);
 
+  /// NCCL's calls up to the end of the group are one operation.
+  void open_group();
+  void close_group();
+  void abandon_group() noexcept;
+  bool is_group_open() const { return group_is_open_; }
+  /// Which group is open, or was last.
+  Index group_number() const { return group_number_; }
+  /// For what follows NCCL's calls in the communication stream: does it now, or at the end of the open group.
+  void after_group(std::function<void()> step);
+
   /// Waits for the event on the host. Meanwhile the communicators are asked for errors: if one has failed, or
   /// waiting takes longer than GRIDLOPS_TIMEOUT seconds (600), all are aborted, and CommunicationError is
   /// thrown.
@@ -66,6 +77,9 @@ class DeviceContext {
   cudaStream_t compute_ = nullptr, communication_ = nullptr;
   PinnedPool pinned_;
   std::vector<ncclComm_t> communicators_;
+  bool group_is_open_ = false;
+  Index group_number_ = 0;
+  std::vector<std::function<void()>> after_group_;
   double timeout_seconds_;
   bool has_failed_ = false;
 };

@@ -4,9 +4,10 @@
 #include <nccl.h>
 
 #include "base/message.hpp"
+#include "cuda/direct_communicator.hpp"
 #include "cuda/gpu_backend.hpp"
+#include "cuda/mpi_device_test.hpp"
 #include "cuda/nccl_communicator.hpp"
-#include "cuda/staged_communicator.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -54,6 +55,9 @@ std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
   std::unique_ptr<Communicator> own = host.split(0, host.rank());
   if (transport == "nccl")
     return std::make_unique<cuda::NcclCommunicator>(std::move(own), gpu->context(), cuda::usual_formation());
+  if (cuda::mpi_takes_device_memory(*own, *backend))
+    return std::make_unique<cuda::DirectCommunicator>(std::move(own), gpu->context(),
+                                                      std::make_shared<Traffic>());
   return std::make_unique<cuda::StagedCommunicator>(std::move(own), gpu->context(),
                                                     std::make_shared<Traffic>());
 }

@@ -5,28 +5,40 @@
 #include <array>
 #include <utility>
 
+#include "base/message.hpp"
 #include "cuda/check.hpp"
 #include "cuda/kernels.hpp"
+#include "gridlops/error.hpp"
 
 namespace gridlops::cuda {
 
 namespace {
 
-/// Done when the communicating stream has come to a place; who waits is the computing stream.
+/// Done when the communicating stream has come to a place; who waits is the computing stream. In a group the
+/// place is known when that ends.
 class StreamOperation final : public PendingOperation {
  public:
-  StreamOperation(std::shared_ptr<DeviceContext> context, PooledEvent end)
-      : context_(std::move(context)), end_(std::move(end)) {}
-  void wait() override { context_->compute_follows(end_.get()); }
+  explicit StreamOperation(std::shared_ptr<DeviceContext> context)
+      : context_(std::move(context)), end_(std::make_shared<PooledEvent>()) {
+    context_->after_group([end = end_, &so_far = *context_] { *end = so_far.communication_so_far(); });
+  }
+  void wait() override {
+    require<UsageError>(is_issued(),
+                        "an operation of a group is waited for before the group is closed, so "
+                        "that it would not have begun; close the group first");
+    context_->compute_follows(end_->get());
+  }
   bool test() override {
-    if (!context_->is_reached(end_.get())) return false;
+    if (!is_issued() || !context_->is_reached(end_->get())) return false;
     wait();
     return true;
   }
 
  private:
+  bool is_issued() const { return end_->get() != nullptr; }
+
   std::shared_ptr<DeviceContext> context_;
-  PooledEvent end_;
+  std::shared_ptr<PooledEvent> end_;
 };
 
 /// Two operations, of which one is on the host.
@@ -117,7 +129,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split_device(std::unique_ptr<Com
 }
 
 DeviceCommunicator::Pending NcclCommunicator::pending() const {
-  return std::make_unique<StreamOperation>(shared_context(), context().communication_so_far());
+  return std::make_unique<StreamOperation>(shared_context());
 }
 
 DeviceCommunicator::Pending NcclCommunicator::stay_in_step(Request request) const {
@@ -153,24 +165,29 @@ void NcclCommunicator::receive(const Elements& data, int source) const {
 }
 
 Elements NcclCommunicator::contributions(const ConstElements& like, Index count) {
+  require<UsageError>(!context().is_group_open() || group_with_scratch_ != context().group_number(),
+                      "a group has more than one operation of this communicator; it may have one of each");
+  group_with_scratch_ = context().group_number();
   const Index total = count * size();
   return {scratch_.reserve(total * gridlops::size_of(like.type)), total, like.type};
 }
 
 void NcclCommunicator::fold(ReduceOp op, const Elements& contributions, const Elements& result) const {
   if (result.count == 0) return;
-  switch (result.type) {
-    case ElementType::i32:
-      return fold_as<std::int32_t>(context().communication(), op, contributions, result);
-    case ElementType::i64:
-      return fold_as<std::int64_t>(context().communication(), op, contributions, result);
-    case ElementType::f32:
-      return fold_as<float>(context().communication(), op, contributions, result);
-    case ElementType::f64:
-      return fold_as<double>(context().communication(), op, contributions, result);
-    case ElementType::byte:
-      break;  // refused at the public door
-  }
+  context().after_group([stream = context().communication(), op, contributions, result] {
+    switch (result.type) {
+      case ElementType::i32:
+        return fold_as<std::int32_t>(stream, op, contributions, result);
+      case ElementType::i64:
+        return fold_as<std::int64_t>(stream, op, contributions, result);
+      case ElementType::f32:
+        return fold_as<float>(stream, op, contributions, result);
+      case ElementType::f64:
+        return fold_as<double>(stream, op, contributions, result);
+      case ElementType::byte:
+        break;  // refused at the public door
+    }
+  });
 }
 
 DeviceCommunicator::Pending NcclCommunicator::broadcast_device(Elements data, int root) {
@@ -299,8 +316,10 @@ void NcclCommunicator::gather_padded(const ConstElements& mine, const Elements& 
   nccl_.check(ncclAllGather(own.data, padded.data, length(own), nccl_type(own.type), nccl_.get(),
                             context().communication()),
               "ncclAllGather");
-  for (int part = 0; part < size(); ++part)
-    copy(slice(padded, part * longest, parts.count(part)), parts.of(all, part));
+  context().after_group([this, padded, all, parts, longest] {
+    for (int part = 0; part < size(); ++part)
+      copy(slice(padded, part * longest, parts.count(part)), parts.of(all, part));
+  });
 }
 
 DeviceCommunicator::Pending NcclCommunicator::reduce_scatter_device(ConstElements all,

@@ -64,6 +64,10 @@ class NcclCommunicator final : public DeviceCommunicator {
   NcclCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
                    std::shared_ptr<Traffic> traffic, NcclFormation formation, NcclHandle handle);
 
+  void do_open_group() override { context().open_group(); }
+  void do_close_group() override { context().close_group(); }
+  void do_abandon_group() noexcept override { context().abandon_group(); }
+
   std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                              std::optional<int> color, int key) override;
   Pending broadcast_device(Elements data, int root) override;
@@ -86,8 +90,9 @@ class NcclCommunicator final : public DeviceCommunicator {
   void send(const ConstElements& data, int destination) const;
   void receive(const Elements& data, int source) const;
   void gather_padded(const ConstElements& mine, const Elements& all, const RankParts& parts, Index longest);
-  /// Room for one array of `count` reals per rank.
+  /// Room for one array of `count` reals per rank, until the next call or the end of the open group.
   Elements contributions(const ConstElements& like, Index count);
+  /// What the contributions bring comes with the end of the open group.
   void fold(ReduceOp op, const Elements& contributions, const Elements& result) const;
   /// Ranks without elements call the host's gather, scatter or all_to_all; so do the others, with nothing.
   Pending stay_in_step(Request request) const;
@@ -96,6 +101,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   NcclFormation formation_;
   NcclHandle nccl_;
   StreamMemory scratch_;
+  Index group_with_scratch_ = 0;
 };
 
 }  // namespace gridlops::cuda

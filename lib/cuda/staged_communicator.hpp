@@ -7,15 +7,15 @@
 namespace gridlops::cuda {
 
 /// Device operands travel through the host, by the host communicator.
-class StagedCommunicator final : public DeviceCommunicator {
+class StagedCommunicator : public DeviceCommunicator {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
                      std::shared_ptr<Traffic> traffic)
       : DeviceCommunicator(std::move(host), std::move(context), std::move(traffic)) {}
 
-  std::string transport() const override { return host().transport(); }
+  std::string transport() const override { return host().transport() + "-staged"; }
 
- private:
+ protected:
   std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                              std::optional<int> color, int key) override;
   Pending broadcast_device(Elements data, int root) override;
@@ -29,6 +29,7 @@ class StagedCommunicator final : public DeviceCommunicator {
   Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
                             std::span<const Index> receive_counts) override;
 
+ private:
   /// One operation on the whole: start(in, out) on host memory; `out` may be empty.
   template <class Start>
   Pending at_once(const ConstElements& in, const Elements& out, const Start& start);

@@ -38,7 +38,7 @@ void multiply_column(Op op, T alpha, MatrixView<const T> A, const T* x, T beta, 
 template <Scalar T>
 void stable_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (Y.empty()) return;
-  if (!A.empty() && (op != Op::none || parts<T> * A.rows >= skinny_least_rows))
+  if (skinny_gemm_takes<T>(op, A.rows, A.cols, Y.cols))
     return skinny_gemm(op, alpha, A, X, beta, Y, kernel_choice().set);
   for (Index j = 0; j < Y.cols; ++j) multiply_column(op, alpha, A, X.column(j), beta, Y.column(j));
 }

@@ -12,6 +12,8 @@ OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options
 template <Scalar T>
 OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
+OperatorPtr<T> make_gathering_summa(DistMatrix<T> A, const MatrixMultOptions& options);
+template <Scalar T>
 OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);

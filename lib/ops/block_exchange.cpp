@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/block_exchange.hpp"
 
+#include "ops/stacked_parts.hpp"
+
 namespace gridlops {
 
 template <Scalar T>
@@ -15,11 +17,7 @@ MatrixView<const T> BlockExchange<T>::gather(MatrixView<const T> mine, const Cut
   kernels().copy(mine, own_.matrix(mine.rows, cols));
   block.comm.all_gather_v({own_.data(), mine.size()}, {travelling_.data(), block.height() * cols}, counts_);
   const MatrixView<T> gathered = whole.matrix(block.height(), cols);
-  for (int k = 0; k < block.parts(); ++k) {
-    const Range rows = block.part(k);
-    kernels().copy(MatrixView<const T>(travelling_.data() + rows.begin * cols, rows.size, cols),
-                   gathered.row_block(rows));
-  }
+  unstack<T>(kernels(), travelling_.data(), counts_, gathered);
   return gathered;
 }
 
@@ -30,11 +28,7 @@ void BlockExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBloc
   set_counts(block, cols);
   own_.reserve(backend_, mine.size());
   travelling_.reserve(backend_, partial.size());
-  for (int k = 0; k < block.parts(); ++k) {
-    const Range rows = block.part(k);
-    kernels().copy(partial.row_block(rows),
-                   MatrixView<T>(travelling_.data() + rows.begin * cols, rows.size, cols));
-  }
+  stack<T>(kernels(), partial, counts_, travelling_.data());
   block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
                               ReduceOp::sum, order_);
   kernels().add(T(1), own_.matrix(mine.rows, cols), beta, mine);

@@ -21,6 +21,7 @@ struct Formulas {
   Index m, n, r;
   int P, Q, p, q;
   Index width;
+  SummaForm form;
   int lookahead = MatrixMultOptions{}.lookahead;
 
   Partition R = Partition::balanced(m, P), C = Partition::balanced(n, Q);  // rows and columns of A
@@ -44,7 +45,6 @@ struct Formulas {
 
   RankCost summa(bool adjoint) const {
     const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
-    const Index steps = static_cast<Index>(summa_panels(C, Rx, width).size());
     RankCost cost;
     cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n) * static_cast<double>(r_q);
     cost.bytes_received = m_p * (n - n_q);
@@ -56,9 +56,19 @@ struct Formulas {
       cost.bytes_received += (n - n_p) * r_q;
       cost.bytes_sent += n_p * r_q * (P - 1);
     }
+    Index steps = 0, widest = 0;
+    if (form == SummaForm::broadcast) {
+      steps = static_cast<Index>(summa_panels(C, Rx, width).size());
+      widest = std::min(width, n);
+    } else {
+      for (const GatherStep& step : gather_steps(C, Rx, width)) {
+        ++steps;
+        widest = std::max(widest, step.width());
+      }
+      cost.workspace_bytes = widest * r_q;
+    }
     cost.messages = steps * ((Q > 1) + (P > 1));
-    const Index widest = std::min(width, n);
-    cost.workspace_bytes = (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
+    cost.workspace_bytes += (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
     return cost;
   }
 
@@ -173,6 +183,14 @@ const char* name_of(Algorithm algorithm) {
   return "stationary-b";
 }
 
+const char* name_of(SummaForm form) { return form == SummaForm::broadcast ? "broadcast" : "all-gather"; }
+
+SummaForm parse_summa_form(const std::string& name) {
+  for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
+    if (name == name_of(form)) return form;
+  throw UsageError(message("there is no form '", name, "' of summa; there are broadcast and all-gather"));
+}
+
 Algorithm parse_algorithm(const std::string& name) {
   if (name == name_of(Algorithm::automatic)) return Algorithm::automatic;
   for (const Algorithm algorithm : algorithms)
@@ -182,9 +200,9 @@ Algorithm parse_algorithm(const std::string& name) {
 }
 
 RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
-                      bool adjoint, Index panel) {
-  const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows,
-                          grid.cols,  row,        col,        panel_width(panel)};
+                      bool adjoint, Index panel, SummaForm form) {
+  const Formulas formulas{shape.rows, shape.cols, shape.nrhs,         grid.rows, grid.cols,
+                          row,        col,        panel_width(panel), form};
   return in_bytes(formulas.of(algorithm, adjoint), shape);
 }
 

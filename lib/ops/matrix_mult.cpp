@@ -29,7 +29,9 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
     case Algorithm::block:
       return make_block_mult(std::move(A), options);
     case Algorithm::summa:
-      return reads_peers ? make_peer_summa(std::move(A), options) : make_summa(std::move(A), options);
+      if (reads_peers) return make_peer_summa(std::move(A), options);
+      return options.form == SummaForm::broadcast ? make_summa(std::move(A), options)
+                                                  : make_gathering_summa(std::move(A), options);
     case Algorithm::stationary_a:
       return reads_peers ? make_peer_stationary_a(std::move(A), options)
                          : make_stationary_a(std::move(A), options);

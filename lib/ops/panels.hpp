@@ -28,6 +28,48 @@ inline std::vector<Range> summa_panels(const Partition& columns_of_A, const Part
   return cut_into_panels(common_refinement(columns_of_A, rows_of_X), width);
 }
 
+/// One step of SUMMA in its all-gather form.
+struct GatherStep {
+  std::vector<Range> slices;  ///< of the inner dimension, in order; one lies with one owner of A and one of X
+  Partition A_parts,
+      X_parts;  ///< how many columns of A and rows of X each rank of a grid row or column gives
+
+  Index width() const { return A_parts.total(); }
+};
+
+/// The steps of SUMMA in its all-gather form: every block of the common refinement cut, balanced, in as many
+/// slices as there are steps, so that all ranks give about as much to each. There are as many steps as keep
+/// them at the panel width, or as the largest block has indices.
+inline std::vector<GatherStep> gather_steps(const Partition& columns_of_A, const Partition& rows_of_X,
+                                            Index width) {
+  const std::vector<Range> blocks = common_refinement(columns_of_A, rows_of_X);
+  Index largest = 0;
+  for (const Range& block : blocks) largest = std::max(largest, block.size);
+  const Index count = std::min((columns_of_A.total() + width - 1) / width, largest);
+  std::vector<GatherStep> steps(static_cast<std::size_t>(count));
+  std::vector<std::vector<Index>> A_sizes(steps.size(),
+                                          std::vector<Index>(static_cast<std::size_t>(columns_of_A.parts())));
+  std::vector<std::vector<Index>> X_sizes(steps.size(),
+                                          std::vector<Index>(static_cast<std::size_t>(rows_of_X.parts())));
+  for (const Range& block : blocks) {
+    const Partition cut = Partition::balanced(block.size, static_cast<int>(count));
+    const auto A_owner = static_cast<std::size_t>(columns_of_A.owner_of(block.begin));
+    const auto X_owner = static_cast<std::size_t>(rows_of_X.owner_of(block.begin));
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const Range slice = cut.range(static_cast<int>(step));
+      if (slice.size == 0) continue;
+      steps[step].slices.push_back({block.begin + slice.begin, slice.size});
+      A_sizes[step][A_owner] += slice.size;
+      X_sizes[step][X_owner] += slice.size;
+    }
+  }
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    steps[step].A_parts = Partition::with_sizes(A_sizes[step]);
+    steps[step].X_parts = Partition::with_sizes(X_sizes[step]);
+  }
+  return steps;
+}
+
 /// The steps of stationary-b: the rows of A, block by block of its owners, in pieces of at most `height`.
 inline std::vector<Range> row_panels(const Partition& rows_of_A, Index height) {
   std::vector<Range> blocks;

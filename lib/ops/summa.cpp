@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -40,8 +41,10 @@ class Summa final : public LinearOperator<T> {
     const MatrixView<T> Y_local = Y.local();
     if (panels_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
     const auto send = [&](std::size_t step) {
+      CommunicationGroup together(A_.grid()->comm());
       send_A(step);
       send_X(step, X);
+      together.close();
     };
     for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send(step);
     for (std::size_t step = 0; step < panels_.size(); ++step) {

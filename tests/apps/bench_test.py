@@ -7,11 +7,14 @@ import json
 import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
-          "transport": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
-          "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float, "error": float}
+          "summa_form": str,
+          "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+          "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
+          "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float}
 ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
-QUICK = ["--reps", 1, "--limit-order", 64, "--json", "F.json"]
+QUICK = ["--reps", 1, "--limit-order", 64, "--limit-mib", 8, "--json", "F.json"]
+TRANSPORT = "mpi-staged" if (program.DEVICE, program.TRANSPORT) == ("gpu", "mpi") else program.TRANSPORT
 
 
 def results_of(suite, run, fields, count):
@@ -60,7 +63,7 @@ def check_solve(suite):
         run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--solver", solver, "--iterations", "4",
                         "--algorithm", "stationary-a", "--grid", "1x2", *QUICK, ranks=3)
         for result in results_of(suite, run, SOLVE, 2):
-            suite.check(result["solver"] == solver and result["transport"] == "mpi", "names", result)
+            suite.check(result["solver"] == solver and result["transport"] == TRANSPORT, "names", result)
             # Two products, and sums of a few numbers per column.
             suite.check(2 * bytes_of(result) <= result["bytes_sent"] <= 2 * bytes_of(result) + 2000, "bytes", result)
 
@@ -107,4 +110,4 @@ def test(suite, _):
 
 
 if __name__ == "__main__":
-    program.main(test, __doc__)
+    program.main(test, __doc__, probe=("matmul", "--rows", 2, "--cols", 2))

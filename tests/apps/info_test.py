@@ -6,12 +6,13 @@ import program
 
 SUBCOMMANDS = {
     "make-problem": ["--rows", "--cols", "--rhs", "--dtype", "--kind", "--condition", "--noise", "--seed", "--out"],
-    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--panel", "--transport",
+    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--summa-form", "--panel",
+                 "--transport",
                  "--device", "--report"],
     "solve": ["--matrix", "--rhs", "--output", "--solver", "--iterations", "--tolerance", "--atol", "--btol", "--conlim",
               "--damp", "--damp-relative",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
-              "--panel", "--transport", "--device", "--report"],
+              "--summa-form", "--panel", "--transport", "--device", "--report"],
     "info": [],
 }
 # Open MPI cannot start with these.
@@ -53,7 +54,7 @@ def check_info(suite):
         return
     found = facts(run)
     for name, word in {"gridlops": "built with", "MPI": "", "ranks": "3 on 1 host", "transports": "mpi", "BLAS": "/",
-                       "kernel": "this CPU has", "own kernels": "", "threads": "1 per rank", "GPU": "without GPU"}.items():
+                       "kernel": "this CPU has", "own kernels": "", "threads": "1 per rank", "GPU": "nccl mpi" if program.DEVICE == "gpu" else "none: "}.items():
         suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word)
     cores = os.cpu_count()
     suite.check(f"3 ranks, 3 BLAS threads, {cores} cores" in run.output, "hosts:", run.output)
@@ -63,6 +64,16 @@ def check_info(suite):
     if facts(threads).get("threads") == f"{cores} per rank":
         suite.check(any(f"{2 * cores} BLAS threads" in line and "OPENBLAS_NUM_THREADS" in line
                         for line in threads.warning_lines), "no warning of too many threads:", threads.errors)
+
+
+def check_way_of_device_memory(suite):
+    """By an MPI that takes it, and by one that does not; the settings are the double's."""
+    if "GRIDLOPS_TEST_DOUBLE" not in os.environ:
+        return
+    for ability, way, words in [("plain", "auto", "by way of the host"), ("aware", "auto", "MPI takes device memory"),
+                                ("aware", "staged", "by way of the host"), ("boastful", "auto", "by way of the host")]:
+        run = suite.run("info", ranks=2, environment={"GRIDLOPS_EMULATION_MPI": ability, "GRIDLOPS_DEVICE_MPI": way})
+        suite.check(words in facts(run).get("GPU", ""), "GPU is", facts(run).get("GPU"), "with", ability, way, run.errors)
 
 
 def check_pinned(suite):
@@ -91,6 +102,7 @@ def test(suite, full):
     check_help(suite)
     check_version(suite)
     check_info(suite)
+    check_way_of_device_memory(suite)
     check_pinned(suite)
     check_own_kernels(suite)
 

@@ -64,6 +64,25 @@ TEST_CASE("Communicators of GPUs keep the contract for host operands") {
   }
 }
 
+TEST_CASE("What NCCL holds back in a group cannot be waited for, and groups do not nest") {
+  if (world().size() == 1) return;
+  const Subject subject = on_gpu("nccl");
+  testing::Operand<double> data(subject, testing::values<double>(world().rank(), 9));
+  testing::Operand<double> sums(subject, testing::values<double>(world().rank(), 9));
+  CommunicationGroup group(*subject.comm);
+  CHECK_THROWS_AS(CommunicationGroup(*subject.comm), UsageError);
+  Request request = subject.comm->start_broadcast(data, 0);
+  CHECK_FALSE(request.test());
+  CHECK_THROWS_AS(request.wait(), UsageError);
+  // Each needs the one scratch array of the communicator.
+  Request sum = subject.comm->start_all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank);
+  CHECK_THROWS_AS(subject.comm->start_all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank), UsageError);
+  group.close();
+  request.wait();
+  sum.wait();
+  CHECK(data.values() == testing::values<double>(0, 9));
+}
+
 TEST_CASE("Only GPUs' memory makes a GPU communicator") {
   CHECK_THROWS_AS(make_gpu_communicator(world(), make_host_backend(), "nccl"), UsageError);
   CHECK_THROWS_AS(make_gpu_communicator(world(), gpu(), "chain"), UsageError);

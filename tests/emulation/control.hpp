@@ -15,7 +15,9 @@ struct Ledger {
   long allocations = 0;               ///< of device memory
   long copies_to_host = 0, bytes_to_host = 0;
   long copies_to_device = 0, bytes_to_device = 0;
-  long collectives = 0;  ///< NCCL operations, messages included
+  long collectives = 0;    ///< NCCL operations, messages included
+  long nccl_launches = 0;  ///< in which they went out: groups, and operations of their own
+  long device_addresses_to_mpi = 0;
 
   long of(const std::string& function) const {
     const auto found = calls.find(function);
@@ -30,7 +32,18 @@ void fail_call(const std::string& function, long n);
 
 /// What the double checks. All are on, but for those that GRIDLOPS_EMULATION_OFF names, separated by commas:
 /// so tests show that it is the detector that finds the fault.
-enum class Detector { races, ranges, host_access, pageable, copies, signatures, orders, hangs, leaks };
+enum class Detector {
+  races,
+  ranges,
+  host_access,
+  pageable,
+  copies,
+  uninitialised,
+  signatures,
+  orders,
+  hangs,
+  leaks
+};
 bool is_on(Detector detector);
 
 }  // namespace emulation

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "emulation/report.hpp"
@@ -11,6 +12,8 @@
 namespace emulation {
 
 namespace {
+
+std::atomic<bool> is_made = false;
 
 using Clock = std::chrono::steady_clock;
 
@@ -45,10 +48,13 @@ void report_leaks() {
 
 }  // namespace
 
+bool device_exists() { return is_made; }
+
 Device& device() {
   static Device* const the_device = [] {
     auto* made = new Device;  // outlives everything: its worker never ends
     std::atexit(report_leaks);
+    is_made = true;
     return made;
   }();
   return *the_device;

@@ -102,6 +102,8 @@ class Device {
   std::thread worker_;
 };
 
+/// Whether the device of this process has been made.
+bool device_exists();
 /// The device of this process, made at the first call; what is left of it when the process ends is reported.
 Device& device();
 

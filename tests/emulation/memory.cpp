@@ -90,7 +90,7 @@ void* Memory::allocate(std::size_t bytes, bool on_device) {
     region = static_cast<char*>(address);
   }
   char* begin = region + (body - rounded_up(bytes, alignment));
-  poison(alias(begin), bytes);
+  if (is_on(Detector::uninitialised)) poison(alias(begin), bytes);
   allocations_[begin] = {begin, bytes, ++numbers_, on_device, false, {}};
   return begin;
 }
@@ -162,6 +162,31 @@ void Memory::touch(const Region& region, const Moment& known, int stream, long t
     return known.includes(old.stream, old.tick) && (now.written || !old.written) && covers(now, old);
   });
   accesses.push_back(now);
+}
+
+void Memory::check_host_use(const Region& region, const Moment& host, const char* user) {
+  const Allocation* allocation = find(region.begin);
+  if (allocation == nullptr || allocation->freed) {
+    violation(Detector::ranges, user, " uses ",
+              allocation == nullptr ? "what was never allocated" : allocation->name());
+    return;
+  }
+  const Access now{static_cast<std::size_t>(static_cast<const char*>(region.begin) - allocation->begin),
+                   region.width,
+                   region.pitch,
+                   region.count,
+                   region.written,
+                   0,
+                   0,
+                   {}};
+  const char* verb = region.written ? " writes " : " reads ";
+  if (now.offset + region.extent() > allocation->size)
+    violation(Detector::ranges, user, verb, "bytes ", now.offset, " to ", now.offset + region.extent(),
+              " of ", allocation->name());
+  for (const Access& old : allocation->accesses)
+    if ((now.written || old.written) && !host.includes(old.stream, old.tick) && meet(now, old))
+      violation(Detector::races, user, verb, allocation->name(), ", which '", *old.label, "' on stream ",
+                old.stream, old.written ? " writes" : " reads", ", and the host has not waited for that");
 }
 
 const char* peer_memory(int process, int file, std::size_t size_to_map) {

@@ -81,6 +81,10 @@ class Memory {
   void touch(const Region& region, const Moment& known, int stream, long tick, const Moment& settled,
              const Label& label);
 
+  /// Checks that the region lies in live memory and that the host has waited for all that conflicts with it;
+  /// `user` acts for the host.
+  void check_host_use(const Region& region, const Moment& host, const char* user);
+
   const std::map<char*, Allocation>& allocations() const { return allocations_; }
   static void poison(void* memory, std::size_t bytes);
 

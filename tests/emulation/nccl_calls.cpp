@@ -243,6 +243,7 @@ void issue_group(std::vector<std::shared_ptr<Call>> calls) {
   const Lock lock(gpu.mutex);
   static long groups = 0;
   ++groups;
+  ++running_ledger().nccl_launches;
   std::vector<cudaStream_t> streams;
   std::vector<Region> regions;
   std::string label;

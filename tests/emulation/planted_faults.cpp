@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -142,6 +143,21 @@ void host_touches_device() {
 void mpi_touches_device() {
   const Setup s;
   MPI_Bcast(s.device, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+}
+
+// A sum, which the double's MPI never makes on the device.
+void mpi_adds_device() {
+  const Setup s;
+  MPI_Allreduce(MPI_IN_PLACE, s.device, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/// Of an MPI that takes device memory, which knows nothing of streams.
+void mpi_reads_too_early() {
+  setenv("GRIDLOPS_EMULATION_MPI", "aware", 1);
+  const Setup s;
+  cudaMemcpyAsync(s.device, s.other, bytes, cudaMemcpyDeviceToDevice, s.one);
+  MPI_Bcast(s.device, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  cudaStreamSynchronize(s.one);
 }
 
 void wrong_count() {
@@ -283,6 +299,8 @@ const std::map<std::string, std::function<void()>> faults{
     {"pageable_copy", pageable_copy},
     {"host_touches_device", host_touches_device},
     {"mpi_touches_device", mpi_touches_device},
+    {"mpi_adds_device", mpi_adds_device},
+    {"mpi_reads_too_early", mpi_reads_too_early},
     {"wrong_count", wrong_count},
     {"wrong_root", wrong_root},
     {"wrong_type", wrong_type},

@@ -22,8 +22,8 @@ PlannedFailure planned;
 int rank_of_process = -1;
 
 const char* name_of(Detector detector) {
-  static constexpr const char* names[] = {"races",      "ranges", "host_access", "pageable", "copies",
-                                          "signatures", "orders", "hangs",       "leaks"};
+  static constexpr const char* names[] = {"races",         "ranges",     "host_access", "pageable", "copies",
+                                          "uninitialised", "signatures", "orders",      "hangs",    "leaks"};
   return names[static_cast<int>(detector)];
 }
 

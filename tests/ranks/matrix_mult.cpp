@@ -25,10 +25,11 @@ struct Setting {
 };
 
 std::string text_of(const Setting& setting) {
-  const auto [panel, lookahead, column_stable] = setting.options;
-  return std::string(name_of(setting.algorithm)) + (column_stable ? ", column-stable" : "") + ", panel " +
-         std::to_string(panel) + ", lookahead " + std::to_string(lookahead) + ", cut in variant " +
-         std::to_string(setting.variant) + ", padding " + std::to_string(setting.padding);
+  const auto [panel, lookahead, column_stable, form] = setting.options;
+  return std::string(name_of(setting.algorithm)) + (form == SummaForm::all_gather ? " by all-gather" : "") +
+         (column_stable ? ", column-stable" : "") + ", panel " + std::to_string(panel) + ", lookahead " +
+         std::to_string(lookahead) + ", cut in variant " + std::to_string(setting.variant) + ", padding " +
+         std::to_string(setting.padding);
 }
 
 /// A, X and Y of integers, and what A X and Aᴴ Y are.
@@ -99,13 +100,17 @@ void check_products(const GridPtr& grid, const Problem<T>& problem, const Settin
   CHECK(A.surroundings_untouched());
 }
 
-/// Every algorithm with these options, in these variants.
+/// Every algorithm, in every form, with these options, in these variants.
 std::vector<Setting> settings(const std::vector<MatrixMultOptions>& options, const std::vector<int>& variants,
                               Index padding) {
   std::vector<Setting> all;
   for (const Algorithm algorithm : all_algorithms)
-    for (const MatrixMultOptions& option : options)
-      for (const int variant : variants) all.push_back({algorithm, option, variant, padding});
+    for (MatrixMultOptions option : options)
+      for (const SummaForm form : forms_of(algorithm))
+        for (const int variant : variants) {
+          option.form = form;
+          all.push_back({algorithm, option, variant, padding});
+        }
   return all;
 }
 

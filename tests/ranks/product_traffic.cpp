@@ -6,6 +6,7 @@
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/normal_product.hpp"
 #include "ops/one_pass.hpp"
+#include "ops/panels.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;
@@ -84,12 +85,14 @@ void check_cost(const GridPtr& grid, Algorithm algorithm, ProductShape shape, bo
   shape.type = scalar_type_of<T>;
   INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward") << ", "
                        << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns of "
-                       << name_of(shape.type) << ", panel " << options.panel);
+                       << name_of(shape.type) << ", panel " << options.panel << ", by "
+                       << name_of(options.form));
   const Observation seen = observe<T>(grid, algorithm, shape, adjoint, options);
   RankCost modelled;
   if (grid->is_member()) {
     const GridShape PQ = grid->shape();
-    modelled = product_cost(algorithm, shape, PQ, grid->my_row(), grid->my_col(), adjoint, options.panel);
+    modelled = product_cost(algorithm, shape, PQ, grid->my_row(), grid->my_col(), adjoint, options.panel,
+                            options.form);
     // Groups of one rank also call, but join nobody.
     const bool lonely = PQ.rows == 1 || PQ.cols == 1;
     CHECK((seen.calls == modelled.messages || (lonely && algorithm == Algorithm::stationary_b)));
@@ -97,6 +100,18 @@ void check_cost(const GridPtr& grid, Algorithm algorithm, ProductShape shape, bo
   CHECK(seen.sent == modelled.bytes_sent);
   CHECK(seen.received == modelled.bytes_received);
   CHECK(sum_over_ranks(seen.sent - seen.received) == 0);
+}
+
+void check_scratch(const GridPtr& grid, Algorithm algorithm, const ProductShape& shape, bool adjoint,
+                   const MatrixMultOptions& options) {
+  INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward") << ", "
+                       << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns, panel "
+                       << options.panel << ", by " << name_of(options.form));
+  const Observation seen = observe<double>(grid, algorithm, shape, adjoint, options);
+  if (!grid->is_member()) return;
+  const RankCost modelled = product_cost(algorithm, shape, grid->shape(), grid->my_row(), grid->my_col(),
+                                         adjoint, options.panel, options.form);
+  CHECK(seen.scratch <= modelled.workspace_bytes);
 }
 
 constexpr std::array shapes{ProductShape{12, 24, 12}, ProductShape{13, 11, 7}, ProductShape{5, 29, 3},
@@ -119,9 +134,10 @@ TEST_CASE("a grid, its rows and its columns keep one account", "[product_traffic
 TEST_CASE("counted bytes are the modelled ones on every rank", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
-      for (const ProductShape& shape : shapes)
-        for (const bool adjoint : {false, true})
-          check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4});
+      for (const SummaForm form : forms_of(algorithm))
+        for (const ProductShape& shape : shapes)
+          for (const bool adjoint : {false, true})
+            check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4, .form = form});
 }
 
 TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and option", "[product_traffic]",
@@ -129,9 +145,12 @@ TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and 
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (const bool adjoint : {false, true})
-        for (const MatrixMultOptions& options :
+        for (MatrixMultOptions options :
              {MatrixMultOptions{}, {.panel = 1, .lookahead = 3}, {.panel = 5, .column_stable = true}})
-          check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
+          for (const SummaForm form : forms_of(algorithm)) {
+            options.form = form;
+            check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
+          }
 }
 
 TEST_CASE("where sizes divide, the bytes are those of the design's table", "[product_traffic]") {
@@ -194,23 +213,50 @@ TEST_CASE("summa broadcasts one panel of each factor per step", "[product_traffi
   }
 }
 
+TEST_CASE("summa in its all-gather form takes a slice of every block per step", "[product_traffic]") {
+  // Two rows and three columns cut 13 indices in blocks of 5, 2, 2 and 4.
+  const std::vector<std::vector<Range>> steps{{{0, 2}, {5, 1}, {7, 1}, {9, 1}},
+                                              {{2, 1}, {6, 1}, {8, 1}, {10, 1}},
+                                              {{3, 1}, {11, 1}},
+                                              {{4, 1}, {12, 1}}};
+  const std::vector<GatherStep> found =
+      gather_steps(Partition::balanced(13, 3), Partition::with_sizes({7, 6}), 4);
+  REQUIRE(found.size() == steps.size());
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    CAPTURE(step);
+    CHECK(found[step].slices == steps[step]);
+    CHECK(found[step].A_parts.total() == found[step].X_parts.total());
+  }
+  CHECK(found[0].A_parts == Partition::with_sizes({2, 2, 1}));
+  CHECK(found[0].X_parts == Partition::with_sizes({3, 2}));
+  // Where the sizes divide all ranks give the same.
+  for (const GatherStep& step : gather_steps(Partition::balanced(48, 3), Partition::balanced(48, 2), 12)) {
+    CHECK(step.A_parts == Partition::balanced(12, 3));
+    CHECK(step.X_parts == Partition::balanced(12, 2));
+  }
+  CHECK(gather_steps(Partition::balanced(48, 3), Partition::balanced(48, 2), 12).size() == 4);
+  CHECK(gather_steps(Partition::balanced(0, 3), Partition::balanced(0, 2), 12).empty());
+}
+
+TEST_CASE("summa in its all-gather form has no roots", "[product_traffic]") {
+  for (const GridPtr& grid : metered_grids()) {
+    for (const bool adjoint : {false, true}) {
+      INFO(describe(*grid) << (adjoint ? ", adjoint" : ", forward"));
+      const Observation seen = observe<double>(grid, Algorithm::summa, {7, 13, 5}, adjoint,
+                                               {.panel = 3, .form = SummaForm::all_gather});
+      CHECK(seen.broadcasts == 0);
+    }
+  }
+}
+
 TEST_CASE("operators keep no more scratch memory than the model says", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
-      for (const ProductShape& shape : shapes) {
-        for (const bool adjoint : {false, true}) {
-          for (const Index panel : {0, 4}) {
-            INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward")
-                                 << ", " << shape.rows << " x " << shape.cols << ", " << shape.nrhs
-                                 << " columns, panel " << panel);
-            const Observation seen = observe<double>(grid, algorithm, shape, adjoint, {.panel = panel});
-            if (!grid->is_member()) continue;
-            const RankCost modelled =
-                product_cost(algorithm, shape, grid->shape(), grid->my_row(), grid->my_col(), adjoint, panel);
-            CHECK(seen.scratch <= modelled.workspace_bytes);
-          }
-        }
-      }
+      for (const ProductShape& shape : shapes)
+        for (const bool adjoint : {false, true})
+          for (const Index panel : {0, 4})
+            for (const SummaForm form : forms_of(algorithm))
+              check_scratch(grid, algorithm, shape, adjoint, {.panel = panel, .form = form});
     }
   }
 }
@@ -317,5 +363,7 @@ TEST_CASE("algorithms have names", "[product_traffic]") {
   CHECK(parse_algorithm("stationary-a") == Algorithm::stationary_a);
   CHECK_THROWS_AS(parse_algorithm("cannon"), UsageError);
   CHECK_THROWS_AS(parse_algorithm(""), UsageError);
+  for (const SummaForm form : forms_of(Algorithm::summa)) CHECK(parse_summa_form(name_of(form)) == form);
+  CHECK_THROWS_AS(parse_summa_form("ring"), UsageError);
   CHECK_THROWS_AS(product_cost(Algorithm::automatic, {1, 1, 1}, {1, 1}, 0, 0, false), UsageError);
 }

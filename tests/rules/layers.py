@@ -24,7 +24,7 @@ WINGS = {"cuda", "no_cuda"}  # implement what others declare; nobody includes th
 PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "types", "version"],
     "local": ["backend", "buffer", "matrix_view", "own_kernels"],
-    "comm": ["communicator", "gpu", "mpi", "process_grid"],
+    "comm": ["communication_group", "communicator", "gpu", "mpi", "process_grid"],
     "dist": ["dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["cost_model", "dot_test", "linear_operator", "matrix_mult", "normal_product", "operator_algebra"],
     "solve": ["checkpoint", "inversion", "one_pass_cgls", "solve_observer", "solver", "sparse_solver", "spectrum"],

@@ -16,6 +16,10 @@ namespace gridlops::testing {
 
 inline constexpr std::array all_algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
                                            Algorithm::stationary_b};
+inline std::vector<SummaForm> forms_of(Algorithm algorithm) {
+  if (algorithm != Algorithm::summa) return {SummaForm::broadcast};
+  return {SummaForm::broadcast, SummaForm::all_gather};
+}
 
 /// A whole matrix, the same on every rank: what a distributed one is compared with.
 template <Scalar T>

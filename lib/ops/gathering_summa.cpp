@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "gridlops/communication_group.hpp"
+#include "ops/algorithms.hpp"
+#include "ops/local_product.hpp"
+#include "ops/panels.hpp"
+#include "ops/stacked_parts.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Y stays where it is. Step k takes columns K of A and rows K of X, of which every rank has some:
+///   forward  Y(p, q) += A(p, K) X(K, q), A(p, K) gathered along grid row p, X(K, q) along grid column q;
+///   adjoint  X(K, q) = Σ over p of A(p, K)ᴴ Y(p, q), reduce-scattered along grid column q.
+/// All ranks of a row and of a column have the indices of K in the same, increasing order. Panels of the next
+/// `lookahead` steps travel, and partial sums of the last ones, while a step multiplies.
+template <Scalar T>
+class GatheringSumma final : public LinearOperator<T> {
+ public:
+  GatheringSumma(DistMatrix<T> A, const MatrixMultOptions& options)
+      : LinearOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
+        A_(std::move(A)),
+        product_(A_.grid()->backend(), options.column_stable),
+        order_(reduction_order(options)),
+        steps_(gather_steps(A_.layout().cols.partition, this->domain().rows.partition,
+                            panel_width(options.panel))),
+        lookahead_(std::clamp<std::size_t>(steps_.size(), 1, static_cast<std::size_t>(options.lookahead))),
+        slots_(lookahead_ + 1) {}
+
+ private:
+  /// What one step needs while it is under way.
+  struct Slot {
+    Buffer<T> A_memory, parts_memory, sum_memory;
+    MatrixView<const T> A;
+    Request A_request, X_request, sum_request;
+  };
+  Slot& slot(std::size_t step) const { return slots_[step % slots_.size()]; }
+
+  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    const MatrixView<T> Y_local = Y.local();
+    if (steps_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
+    const auto gather = [&](std::size_t step) {
+      CommunicationGroup together(A_.grid()->comm());
+      gather_A(step);
+      gather_X(step, X);
+      together.close();
+    };
+    for (std::size_t step = 0; step < std::min(lookahead_, steps_.size()); ++step) gather(step);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      if (step + lookahead_ < steps_.size()) gather(step + lookahead_);
+      slot(step).A_request.wait();
+      const MatrixView<const T> X_panel = gathered_X(step, X);
+      make_progress();
+      product_.multiply(Op::none, alpha, slot(step).A, X_panel, step == 0 ? beta : T(1), Y_local);
+    }
+  }
+
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    for (std::size_t step = 0; step < std::min(lookahead_, steps_.size()); ++step) gather_A(step);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      if (step + lookahead_ < steps_.size()) gather_A(step + lookahead_);
+      slot(step).A_request.wait();
+      if (step >= slots_.size()) receive_sum(step - slots_.size(), beta, X);
+      make_progress();
+      multiply_and_send_sum(step, alpha, Y.local(), beta, X);
+    }
+    for (std::size_t step = steps_.size() - std::min(slots_.size(), steps_.size()); step < steps_.size();
+         ++step)
+      receive_sum(step, beta, X);
+  }
+
+  /// A(p, K).
+  void gather_A(std::size_t step) const {
+    Communicator& comm = A_.grid()->row_comm();
+    const GatherStep& what = steps_[step];
+    Slot& next = slot(step);
+    const Range mine = A_.local_col_range();
+    if (comm.size() == 1 && what.slices.size() == 1) {
+      next.A = local_A().col_block(relative(what.slices.front(), mine));
+      return;
+    }
+    const Index rows = A_.local_row_range().size;
+    next.A_memory.reserve(backend(), rows * what.width());
+    const MatrixView<T> panel = next.A_memory.matrix(rows, what.width());
+    Index place = 0;
+    for (const Range& K : what.slices) {
+      if (holds(mine, K))
+        kernels().copy(local_A().col_block(relative(K, mine)), panel.col_block({place, K.size}));
+      place += K.size;
+    }
+    next.A = panel;
+    if (comm.size() == 1) return;
+    set_counts(what.A_parts, rows);
+    const Range own = what.A_parts.range(comm.rank());
+    next.A_request = comm.start_all_gather_v({panel.data + own.begin * rows, own.size * rows},
+                                             {panel.data, rows * what.width()}, counts_);
+  }
+
+  /// X(K, q), in parts.
+  void gather_X(std::size_t step, const DistMatrix<T>& X) const {
+    Communicator& comm = A_.grid()->col_comm();
+    if (comm.size() == 1) return;
+    const GatherStep& what = steps_[step];
+    const Index cols = X.local().cols;
+    Slot& next = slot(step);
+    next.parts_memory.reserve(backend(), what.width() * cols);
+    const Range own = what.X_parts.range(comm.rank());
+    T* const part = next.parts_memory.data() + own.begin * cols;
+    copy_rows(what, X, MatrixView<T>(part, own.size, cols));
+    set_counts(what.X_parts, cols);
+    next.X_request = comm.start_all_gather_v({part, own.size * cols},
+                                             {next.parts_memory.data(), what.width() * cols}, counts_);
+  }
+
+  /// X(K, q), when it has come.
+  MatrixView<const T> gathered_X(std::size_t step, const DistMatrix<T>& X) const {
+    const GatherStep& what = steps_[step];
+    const bool alone = A_.grid()->col_comm().size() == 1;
+    if (alone && what.slices.size() == 1)
+      return X.local().row_block(relative(what.slices.front(), X.local_row_range()));
+    const MatrixView<T> panel = whole_panel(step, X.local().cols);
+    if (alone) {
+      copy_rows(what, X, panel);
+      return panel;
+    }
+    Slot& now = slot(step);
+    now.X_request.wait();
+    set_counts(what.X_parts, panel.cols);
+    unstack<T>(kernels(), now.parts_memory.data(), counts_, panel);
+    return panel;
+  }
+
+  void multiply_and_send_sum(std::size_t step, T alpha, MatrixView<const T> Y, T beta,
+                             DistMatrix<T>& X) const {
+    Communicator& comm = A_.grid()->col_comm();
+    const GatherStep& what = steps_[step];
+    Slot& now = slot(step);
+    if (comm.size() == 1 && what.slices.size() == 1) {
+      product_.multiply(Op::adjoint, alpha, now.A, Y, beta,
+                        X.local().row_block(relative(what.slices.front(), X.local_row_range())));
+      return;
+    }
+    const MatrixView<T> panel = whole_panel(step, Y.cols);
+    product_.multiply(Op::adjoint, alpha, now.A, Y, T(0), panel);
+    if (comm.size() == 1) {
+      add_rows(what, panel, beta, X);
+      return;
+    }
+    const Index own = what.X_parts.size(comm.rank()) * Y.cols;
+    now.parts_memory.reserve(backend(), panel.size());
+    now.sum_memory.reserve(backend(), own);
+    set_counts(what.X_parts, Y.cols);
+    stack<T>(kernels(), panel, counts_, now.parts_memory.data());
+    now.sum_request = comm.start_reduce_scatter_v({now.parts_memory.data(), panel.size()}, counts_,
+                                                  {now.sum_memory.data(), own}, ReduceOp::sum, order_);
+  }
+
+  void receive_sum(std::size_t step, T beta, DistMatrix<T>& X) const {
+    Communicator& comm = A_.grid()->col_comm();
+    if (comm.size() == 1) return;
+    const GatherStep& what = steps_[step];
+    Slot& done = slot(step);
+    done.sum_request.wait();
+    add_rows(what, done.sum_memory.matrix(what.X_parts.size(comm.rank()), X.local().cols), beta, X);
+  }
+
+  /// The rows of X of this rank's that the step takes, one below the other.
+  void copy_rows(const GatherStep& what, const DistMatrix<T>& X, MatrixView<T> part) const {
+    Index place = 0;
+    for (const Range& K : what.slices) {
+      if (!holds(X.local_row_range(), K)) continue;
+      kernels().copy(X.local().row_block(relative(K, X.local_row_range())), part.row_block({place, K.size}));
+      place += K.size;
+    }
+  }
+
+  /// The same rows ← part + β the same rows.
+  void add_rows(const GatherStep& what, MatrixView<const T> part, T beta, DistMatrix<T>& X) const {
+    Index place = 0;
+    for (const Range& K : what.slices) {
+      if (!holds(X.local_row_range(), K)) continue;
+      kernels().add(T(1), part.row_block({place, K.size}), beta,
+                    X.local().row_block(relative(K, X.local_row_range())));
+      place += K.size;
+    }
+  }
+
+  /// For the step that multiplies.
+  MatrixView<T> whole_panel(std::size_t step, Index cols) const {
+    panel_memory_.reserve(backend(), steps_[step].width() * cols);
+    return panel_memory_.matrix(steps_[step].width(), cols);
+  }
+
+  /// Lets messages under way advance: many MPI libraries move data only while they are called.
+  void make_progress() const {
+    for (Slot& other : slots_) {
+      other.A_request.test();
+      other.X_request.test();
+      other.sum_request.test();
+    }
+  }
+
+  void set_counts(const Partition& parts, Index elements) const {
+    counts_.resize(static_cast<std::size_t>(parts.parts()));
+    for (int part = 0; part < parts.parts(); ++part)
+      counts_[static_cast<std::size_t>(part)] = parts.size(part) * elements;
+  }
+  static bool holds(Range block, Range slice) {
+    return block.begin <= slice.begin && slice.end() <= block.end();
+  }
+  static Range relative(Range slice, Range block) { return {slice.begin - block.begin, slice.size}; }
+
+  MatrixView<const T> local_A() const { return A_.local(); }
+  const std::shared_ptr<Backend>& backend() const { return A_.grid()->backend(); }
+  const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
+
+  DistMatrix<T> A_;
+  LocalProduct<T> product_;
+  ReductionOrder order_;
+  std::vector<GatherStep> steps_;
+  std::size_t lookahead_;  // no more than there are steps
+  mutable std::vector<Slot> slots_;
+  mutable Buffer<T> panel_memory_;
+  mutable std::vector<Index> counts_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> make_gathering_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+  return std::make_shared<GatheringSumma<T>>(std::move(A), options);
+}
+
+template OperatorPtr<float> make_gathering_summa(DistMatrix<float>, const MatrixMultOptions&);
+template OperatorPtr<double> make_gathering_summa(DistMatrix<double>, const MatrixMultOptions&);
+template OperatorPtr<std::complex<float>> make_gathering_summa(DistMatrix<std::complex<float>>,
+                                                               const MatrixMultOptions&);
+template OperatorPtr<std::complex<double>> make_gathering_summa(DistMatrix<std::complex<double>>,
+                                                                const MatrixMultOptions&);
+
+}  // namespace gridlops

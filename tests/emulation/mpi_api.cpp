@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of MPI that may get device memory, in front of the real ones: an MPI that takes it, on
+// request.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulation/device.hpp"
+#include "emulation/report.hpp"
+
+using emulation::device;
+using emulation::Lock;
+
+namespace {
+
+/// GRIDLOPS_EMULATION_MPI: plain takes no device memory; aware does, and says so; boastful says so, but what
+/// should arrive in device memory does not.
+enum class Ability { plain, aware, boastful };
+
+Ability ability() {
+  const char* text = std::getenv("GRIDLOPS_EMULATION_MPI");
+  const std::string name = text == nullptr ? "plain" : text;
+  return name == "aware" ? Ability::aware : name == "boastful" ? Ability::boastful : Ability::plain;
+}
+
+/// Where what is lost goes, while the process lasts.
+void* nowhere(std::size_t bytes) {
+  static std::vector<std::unique_ptr<char[]>> lost;
+  lost.push_back(std::make_unique<char[]>(bytes));
+  return lost.back().get();
+}
+
+/// The address that the real MPI gets for the program's.
+void* reached(const char* function, const void* address, std::size_t bytes, bool written) {
+  void* const own = const_cast<void*>(address);
+  if (!emulation::device_exists() || bytes == 0) return own;
+  emulation::Device& gpu = device();
+  const Lock lock(gpu.mutex);
+  if (!gpu.memory.is_device(address)) return own;
+  ++emulation::running_ledger().device_addresses_to_mpi;
+  if (ability() == Ability::plain) {
+    const emulation::Allocation* allocation = gpu.memory.find(address);
+    emulation::violation(emulation::Detector::host_access, function, " was given ",
+                         allocation == nullptr ? "device memory" : allocation->name(),
+                         ", and this MPI takes none");
+    return own;
+  }
+  gpu.memory.check_host_use(written ? emulation::writes(address, bytes) : emulation::reads(address, bytes),
+                            gpu.host, function);
+  if (written && ability() == Ability::boastful) return nowhere(bytes);
+  return gpu.memory.alias(own);
+}
+
+std::size_t bytes_of(int count, MPI_Datatype type) {
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  return static_cast<std::size_t>(count) * static_cast<std::size_t>(size);
+}
+
+void* broadcast_address(const char* function, void* data, int count, MPI_Datatype type, int root,
+                        MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  return reached(function, data, bytes_of(count, type), rank != root);
+}
+
+/// All of a gather's target, whose parts may lie in any order.
+void* gather_address(const char* function, void* all, const int counts[], const int offsets[],
+                     MPI_Datatype type, MPI_Comm comm) {
+  int size = 0, end = 0;
+  PMPI_Comm_size(comm, &size);
+  for (int rank = 0; rank < size; ++rank) end = std::max(end, offsets[rank] + counts[rank]);
+  return reached(function, all, bytes_of(end, type), true);
+}
+
+}  // namespace
+
+extern "C" {
+
+// A name to ask a linker for that would be content with the MPI library's functions.
+extern const int emulation_stands_before_mpi;
+const int emulation_stands_before_mpi = 1;
+
+int MPIX_Query_cuda_support() { return ability() == Ability::plain ? 0 : 1; }
+
+int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  return PMPI_Bcast(broadcast_address("MPI_Bcast", data, count, type, root, comm), count, type, root, comm);
+}
+int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  return PMPI_Ibcast(broadcast_address("MPI_Ibcast", data, count, type, root, comm), count, type, root, comm,
+                     request);
+}
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  return PMPI_Isend(reached("MPI_Isend", data, bytes_of(count, type), false), count, type, to, tag, comm,
+                    request);
+}
+int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  return PMPI_Irecv(reached("MPI_Irecv", data, bytes_of(count, type), true), count, type, from, tag, comm,
+                    request);
+}
+int MPI_Allgatherv(const void* mine, int count, MPI_Datatype type, void* all, const int counts[],
+                   const int offsets[], MPI_Datatype all_type, MPI_Comm comm) {
+  return PMPI_Allgatherv(mine, count, type,
+                         gather_address("MPI_Allgatherv", all, counts, offsets, all_type, comm), counts,
+                         offsets, all_type, comm);
+}
+int MPI_Iallgatherv(const void* mine, int count, MPI_Datatype type, void* all, const int counts[],
+                    const int offsets[], MPI_Datatype all_type, MPI_Comm comm, MPI_Request* request) {
+  return PMPI_Iallgatherv(mine, count, type,
+                          gather_address("MPI_Iallgatherv", all, counts, offsets, all_type, comm), counts,
+                          offsets, all_type, comm, request);
+}
+
+}  // extern "C"
