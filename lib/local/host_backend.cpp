@@ -25,8 +25,7 @@ void HostBackend::upload(const void* host, void* here, Index bytes) { move(host,
 void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
 
 void* HostBackend::do_allocate(Index bytes) {
-  // Large pages make reading a matrix a tenth faster: fewer addresses to look up, and prefetchers, which stop
-  // at the end of a page, stop less often.
+  // Large pages leave fewer addresses to look up in a matrix.
   const bool is_large = bytes >= 2 * large_page;
   const Index unit = is_large ? large_page : alignment;
   if (bytes > std::numeric_limits<Index>::max() - unit) return nullptr;

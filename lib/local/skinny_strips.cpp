@@ -39,7 +39,8 @@ class Cuts {
   /// Of the next strip's columns, those that are fetched with a group.
   Index fetched_before(Index group) const { return group * Kernels::tile_cols / groups_; }
   Index block() const { return block_; }
-  /// Between packed columns of a block. Odd in lines, so that these do not lie on the same places in caches.
+  /// Between packed columns of a block: no power of two, so that these do not lie on the same places in
+  /// caches.
   Index stride() const { return stride_; }
 
  private:

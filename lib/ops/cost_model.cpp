@@ -207,7 +207,8 @@ RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape 
 }
 
 RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
-  const Formulas formulas{shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(0)};
+  const Formulas formulas{shape.rows, shape.cols, shape.nrhs,     grid.rows,           grid.cols,
+                          row,        col,        panel_width(0), SummaForm::broadcast};
   return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
 }
 

@@ -44,7 +44,7 @@ void check_products(const Shape& shape, InstructionSet set) {
   check(W, both, cols);
   // Rows that come later, in portions that are not those of panels, and from elsewhere: here they come
   // thrice.
-  auto late_Q = nothing<T>(rows, columns), late_W = nothing<T>(cols, 2 * columns);
+  auto late_Q = nothing<T>(rows, columns, 0), late_W = nothing<T>(cols, 2 * columns, 0);
   Index summed = 0;
   panels.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {
     const Index end = computed == m ? std::min(summed + 5, m) : std::max(summed, computed - 20);
