@@ -65,7 +65,8 @@ void Grammar::define_product(OptionList& list, ProductArguments& product) {
       "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, grid_problem,
       "PxQ", "Process grid: its rows and columns [near-square]");
   list.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
-  list.choice("--summa-form", product.summa_form, summa_forms(), "How panels come to ranks [broadcast]");
+  list.choice("--summa-form", product.summa_form, summa_forms(),
+              "summa: how panels come to ranks [broadcast]");
   list.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
   list.choice("--transport", product.transport, {"auto", "mpi", "chain", "one-sided", "shared", "nccl"},
               "What carries the data [auto]");

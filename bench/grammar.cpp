@@ -91,7 +91,7 @@ void Grammar::define_common(OptionList& list, Cases& cases, Method& method) {
   list.choice("--device", cases.device, {"cpu", "gpu"}, "Where matrices live and products run [cpu]");
   list.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
   list.choice("--summa-form", cases.summa_form, program::summa_forms(),
-              "How panels come to ranks [broadcast]");
+              "summa: how panels come to ranks [broadcast]");
   list.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
   list.whole("--limit-order", method.limit_order, "N", 1,
              "Order of the GEMM that measures the compute limit [2048]");

@@ -36,65 +36,66 @@ std::vector<std::int32_t> pattern(int rank, Index length) {
 }
 
 /// Device memory of the kind that matrices have: some MPI libraries take only what other functions allocate.
+/// There is room for two messages, and for one element of every rank.
 class Trial {
  public:
   Trial(Communicator& host, Backend& backend, Index length)
       : host_(host),
         backend_(backend),
         length_(length),
-        bytes_(length * host.size() * Index{sizeof(std::int32_t)}),
-        memory_(static_cast<std::int32_t*>(backend.allocate(bytes_))) {}
+        memory_(static_cast<std::int32_t*>(
+            backend.allocate(bytes_of(std::max<Index>(2 * length, host.size()))))) {}
   ~Trial() { backend_.release(memory_); }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  /// Every rank's pattern in one place after the other.
+  /// Every rank's part in its place, together as long as one message.
   bool gathers() {
-    put(host_.rank(), pattern(host_.rank(), length_));
-    host_.all_gather(part(host_.rank()), Elements(memory_, length_ * host_.size(), ElementType::i32));
+    const Index part = std::max<Index>(1, length_ / host_.size());
+    const Index mine = part * host_.rank();
+    put(mine, pattern(host_.rank(), part));
+    host_.all_gather(at(mine, part), at(0, part * host_.size()));
     bool is_right = true;
     for (int rank = 0; rank < host_.size(); ++rank)
-      is_right = is_right && holds(rank, pattern(rank, length_));
+      is_right = holds(part * rank, pattern(rank, part)) && is_right;
     return is_right;
   }
 
-  /// The last rank's pattern everywhere.
+  /// The last rank's message everywhere.
   bool broadcasts() {
     const int root = host_.size() - 1;
     put(0, pattern(host_.rank(), length_));
-    host_.broadcast(part(0), root);
+    host_.broadcast(at(0, length_), root);
     return holds(0, pattern(root, length_));
   }
 
-  /// Around in a ring, blocking and not.
+  /// Around in a ring.
   bool passes_on() {
-    const int next = (host_.rank() + 1) % host_.size(),
-              previous = (host_.rank() + host_.size() - 1) % host_.size();
-    if (next == host_.rank()) return true;
+    const int size = host_.size(), next = (host_.rank() + 1) % size,
+              previous = (host_.rank() + size - 1) % size;
     put(0, pattern(host_.rank(), length_));
-    put(1, pattern(-1, length_));
-    host_.send_receive(part(0), next, part(1), previous);
-    return holds(1, pattern(previous, length_));
+    put(length_, pattern(size, length_));
+    host_.send_receive(at(0, length_), next, at(length_, length_), previous);
+    return holds(length_, pattern(previous, length_));
   }
 
  private:
-  std::int32_t* place(int part) const { return memory_ + part * length_; }
-  Elements part(int k) const { return {place(k), length_, ElementType::i32}; }
-  Index part_bytes() const { return length_ * Index{sizeof(std::int32_t)}; }
+  static Index bytes_of(Index elements) { return elements * Index{sizeof(std::int32_t)}; }
+  Elements at(Index place, Index count) const { return {memory_ + place, count, ElementType::i32}; }
 
-  void put(int k, const std::vector<std::int32_t>& values) {
-    backend_.upload(values.data(), place(k), part_bytes());
+  void put(Index place, const std::vector<std::int32_t>& values) {
+    backend_.upload(values.data(), memory_ + place, bytes_of(static_cast<Index>(values.size())));
     backend_.synchronize();
   }
-  bool holds(int k, const std::vector<std::int32_t>& values) {
+  bool holds(Index place, const std::vector<std::int32_t>& values) {
     std::vector<std::int32_t> found(values.size());
-    backend_.download(place(k), found.data(), part_bytes());
+    backend_.download(memory_ + place, found.data(), bytes_of(static_cast<Index>(values.size())));
     return found == values;
   }
 
   Communicator& host_;
   Backend& backend_;
-  Index length_, bytes_;
+  Index length_;
   std::int32_t* memory_;
 };
 
