@@ -56,8 +56,9 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
 /// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since
-/// its blocks are larger than caches, and the columns are at most as many as the measured crossover of their
-/// type (docs/performance.md). The same on all ranks.
+/// its blocks are larger than caches, the columns are at most as many as the measured crossover of their
+/// type, and no rank waits for another within a pass: on one grid column (docs/performance.md). The same on
+/// all ranks.
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
 
 /// The machine in three numbers. The defaults are a common cluster core's; measure your own for close

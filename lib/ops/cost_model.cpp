@@ -218,7 +218,7 @@ bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const Index most_columns = is_complex ? 1 : 3;
   const Index block = Partition::balanced(shape.rows, grid.rows).largest() *
                       Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
-  return block > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
+  return grid.cols == 1 && block > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

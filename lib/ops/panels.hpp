@@ -79,8 +79,8 @@ inline std::vector<Range> row_panels(const Partition& rows_of_A, Index height) {
 
 /// The rows that are summed over a grid row at a time while the normal product passes over A, whose blocks
 /// have at most `cols` columns of elements of so many bytes; the same on all ranks of the row. Few enough
-/// that what waits for its sum is still in a cache (the third-level one gives it at twice the speed of memory
-/// and more), and so many that starting and ending a sum, a few microseconds, is little beside reading them.
+/// that what waits for its sum is still in a cache, and so many that starting and ending a sum, a few
+/// microseconds, is little beside reading them.
 inline Index one_pass_chunk(Index cols, Index element_bytes) {
   constexpr Index bytes = Index{1} << 19, unit = 8;
   return std::max<Index>(bytes / (std::max<Index>(cols, 1) * element_bytes * unit), 1) * unit;

@@ -292,12 +292,14 @@ TEST_CASE("the normal product moves what the model says, and keeps no more scrat
 
 TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "[product_traffic]") {
   CHECK(one_pass_is_faster({16384, 4096, 1}, {2, 1}));
-  CHECK(one_pass_is_faster({16384, 4096, 1}, {1, 2}));
-  CHECK(one_pass_is_faster({16384, 4096, 1, ScalarType::c64}, {1, 2}));
-  CHECK_FALSE(one_pass_is_faster({16384, 4096, 64}, {1, 2}));
-  CHECK_FALSE(one_pass_is_faster({16384, 4096, 0}, {1, 2}));
+  CHECK(one_pass_is_faster({16384, 4096, 3}, {2, 1}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 4}, {2, 1}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {1, 2}));
+  CHECK(one_pass_is_faster({16384, 4096, 1, ScalarType::c64}, {2, 1}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 2, ScalarType::c64}, {2, 1}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 0}, {2, 1}));
   CHECK_FALSE(one_pass_is_faster({1000, 1000, 1}, {1, 1}));
-  CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {8, 8}));
+  CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {64, 1}));
 }
 
 TEST_CASE("without flops and latency the choice is the least received", "[product_traffic]") {
