@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "support/solution_checks.hpp"
