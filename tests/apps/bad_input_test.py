@@ -72,7 +72,7 @@ CASES = [
     (multiply(grid="2by2"), USAGE, ["--grid", "'2by2'", "2x3"]),
     (multiply(grid="0x2"), USAGE, ["'0x2'"]),
     (multiply(device="gpu"), USAGE, ["GPU", "--device cpu"]),
-    (multiply(transport="chain"), USAGE, ["transport 'chain' is not part of this build; it has mpi"]),
+    (multiply(transport="nccl"), USAGE, ["no transport 'nccl' for host memory", "chain"]),
     (multiply(transport="carrier-pigeon"), USAGE, ["'carrier-pigeon'", "one-sided"]),
     (multiply(algorithm="stationary-c"), USAGE, ["'stationary-c'", "did you mean 'stationary-"]),
     (multiply(panel="-3"), USAGE, ["--panel", "'-3'"]),
@@ -111,7 +111,7 @@ CASES = [
 ]
 # These words are read before MPI matters: one rank tells as much as four.
 ALONE = {USAGE}
-SEVERAL = [multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="chain"), solve(tolerance="-1e-3"),
+SEVERAL = [multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="nccl"), solve(tolerance="-1e-3"),
            solve(itrations="5"), solve(solver="cgsl")]
 
 

@@ -16,7 +16,8 @@ USUAL = (31, 23, 7)
 ODD = [(1, 1, 1), (2, 1, 1), (1, 5, 3), (40, 3, 2), (3, 40, 1), (0, 4, 3), (4, 0, 3), (4, 5, 0), (0, 0, 0)]
 
 
-def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, shape=USUAL, panel=0, form="broadcast"):
+def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, shape=USUAL, panel=0, form="broadcast", transport=None,
+                  reported=None):
     rows, cols, nrhs = shape
     A = program.random_matrix(rng, (rows, cols), name)
     X = program.random_matrix(rng, (rows if adjoint else cols, nrhs), name)
@@ -27,7 +28,7 @@ def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, sh
             "Fortran" if fortran else "C", shape, f"panel {panel}", form]
     run = suite.run("multiply", "--matrix", "A.npy", "--input", "X.npy", "--output", "Y.npy", "--report", "R.json",
                     "--grid", f"{grid[0]}x{grid[1]}", "--algorithm", algorithm, "--panel", panel, "--summa-form", form,
-                    *(["--adjoint"] if adjoint else []), ranks=None if ranks == 1 else ranks)
+                    *(["--adjoint"] if adjoint else []), *(["--transport", transport] if transport else []), ranks=None if ranks == 1 else ranks)
     if not suite.succeeded(run):
         return
     Y = np.load(suite.folder / "Y.npy")
@@ -37,10 +38,10 @@ def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, sh
     # A sum of k products is wrong by some √k·ε of what Cauchy and Schwarz allow it to be.
     size = np.linalg.norm(op.astype(complex), axis=1)[:, None] * np.linalg.norm(wide.astype(complex), axis=0)
     suite.close(Y, op @ wide, (4 + np.sqrt(op.shape[1])) * program.epsilon(name) * size, *what)
-    report = suite.report("R.json", "multiply", ranks, grid)
+    report = suite.report("R.json", "multiply", ranks, grid, reported or transport)
     suite.check((report["rows"], report["cols"], report["nrhs"]) == shape, "report: shape", report, *what)
     suite.check((report["dtype"], report["algorithm"]) == (name, algorithm), "report: names", report, *what)
-    if algorithm == "stationary-a" and 0 not in shape:
+    if algorithm == "stationary-a" and 0 not in shape and transport in (None, "mpi", "chain"):
         suite.check(sum(report["bytes_received"]) == stationary_a_bytes(grid, shape, A.itemsize), "bytes", report, *what)
 
 
@@ -58,6 +59,16 @@ def check_grids(suite, rng, full):
             hand = deck.sample(choices, len(choices))  # every type, direction and order comes up equally often
         for name, adjoint, fortran in choices if full else [hand.pop()]:
             check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran)
+
+
+def check_transports(suite, rng):
+    if program.DEVICE != "cpu":
+        return
+    for transport, algorithm in itertools.product(["mpi", "chain", "one-sided", "shared", "auto"], ["summa", "stationary-a"]):
+        reported = "shared" if transport == "auto" else transport
+        for adjoint in [False, True]:
+            check_product(suite, rng, (2, 2), 5, algorithm, "c128", adjoint, True, transport=transport, reported=reported)
+    check_product(suite, rng, (1, 1), 1, "summa", "f64", False, True, transport="auto", reported="mpi")
 
 
 def check_shapes(suite, rng, full):
@@ -102,6 +113,7 @@ def check_first_rank_decides(suite):
 def test(suite, full):
     rng = np.random.default_rng(1)
     check_grids(suite, rng, full)
+    check_transports(suite, rng)
     check_shapes(suite, rng, full)
     check_vectors(suite, rng)
     check_first_rank_decides(suite)
