@@ -26,13 +26,18 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 ///
 ///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows.
 ///                 Products are local; the adjoint sums over the grid row.
-///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns, broadcast
+///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns,
+///   broadcast
 ///                 or gathered (van de Geijn, Watts, Concurrency 9, 1997; Schatz, van de Geijn, Poulson, SIAM
 ///                 J. Sci. Comput. 38, 2016).
 ///   stationary_a  A never moves: X is gathered along grid columns, partial Y is reduce-scattered along grid
 ///                 rows.
 ///   stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced along grid
 ///                 columns.
+///
+/// On grids whose transport is "shared" or "one-sided", summa and stationary_a read blocks of other ranks
+/// instead of receiving them, and applications are collective over the whole grid. With "shared", summa keeps
+/// a copy of A unless the grid's backend shares its memory.
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
 /// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a
