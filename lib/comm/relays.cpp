@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "comm/mpi_call.hpp"
+
 namespace gridlops {
 
 namespace {

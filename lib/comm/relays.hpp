@@ -4,9 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "comm/mpi_call.hpp"
+#include "gridlops/communicator.hpp"
 
 namespace gridlops {
+
+struct MpiGroup;
 
 /// Large broadcasts that travel from rank to rank in pieces: each rank passes a piece on as soon as it has
 /// it, so that after the first piece has reached the end of the chain all links carry data at once. With s

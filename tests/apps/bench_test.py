@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `gridlops-bench` writes: every combination of the lists, flops and bytes as the formulas have them, checked results.
 Times are not judged. bench_test.py LAUNCH PROGRAM"""
+import importlib.util
 import itertools
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import program
 
@@ -91,6 +95,20 @@ def check_comm(suite):
         suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - result["bytes"]) <= 1e-9 * result["bytes"], "rate", result)
 
 
+def check_picture(suite):
+    """Draws what the run before has left, where matplotlib is."""
+    if importlib.util.find_spec("matplotlib") is None:
+        print("not tested: bench/roofline, which needs matplotlib")
+        return
+    roofline = Path(__file__).resolve().parents[2] / "bench" / "roofline"
+    run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "1,5", "--both", *QUICK)
+    if suite.succeeded(run):
+        drawn = subprocess.run([sys.executable, roofline, "--output", "R.svg", "F.json"], cwd=suite.folder, check=False,
+                               capture_output=True, text=True, timeout=120)
+        suite.check(drawn.returncode == 0, "roofline", drawn.stderr)
+        suite.check("40 x 31 times 1, 5 columns" in (suite.folder / "R.svg").read_text(encoding="utf-8"), "title")
+
+
 def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
@@ -106,6 +124,7 @@ def test(suite, _):
     check_matmul(suite)
     check_solve(suite)
     check_comm(suite)
+    check_picture(suite)
     check_refusals(suite)
 
 
