@@ -70,6 +70,17 @@ bool can_share_memory(const MpiGroup& group, Communicator& comm) {
   }
 }
 
+/// Where MPI has no windows it says so on all ranks.
+void try_window(MpiCommunicator& comm) {
+  try {
+    comm.window();
+  } catch (const CommunicationError& error) {
+    throw UsageError(
+        message("the transport one-sided needs windows, which MPI refuses here: ", error.what(),
+                ". Open MPI has them by messages: start it with --mca osc pt2pt, or use the transport mpi"));
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& host_transports() {
@@ -101,7 +112,7 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
                              "' for host memory; there are auto, mpi, chain, one-sided, ", "shared"));
   }
   auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
-  if (transport == "one-sided") window_of(*made);
+  if (transport == "one-sided") try_window(*made);
   return made;
 }
 
