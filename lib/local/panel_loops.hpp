@@ -6,14 +6,17 @@
 #include <utility>
 
 #include "local/panel_kernels.hpp"
+#include "local/vector_registers.hpp"
 
 namespace gridlops {
 
-/// The loops behind PanelKernels, once for all instruction sets: Isa is a type of the one file that is
-/// compiled for it, so that no other file can be given its code. Isa::vector_bytes is the width of a
-/// register.
+/// The loops behind PanelKernels, once for all instruction sets.
 template <class Isa, class Real>
-class PanelLoops {
+class PanelLoops : VectorRegisters<Isa, Real> {
+  using Base = VectorRegisters<Isa, Real>;
+  using Vector = typename Base::Vector;
+  using Base::broadcast, Base::lanes, Base::line, Base::load, Base::store;
+
  public:
   static constexpr PanelKernels<Real> kernels() {
     PanelKernels<Real> table;
@@ -24,15 +27,12 @@ class PanelLoops {
   }
 
  private:
-  static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(Real));
   /// Of a row of a tile: with them one element of Y, once it is in a register, is used twice.
   static constexpr int vectors = 2;
   static constexpr Index tile_cols = vectors * lanes;
   static constexpr int rows = static_cast<int>(PanelKernels<Real>::rows);
   static constexpr Index tile = rows * tile_cols;
   using Ahead = typename PanelKernels<Real>::Ahead;
-
-  typedef Real Vector __attribute__((vector_size(Isa::vector_bytes)));
 
   template <int... index>
   static constexpr void fill_forward(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
@@ -43,27 +43,8 @@ class PanelLoops {
     ((table.adjoint[static_cast<std::size_t>(index)] = adjoint<index + 1>), ...);
   }
 
-  /// body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
-  template <int count, class Body>
-  [[gnu::always_inline]] static inline void unrolled(Body body) {
-    unrolled(body, std::make_integer_sequence<int, count>());
-  }
-  template <class Body, int... index>
-  [[gnu::always_inline]] static inline void unrolled(Body& body, std::integer_sequence<int, index...>) {
-    (body(std::integral_constant<int, index>()), ...);
-  }
-
-  [[gnu::always_inline]] static inline Vector load(const Real* from) {
-    Vector vector;
-    __builtin_memcpy(&vector, from, sizeof vector);
-    return vector;
-  }
-  [[gnu::always_inline]] static inline void store(const Vector& vector, Real* to) {
-    __builtin_memcpy(to, &vector, sizeof vector);
-  }
   [[gnu::always_inline]] static inline void fetch(const Ahead& ahead, Index number) {
     if (number < ahead.begin || number >= ahead.end) return;
-    constexpr Index line = 64 / static_cast<Index>(sizeof(Real));
     const Real* const at = ahead.panel + number * tile;
     for (Index i = 0; i < tile; i += line) __builtin_prefetch(at + i, 0, 2);
   }
@@ -79,28 +60,32 @@ class PanelLoops {
       const Index end = std::min(begin + few, tiles);
       for (int first = 0; first < rows; first += at_once) {
         Vector c[std::size_t{width}][std::size_t{at_once}];
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          unrolled<at_once>([&](auto i) __attribute__((always_inline)) { c[j][i] = sums[j][first + i]; });
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+            c[j][i] = sums[j][first + i];
+          });
         });
         for (Index t = begin; t < end; ++t) {
           if (first == 0) fetch(ahead, t);
           const Real* const a = panel + t * tile + first * tile_cols;
           const Real* const x = X + t * width * tile_cols;
-          unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+          Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
             Vector column[std::size_t{width}];
-            unrolled<width>([&](auto j) __attribute__((always_inline)) {
+            Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
               column[j] = load(x + j * tile_cols + v * lanes);
             });
-            unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+            Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
               const Vector row = load(a + i * tile_cols + v * lanes);
-              unrolled<width>([&](auto j) __attribute__((always_inline)) {
+              Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
                 Isa::add_product(row, column[j], c[j][i]);
               });
             });
           });
         }
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          unrolled<at_once>([&](auto i) __attribute__((always_inline)) { sums[j][first + i] = c[j][i]; });
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+            sums[j][first + i] = c[j][i];
+          });
         });
       }
     }
@@ -120,24 +105,25 @@ class PanelLoops {
       const Real* const a = panel + t * tile;
       Real* const x = X + t * width * tile_cols;
       Vector sums[std::size_t{width}][std::size_t{vectors}];
-      unrolled<width>([&](auto j) __attribute__((always_inline)) {
-        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           sums[j][v] = load(x + j * tile_cols + v * lanes);
         });
       });
-      unrolled<rows>([&](auto i) __attribute__((always_inline)) {
+      Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
         Vector row[std::size_t{vectors}];
-        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+        Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           row[v] = load(a + i * tile_cols + v * lanes);
         });
-        unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          const Vector y = Vector{} + Y[i * width + j];
-          unrolled<vectors>([&](auto v)
-                                __attribute__((always_inline)) { Isa::add_product(row[v], y, sums[j][v]); });
+        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+          const Vector y = broadcast(Y[i * width + j]);
+          Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+            Isa::add_product(row[v], y, sums[j][v]);
+          });
         });
       });
-      unrolled<width>([&](auto j) __attribute__((always_inline)) {
-        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           store(sums[j][v], x + j * tile_cols + v * lanes);
         });
       });

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "local/skinny_kernels.hpp"
-#include "local/skinny_vectors.hpp"
+#include "local/vector_registers.hpp"
 
 namespace gridlops {
 
 /// The loops behind SkinnyKernels, once for all instruction sets. Isa::row_vectors are the registers of A in
 /// a tile of the forward product: with max_width columns they and their sums fill the registers.
 template <class Isa, class Real>
-class SkinnyLoops : SkinnyVectors<Isa, Real> {
-  using Base = SkinnyVectors<Isa, Real>;
+class SkinnyLoops : VectorRegisters<Isa, Real> {
+  using Base = VectorRegisters<Isa, Real>;
   using Base::lanes, Base::line, Base::load, Base::load_part, Base::store, Base::broadcast;
   using typename Base::Vector;
 

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "local/skinny_kernels.hpp"
-#include "local/skinny_vectors.hpp"
+#include "local/vector_registers.hpp"
 
 namespace gridlops {
 
 /// The loops behind StripKernels, for instruction sets with 16 registers: 12 hold coefficients or sums where
 /// a group has three columns, and with four columns the compiler keeps some in memory.
 template <class Isa, class Real>
-class StripLoops : SkinnyVectors<Isa, Real> {
-  using Base = SkinnyVectors<Isa, Real>;
+class StripLoops : VectorRegisters<Isa, Real> {
+  using Base = VectorRegisters<Isa, Real>;
   using Base::lanes, Base::line, Base::load, Base::load_part, Base::store, Base::broadcast;
   using typename Base::Vector;
   using Kernels = StripKernels<Real>;

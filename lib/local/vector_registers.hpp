@@ -11,7 +11,7 @@ namespace gridlops {
 /// Registers of an instruction set, Isa::vector_bytes wide, and what all inner loops do with them. Isa is a
 /// type of the one file that is compiled for it, so that no other file can be given its code.
 template <class Isa, class Real>
-class SkinnyVectors {
+class VectorRegisters {
  protected:
   static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(Real));
   static constexpr Index line = 64 / static_cast<Index>(sizeof(Real));
