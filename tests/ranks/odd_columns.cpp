@@ -153,8 +153,9 @@ TEST_CASE("The work is the sum of the columns' own iterations, not the most of t
           if (!grid->is_member()) continue;
           CAPTURE(solution.report.solver, name_of(algorithm), j);
           CHECK(solution.verdict(j).reason == StopReason::converged);
-          CHECK(solution.verdict(j).iterations == alone.verdict(0).iterations);
-          CHECK(solution.verdict(j).iterations == excited_by(j));
+          // As many as directions, in exact arithmetic; at this condition rounding may ask for one more.
+          CHECK(std::abs(solution.verdict(j).iterations - alone.verdict(0).iterations) <= 1);
+          CHECK(std::abs(solution.verdict(j).iterations - excited_by(j)) <= 1);
           own_iterations += solution.verdict(j).iterations;
         }
         if (!grid->is_member()) continue;
