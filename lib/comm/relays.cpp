@@ -9,10 +9,10 @@ namespace gridlops {
 
 namespace {
 
-/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure; with fewer than
-/// four pieces a chain is a detour. `gridlops-bench comm` measures both (docs/performance.md).
+/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure. From 16 MiB a
+/// chain was faster than MPI's own broadcast (docs/performance.md, "Broadcasts").
 constexpr Index piece_bytes = Index{256} << 10;
-constexpr Index least_pieces = 4;
+constexpr Index least_pieces = 64;
 
 Index piece_elements(ElementType type) { return std::min(piece_bytes / size_of(type), max_message_elements); }
 
