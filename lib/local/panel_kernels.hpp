@@ -8,28 +8,35 @@
 
 namespace gridlops {
 
-/// Inner loops of products with a panel of `rows` rows, for one real type and one instruction set. A panel is
-/// a sequence of tiles of tile_cols columns, row by row, so that a product along the rows and one across them
-/// both work on whole registers, and memory is read in one piece. Right-hand sides come in groups; entry
-/// w − 1 of a table is for groups of w. What a right-hand side's sums are, and their order, does not depend
-/// on w.
+/// Inner loops of products with tiles of a panel of `rows` rows, for one real type and one instruction set. A
+/// tile has tile_cols columns, two registers wide, and is stored row by row, so that a product along the rows
+/// and one across them both work on whole registers, and memory is read in one piece. Right-hand sides come
+/// in groups; entry w − 1 of a table is for groups of w. What a right-hand side's sums are, and their order,
+/// does not depend on w.
 template <class Real>
 struct PanelKernels {
   static constexpr Index rows = 8;
   static constexpr int widest_forward = 3, widest_adjoint = 6;
 
-  /// The tiles of another panel that are brought into the second-level cache meanwhile: [begin, end).
+  /// Memory that is brought into the second-level cache meanwhile.
   struct Ahead {
-    const Real* panel;
-    Index begin, end;
+    const Real* begin = nullptr;
+    const Real* end = nullptr;
+    /// One of `count` equal parts.
+    Ahead part(Index index, Index count) const {
+      const Index size = end - begin;
+      return {begin + size * index / count, begin + size * (index + 1) / count};
+    }
   };
 
-  /// Y ← panel · X: X packed tile_cols × w per tile, Y packed rows × w.
-  using Forward = void(const Real* panel, Index tiles, const Real* X, Real* Y, const Ahead& ahead);
-  /// X += panelᵀ · Y: Y packed w × rows, X as above.
-  using Adjoint = void(const Real* panel, Index tiles, const Real* Y, Real* X, const Ahead& ahead);
+  /// sums += tiles · X: X packed tile_cols × w per tile. Of each of the w × rows sums there is a register
+  /// full of parts.
+  using Forward = void(const Real* tiles, Index count, const Real* X, Real* sums, const Ahead& ahead);
+  /// X += tilesᵀ · Y: Y packed w × rows, X as above.
+  using Adjoint = void(const Real* tiles, Index count, const Real* Y, Real* X, const Ahead& ahead);
 
   Index tile_cols = 0;
+  Index parts() const { return tile_cols / 2; }
   std::array<Forward*, widest_forward> forward{};
   std::array<Adjoint*, widest_adjoint> adjoint{};
 };

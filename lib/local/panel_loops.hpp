@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -15,7 +14,7 @@ template <class Isa, class Real>
 class PanelLoops : VectorRegisters<Isa, Real> {
   using Base = VectorRegisters<Isa, Real>;
   using Vector = typename Base::Vector;
-  using Base::broadcast, Base::lanes, Base::line, Base::load, Base::store;
+  using Base::broadcast, Base::lanes, Base::line, Base::load, Base::registers, Base::store;
 
  public:
   static constexpr PanelKernels<Real> kernels() {
@@ -43,66 +42,67 @@ class PanelLoops : VectorRegisters<Isa, Real> {
     ((table.adjoint[static_cast<std::size_t>(index)] = adjoint<index + 1>), ...);
   }
 
-  [[gnu::always_inline]] static inline void fetch(const Ahead& ahead, Index number) {
-    if (number < ahead.begin || number >= ahead.end) return;
-    const Real* const at = ahead.panel + number * tile;
-    for (Index i = 0; i < tile; i += line) __builtin_prefetch(at + i, 0, 2);
-  }
+  /// Fetches what is ahead in so many equal steps, in whole cache lines.
+  class Fetching {
+   public:
+    Fetching(const Ahead& ahead, Index steps)
+        : at_(ahead.begin), end_(ahead.end), share_((end_ - at_ + steps * line - 1) / (steps * line) * line) {}
+    [[gnu::always_inline]] void step() {
+      if (at_ >= end_) return;
+      for (Index i = 0; i < share_; i += line) __builtin_prefetch(at_ + i, 0, 2);
+      at_ += share_;
+    }
+
+   private:
+    const Real* at_;
+    const Real* end_;
+    Index share_;
+  };
 
   template <int width>
-  static void forward(const Real* panel, Index tiles, const Real* X, Real* Y, const Ahead& ahead) {
-    // As many rows at a time as there are registers for; all rows of a few tiles before the next tiles, so
-    // that what a first part of the rows brings to the cache is there for the second.
-    constexpr int at_once = width == 1 ? rows : rows / 2;
-    constexpr Index few = 16;
-    Vector sums[std::size_t{width}][std::size_t{rows}]{};
-    for (Index begin = 0; begin < tiles; begin += few) {
-      const Index end = std::min(begin + few, tiles);
-      for (int first = 0; first < rows; first += at_once) {
-        Vector c[std::size_t{width}][std::size_t{at_once}];
-        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
-            c[j][i] = sums[j][first + i];
-          });
+  static void forward(const Real* tiles, Index count, const Real* X, Real* sums, const Ahead& ahead) {
+    // As many rows at a time as there are registers for, beside a row and the columns.
+    constexpr int at_once = width * rows + width < registers ? rows : rows / 2;
+    Fetching fetching(ahead, count * rows / at_once);
+    for (int first = 0; first < rows; first += at_once) {
+      Vector c[std::size_t{width}][std::size_t{at_once}];
+      const auto sums_at = [&](int j, int i) { return sums + (j * rows + first + i) * lanes; };
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+          c[j][i] = load(sums_at(j, i));
         });
-        for (Index t = begin; t < end; ++t) {
-          if (first == 0) fetch(ahead, t);
-          const Real* const a = panel + t * tile + first * tile_cols;
-          const Real* const x = X + t * width * tile_cols;
-          Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
-            Vector column[std::size_t{width}];
+      });
+      for (Index t = 0; t < count; ++t) {
+        fetching.step();
+        const Real* const a = tiles + t * tile + first * tile_cols;
+        const Real* const x = X + t * width * tile_cols;
+        Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+          Vector column[std::size_t{width}];
+          Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+            column[j] = load(x + j * tile_cols + v * lanes);
+          });
+          Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+            const Vector row = load(a + i * tile_cols + v * lanes);
             Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-              column[j] = load(x + j * tile_cols + v * lanes);
+              Isa::add_product(row, column[j], c[j][i]);
             });
-            Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
-              const Vector row = load(a + i * tile_cols + v * lanes);
-              Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-                Isa::add_product(row, column[j], c[j][i]);
-              });
-            });
-          });
-        }
-        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
-            sums[j][first + i] = c[j][i];
           });
         });
       }
-    }
-    for (int j = 0; j < width; ++j) {
-      for (int i = 0; i < rows; ++i) {
-        Real sum = 0;
-        for (Index lane = 0; lane < lanes; ++lane) sum += sums[j][i][lane];
-        Y[j * rows + i] = sum;
-      }
+      Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
+          store(c[j][i], sums_at(j, i));
+        });
+      });
     }
   }
 
   template <int width>
-  static void adjoint(const Real* panel, Index tiles, const Real* Y, Real* X, const Ahead& ahead) {
-    for (Index t = 0; t < tiles; ++t) {
-      fetch(ahead, t);
-      const Real* const a = panel + t * tile;
+  static void adjoint(const Real* tiles, Index count, const Real* Y, Real* X, const Ahead& ahead) {
+    Fetching fetching(ahead, count);
+    for (Index t = 0; t < count; ++t) {
+      fetching.step();
+      const Real* const a = tiles + t * tile;
       Real* const x = X + t * width * tile_cols;
       Vector sums[std::size_t{width}][std::size_t{vectors}];
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {

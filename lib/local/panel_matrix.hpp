@@ -10,9 +10,13 @@
 
 namespace gridlops {
 
+template <Scalar T>
+class PanelAdjoint;
+
 /// A matrix in host memory, stored in panels of a few rows, one after the other, each in tiles
-/// (PanelKernels): what memory gives in one piece stays in the second-level cache while it is used twice. A
-/// complex matrix is a real one with twice the rows, as in skinny_parts.hpp.
+/// (PanelKernels): products read it in pieces that stay in the first-level cache while all right-hand sides
+/// use them, and the normal product finds a panel in the second-level cache when it uses it again. A complex
+/// matrix is a real one with twice the rows, as in skinny_parts.hpp.
 template <Scalar T>
 class PanelMatrix {
  public:
@@ -43,11 +47,25 @@ class PanelMatrix {
   Range panel_rows(Index panel) const {
     return {panel * height, panel + 1 < panels() ? height : rows_ - panel * height};
   }
+  /// Some tiles of a panel, from `tile` on: see chunk_tiles.
+  struct Chunk {
+    Index panel = 0, tile = 0;
+  };
+  class Walk;
+
+  void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
+  void adjoint(Op op, T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) const;
+  void take_rows(PanelAdjoint<T>& product, Index slot, Index panel, MatrixView<const T> Y, Index first) const;
+
   Index tiles() const { return (cols_ + kernels_->tile_cols - 1) / kernels_->tile_cols; }
   Index panel_size() const { return PanelKernels<Real<T>>::rows * kernels_->tile_cols * tiles(); }
-  const Real<T>* panel(Index index) const { return storage_.data() + index * panel_size(); }
-  /// What follows a panel in memory, or the panel again where nothing does.
-  const Real<T>* next_panel(Index index) const { return panel(index + 1 < panels() ? index + 1 : index); }
+  const Real<T>* at(const Chunk& chunk) const {
+    return storage_.data() + chunk.panel * panel_size() +
+           chunk.tile * PanelKernels<Real<T>>::rows * kernels_->tile_cols;
+  }
+  bool is_last(const Chunk& chunk) const;
+  /// Where a chunk lies; nothing, if there is no such panel.
+  typename PanelKernels<Real<T>>::Ahead span(const Chunk& chunk) const;
 
   const PanelKernels<Real<T>>* kernels_ = nullptr;
   Index rows_ = 0, cols_ = 0;

@@ -14,6 +14,7 @@ template <class Isa, class Real>
 class VectorRegisters {
  protected:
   static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(Real));
+  static constexpr int registers = Isa::vector_bytes == 64 ? 32 : 16;  // of x86-64
   static constexpr Index line = 64 / static_cast<Index>(sizeof(Real));
 
   template <std::size_t count>

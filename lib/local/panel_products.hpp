@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+
+#include "local/panel_kernels.hpp"
+#include "local/skinny_parts.hpp"
+
+namespace gridlops {
+
+/// So many tiles of a panel, a chunk, are multiplied by all right-hand sides before the next ones: 8 KiB with
+/// AVX2 and 16 with AVX-512, which stay in the first-level cache.
+inline constexpr Index chunk_tiles = 16;
+
+/// Where the elements of a matrix lie that meets the columns of panels: chunk after chunk; in a chunk group
+/// after group of its (real) columns; in a group tile after tile; there column after column, tile_cols each.
+class ChunkedColumns {
+ public:
+  ChunkedColumns(Index rows, Index tile_cols, Index columns, int widest)
+      : tile_cols_(tile_cols),
+        tiles_((rows + tile_cols - 1) / tile_cols),
+        columns_(columns),
+        groups_((columns + widest - 1) / widest) {}
+
+  Index size() const { return tiles_ * tile_cols_ * columns_; }
+  Index tiles() const { return tiles_; }
+  /// Of the chunk that begins at `tile`.
+  Index tiles_from(Index tile) const { return std::min(chunk_tiles, tiles_ - tile); }
+
+  Index columns() const { return columns_; }
+  Index groups() const { return groups_; }
+  Index begin(Index group) const { return group * columns_ / groups_; }
+  Index width(Index group) const { return begin(group + 1) - begin(group); }
+  Index group_of(Index column) const { return ((column + 1) * groups_ - 1) / columns_; }
+
+  /// Where a group of the chunk that begins at `tile` begins.
+  Index at(Index tile, Index group) const {
+    return (tile * columns_ + begin(group) * tiles_from(tile)) * tile_cols_;
+  }
+  /// Where a column of a tile begins.
+  Index run(Index tile, Index column) const {
+    const Index first = tile / chunk_tiles * chunk_tiles, group = group_of(column);
+    return at(first, group) + ((tile - first) * width(group) + column - begin(group)) * tile_cols_;
+  }
+
+ private:
+  Index tile_cols_, tiles_, columns_, groups_;
+};
+
+template <class Table>
+auto* kernel_for(const Table& table, Index width) {
+  return table[static_cast<std::size_t>(width - 1)];
+}
+
+/// Products of some panels, the slots, with X.
+template <Scalar T>
+class PanelForward {
+  using R = Real<T>;
+  using Kernels = PanelKernels<R>;
+
+ public:
+  PanelForward(const Kernels& kernels, MatrixView<const T> X, Index slots)
+      : kernels_(kernels),
+        place_(X.rows, kernels.tile_cols, parts<T> * X.cols, Kernels::widest_forward),
+        coefficients_(place_.size()),
+        sums_(slots * slot_size()) {
+    for (Index c = 0; c < place_.columns(); ++c) {
+      for (Index t = 0; t < place_.tiles(); ++t) {
+        R* to = coefficients_.data() + place_.run(t, c);
+        for (Index k = t * kernels.tile_cols; k < (t + 1) * kernels.tile_cols; ++k)
+          *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
+      }
+    }
+  }
+
+  /// Adds a chunk's product to the slot's; that of the first one begins it.
+  void run(Index slot, const R* chunk, Index tile, const typename Kernels::Ahead& ahead) {
+    R* const sums = sums_.data() + slot * slot_size();
+    if (tile == 0) std::fill_n(sums, slot_size(), R(0));
+    for (Index g = 0; g < place_.groups(); ++g) {
+      kernel_for(kernels_.forward, place_.width(g))(
+          chunk, place_.tiles_from(tile), coefficients_.data() + place_.at(tile, g),
+          sums + place_.begin(g) * Kernels::rows * kernels_.parts(), ahead.part(g, place_.groups()));
+    }
+  }
+
+  /// Element i of the slot's rows of the product's column j.
+  T sum(Index slot, Index i, Index j) const {
+    const auto real_sum = [&](Index row, Index c) {
+      const R* const of = sums_.data() + slot * slot_size() + (c * Kernels::rows + row) * kernels_.parts();
+      R sum = 0;
+      for (Index part = 0; part < kernels_.parts(); ++part) sum += of[part];
+      return sum;
+    };
+    if constexpr (is_complex<T>) {
+      return T(real_sum(2 * i, 2 * j) - real_sum(2 * i + 1, 2 * j + 1),
+               real_sum(2 * i + 1, 2 * j) + real_sum(2 * i, 2 * j + 1));
+    } else {
+      return real_sum(i, j);
+    }
+  }
+
+ private:
+  Index slot_size() const { return Kernels::rows * place_.columns() * kernels_.parts(); }
+
+  const Kernels& kernels_;
+  ChunkedColumns place_;
+  Workspace<R> coefficients_, sums_;
+};
+
+/// The sum, over panels, of op(panel) times its rows of Y, of which the slots hold some panels'.
+template <Scalar T>
+class PanelAdjoint {
+  using R = Real<T>;
+  using Kernels = PanelKernels<R>;
+
+ public:
+  PanelAdjoint(const Kernels& kernels, Op op, Index cols, Index columns, Index slots)
+      : kernels_(kernels),
+        op_(op),
+        place_(cols, kernels.tile_cols, parts<T> * columns, Kernels::widest_adjoint),
+        rows_of_Y_(slots * slot_size()),
+        sums_(place_.size()) {
+    std::fill_n(sums_.data(), place_.size(), R(0));
+  }
+
+  /// For the rows below the last one of the matrix.
+  void clear(Index slot) { std::fill_n(rows_of_Y_.data() + slot * slot_size(), slot_size(), R(0)); }
+
+  /// Column j of the slot's rows of Y.
+  void set(Index slot, Index j, const T* y, Index rows) {
+    const R sign = op_ == Op::adjoint ? R(1) : R(-1);
+    for (int part = 0; part < parts<T>; ++part) {
+      const Index c = parts<T> * j + part, group = place_.group_of(c), width = place_.width(group);
+      const Index begin = place_.begin(group);
+      R* const to = rows_of_Y_.data() + slot * slot_size() + begin * Kernels::rows + c - begin;
+      for (Index i = 0; i < rows; ++i) {
+        if constexpr (is_complex<T>) {
+          to[2 * i * width] = part == 0 ? y[i].real() : y[i].imag();
+          to[(2 * i + 1) * width] = part == 0 ? sign * y[i].imag() : -sign * y[i].real();
+        } else {
+          to[i * width] = y[i];
+        }
+      }
+    }
+  }
+
+  void run(Index slot, const R* chunk, Index tile, const typename Kernels::Ahead& ahead) {
+    const R* const Y = rows_of_Y_.data() + slot * slot_size();
+    for (Index g = 0; g < place_.groups(); ++g) {
+      kernel_for(kernels_.adjoint, place_.width(g))(
+          chunk, place_.tiles_from(tile), Y + place_.begin(g) * Kernels::rows,
+          sums_.data() + place_.at(tile, g), ahead.part(g, place_.groups()));
+    }
+  }
+
+  /// X ← α sum + β X.
+  void finish(T alpha, T beta, MatrixView<T> X) const {
+    for (Index j = 0; j < X.cols; ++j) {
+      for (Index t = 0; t < place_.tiles(); ++t) {
+        const R* const from = sums_.data() + place_.run(t, parts<T> * j);
+        const Index begin = t * kernels_.tile_cols, count = std::min(kernels_.tile_cols, X.rows - begin);
+        if constexpr (is_complex<T>) {
+          const R* const imaginary = sums_.data() + place_.run(t, 2 * j + 1);
+          for (Index k = 0; k < count; ++k) add_scaled(alpha, T(from[k], imaginary[k]), beta, X(begin + k, j));
+        } else {
+          for (Index k = 0; k < count; ++k) add_scaled(alpha, from[k], beta, X(begin + k, j));
+        }
+      }
+    }
+  }
+
+ private:
+  Index slot_size() const { return Kernels::rows * place_.columns(); }
+
+  const Kernels& kernels_;
+  Op op_;
+  ChunkedColumns place_;
+  Workspace<R> rows_of_Y_, sums_;
+};
+
+}  // namespace gridlops
