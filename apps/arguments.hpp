@@ -62,6 +62,7 @@ struct SolveArguments {
   std::optional<double> damp_relative;
   std::string precondition = "none";
   std::string one_pass = "off";
+  std::optional<Storage> storage;  ///< none: chosen
   std::optional<double> lambda, step;
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;

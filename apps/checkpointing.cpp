@@ -66,11 +66,13 @@ CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFa
   return options;
 }
 
+std::string saved_fact(const RunFactsText& saved, const char* name) {
+  const auto found = saved.find(name);
+  return found == saved.end() ? std::string() : found->second;
+}
+
 void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& product) {
-  const auto fact = [&saved](const char* name) {
-    const auto found = saved.find(name);
-    return found == saved.end() ? std::string() : found->second;
-  };
+  const auto fact = [&saved](const char* name) { return saved_fact(saved, name); };
   if (fact("grid") != fmt::format("{}x{}", grid.rows, grid.cols)) return;
   for (const Algorithm algorithm :
        {Algorithm::block, Algorithm::summa, Algorithm::stationary_a, Algorithm::stationary_b}) {
@@ -79,11 +81,6 @@ void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& 
   }
   if (product.panel == 0 && whole_number_problem(fact("panel"), 0).empty())
     product.panel = whole_number(fact("panel"));
-}
-
-std::string saved_one_pass(const RunFactsText& saved) {
-  const auto found = saved.find(one_pass_fact);
-  return found == saved.end() ? std::string() : found->second;
 }
 
 std::string rounding_difference(const RunFactsText& saved, const RunFactsText& now) {

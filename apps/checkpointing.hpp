@@ -9,7 +9,9 @@
 
 namespace gridlops::program {
 
-inline constexpr const char* one_pass_fact = "one pass";
+// Facts that `solve` adds, and asks for again.
+inline constexpr const char* one_pass_fact = "one pass";  // "on" or "off"
+inline constexpr const char* storage_fact = "storage";    // as name_of() has it
 
 /// What a run's bits depend on besides its files and options, as a checkpoint's manifest has it.
 using RunFactsText = std::map<std::string, std::string>;
@@ -25,8 +27,8 @@ CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFa
 /// the grid is the same.
 void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& product);
 
-/// And whether it reads A once in an iteration: "on" or "off", empty if that was not saved.
-std::string saved_one_pass(const RunFactsText& saved);
+/// A fact, empty if it was not saved.
+std::string saved_fact(const RunFactsText& saved, const char* name);
 
 /// What makes the results of a restart differ from those of a run without interruption by rounding, in words;
 /// empty: nothing that is known.

@@ -102,6 +102,8 @@ void Grammar::define_solve() {
               "Least squares: column-norms solves with A's columns made equally long [none]");
   list.choice("--one-pass", solve_.one_pass, {"auto", "on", "off"},
               "cgls: reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
+  list.choice("--storage", solve_.storage, storages(),
+              "block, stationary-a: how A is stored; panels: read in one piece, made of its columns [auto]");
   list.number("--lambda", solve_.lambda, "L", 0,
               "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
   list.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");

@@ -33,6 +33,7 @@ struct Task {
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
+  Storage storage = Storage::columns;
   RunFactsText saved;  // of the run that is gone on with
 };
 
@@ -41,16 +42,21 @@ bool may_be_stationary_a(const SolveArguments& arguments) {
   return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
 }
 
+/// Of a batch, if there are batches.
+ProductShape shape_at_once(const Task& task) {
+  ProductShape shape = task.shape;
+  if (task.arguments.batch > 0) shape.nrhs = std::min(shape.nrhs, task.arguments.batch);
+  return shape;
+}
+
 /// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as it was begun.
 bool reads_once(const Task& task) {
   const SolveArguments& arguments = task.arguments;
   if (arguments.solver != "cgls") return false;
   if (arguments.one_pass != "auto") return arguments.one_pass == "on";
-  if (const std::string saved = saved_one_pass(task.saved); !saved.empty()) return saved == "on";
-  ProductShape shape = task.shape;
-  if (arguments.batch > 0) shape.nrhs = std::min(shape.nrhs, arguments.batch);
+  if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
   return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
-         arguments.product.device == "cpu" && one_pass_is_faster(shape, task.grid->shape());
+         arguments.product.device == "cpu" && one_pass_is_faster(shape_at_once(task), task.grid->shape());
 }
 
 /// What was asked for; block-cgls, whose right-hand sides must lie together, and one pass leave no choice.
@@ -63,6 +69,16 @@ Algorithm algorithm_for(const Task& task) {
                                  name_of(arguments.product.algorithm)));
   }
   return Algorithm::stationary_a;
+}
+
+/// How A is stored. A restart with `auto` goes on as it was begun.
+Storage storage_for(const Task& task) {
+  if (task.arguments.storage) return *task.arguments.storage;
+  if (const std::string saved = saved_fact(task.saved, storage_fact); !saved.empty())
+    return parse_storage(saved);
+  return task.arguments.product.device == "cpu"
+             ? faster_storage(task.algorithm, shape_at_once(task), task.grid->shape())
+             : Storage::columns;
 }
 
 Task read_headers(Communicator& world, const SolveArguments& arguments,
@@ -94,6 +110,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
   task.one_pass = reads_once(task);
   task.algorithm = resolve(algorithm_for(task), task.shape, task.grid->shape());
+  task.storage = storage_for(task);
   task.grid = with_memory_for(task.algorithm, task.grid);
   return task;
 }
@@ -107,7 +124,8 @@ OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
   return matrix_mult(task.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.column_stable,
-                      .form = task.arguments.product.summa_form});
+                      .form = task.arguments.product.summa_form,
+                      .storage = task.storage});
 }
 
 /// The product, and for cg, whose vectors are models and data at once, the way back to where models lie.
@@ -137,7 +155,7 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.product.summa_form, task.arguments.batch, is_damped(task.arguments),
+                   task.arguments.product.summa_form, task.storage, task.arguments.batch, is_damped(task.arguments),
                    task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
                    product->range(), op->range(), op->domain()}));
 }
@@ -222,6 +240,7 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
       arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
+  options.checkpoint.facts[storage_fact] = name_of(task.storage);
   std::optional<SolveProgress> progress;
   if (shows_progress) {
     progress.emplace(*options.tolerance, options.max_iterations,

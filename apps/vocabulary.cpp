@@ -46,6 +46,13 @@ Names<SummaForm> summa_forms() {
   return names;
 }
 
+Names<std::optional<Storage>> storages() {
+  Names<std::optional<Storage>> names{{"auto", std::nullopt}};
+  for (const Storage storage : {Storage::columns, Storage::panels})
+    names.emplace_back(name_of(storage), storage);
+  return names;
+}
+
 std::string grid_problem(const std::string& text) {
   try {
     parse_grid_shape(text);

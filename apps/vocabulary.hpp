@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "gridlops/cost_model.hpp"
@@ -13,6 +14,8 @@ namespace gridlops::program {
 Names<ScalarType> types();
 Names<Algorithm> algorithms();
 Names<SummaForm> summa_forms();
+/// "auto" is none.
+Names<std::optional<Storage>> storages();
 
 /// What is wrong with "PxQ", or nothing.
 std::string grid_problem(const std::string& text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Cases {
   std::vector<std::string> transports{"auto"};
   Index panel = 0;
   SummaForm summa_form = SummaForm::broadcast;
+  std::vector<std::optional<Storage>> storages{std::nullopt};  ///< none: chosen
 };
 
 /// How it is measured, and where the figures go.

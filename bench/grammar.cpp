@@ -92,6 +92,8 @@ void Grammar::define_common(OptionList& list, Cases& cases, Method& method) {
   list.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
   list.choice("--summa-form", cases.summa_form, program::summa_forms(),
               "summa: how panels come to ranks [broadcast]");
+  choice_list(list, "--storage", cases.storages, program::storages(),
+              "block, stationary-a: how A is stored [auto]");
   list.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
   list.whole("--limit-order", method.limit_order, "N", 1,
              "Order of the GEMM that measures the compute limit [2048]");

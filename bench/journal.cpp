@@ -55,6 +55,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"algorithm", algorithm_of(result)},
             {"panel", what.panel},
             {"summa_form", name_of(what.summa_form)},
+            {"storage", name_of(what.storage)},
             {"transport", result.peer.empty() ? transport : "mpi"},
             {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},
             {"repetitions", result.samples.size()},
@@ -77,11 +78,12 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
 std::string row_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   return fmt::format(
-      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<7} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
       "{:>5} {:>8.1e}\n",
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
-      fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result), 1e3 * figures.seconds,
+      fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result),
+      result.peer.empty() ? name_of(what.storage) : "-", 1e3 * figures.seconds,
       figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
       figures.roofline_fraction,
       result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
@@ -90,8 +92,8 @@ std::string row_of(const Result& result, const Figures& figures) {
 
 std::string title() {
   return fmt::format(
-      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>5} {:>8}\n",
-      "work", "rows", "cols", "rhs", "type", "grid", "algorithm", "ms", "GFLOP/s", "limit", "GB/s",
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<7} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>5} {:>8}\n",
+      "work", "rows", "cols", "rhs", "type", "grid", "algorithm", "A in", "ms", "GFLOP/s", "limit", "GB/s",
       "fraction", "MB sent", "wait", "error");
 }
 

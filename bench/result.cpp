@@ -13,6 +13,20 @@ double Work::roofline_seconds(const MachineLimits& limits) const {
   return std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second);
 }
 
+namespace {
+
+/// With what was left open.
+Case chosen(const Cases& cases, const ProductShape& shape, const std::shared_ptr<const ProcessGrid>& grid,
+            Algorithm asked, std::optional<Storage> storage) {
+  const Algorithm algorithm =
+      asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape()) : asked;
+  if (!storage)
+    storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
+  return {program::with_memory_for(algorithm, grid), shape, algorithm, cases.panel, cases.summa_form, *storage};
+}
+
+}  // namespace
+
 void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run) {
   std::vector<GridShape> shapes = cases.grids;
   if (shapes.empty()) shapes.push_back(near_square(world.size()));
@@ -27,13 +41,9 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
         for (const Index rows : cases.rows)
           for (const Index cols : cases.cols)
             for (const Index nrhs : cases.nrhs)
-              for (const Algorithm asked : cases.algorithms) {
-                const ProductShape product{rows, cols, nrhs, type};
-                const Algorithm algorithm =
-                    asked == Algorithm::automatic ? choose_algorithm(product, grid->shape()) : asked;
-                run({program::with_memory_for(algorithm, grid), product, algorithm, cases.panel,
-                     cases.summa_form});
-              }
+              for (const Algorithm asked : cases.algorithms)
+                for (const std::optional<Storage> storage : cases.storages)
+                  run(chosen(cases, {rows, cols, nrhs, type}, grid, asked, storage));
     });
   }
 }

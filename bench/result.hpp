@@ -17,6 +17,7 @@ struct Case {
   Algorithm algorithm = Algorithm::automatic;
   Index panel = 0;
   SummaForm summa_form = SummaForm::broadcast;
+  Storage storage = Storage::columns;
 };
 
 /// Calls run() for every combination, with a grid that this rank is a member of (collective over world).

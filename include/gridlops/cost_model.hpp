@@ -29,6 +29,18 @@ enum class SummaForm { broadcast, all_gather };
 GRIDLOPS_EXPORT const char* name_of(SummaForm form);
 GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
 
+/// How a rank stores its block of A in host memory where A never moves: in block and stationary_a.
+///
+///   columns  as it was given;
+///   panels   in panels of a few rows, made of it at the first application, with two of it meanwhile; what it
+///            was given is then given up (the caller's block, if A is a view, stays the caller's). Products
+///            with some columns read panels in one piece and pack nothing.
+enum class Storage { columns, panels };
+
+/// "columns", "panels"; and back, or UsageError.
+GRIDLOPS_EXPORT const char* name_of(Storage storage);
+GRIDLOPS_EXPORT Storage parse_storage(const std::string& name);
+
 /// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
 struct ProductShape {
   Index rows = 0;
@@ -54,6 +66,11 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
 
 /// What it does in one normal_product() with stationary_a, in host memory.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
+
+/// The storage with which repeated products are faster on this processor, in host memory, by the measured
+/// crossovers of its instruction set and type (docs/performance.md). Making panels takes as long as a few
+/// products.
+GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since
 /// its blocks are larger than caches, the columns are at most as many as the measured crossover of their

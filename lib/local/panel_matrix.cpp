@@ -2,6 +2,7 @@
 #include "local/panel_matrix.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "local/panel_products.hpp"
 
@@ -143,6 +144,16 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
     complete = completed ? completed(computed) : computed;
   }
   adjoint.finish(T(1), T(0), W);
+}
+
+bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choice) {
+  if (choice.use == KernelChoice::Use::never || choice.set != InstructionSet::avx2) return false;
+  struct Columns {
+    Index least, most;
+  };
+  constexpr std::array<Columns, 4> crossover{{{4, 128}, {4, 128}, {3, 64}, {3, 64}}};  // f32, f64, c64, c128
+  const Columns range = crossover[static_cast<std::size_t>(type)];
+  return range.least <= columns && columns <= range.most;
 }
 
 template class PanelMatrix<float>;

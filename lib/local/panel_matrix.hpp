@@ -72,4 +72,7 @@ class PanelMatrix {
   Buffer<Real<T>> storage_;  // zeros beside the last column and below the last row
 };
 
+/// Whether products with so many columns are faster with A in panels than in columns, on one core.
+bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choice);
+
 }  // namespace gridlops

@@ -24,6 +24,10 @@ OperatorPtr<T> make_peer_summa(DistMatrix<T> A, const MatrixMultOptions& options
 template <Scalar T>
 OperatorPtr<T> make_peer_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
 
+constexpr bool never_moves_A(Algorithm algorithm) {
+  return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
+}
+
 /// Where the data and the models of an A in two-dimensional blocks lie: in such blocks, too.
 template <Scalar T>
 Space range_in_blocks(const DistMatrix<T>& A) {

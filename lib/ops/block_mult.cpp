@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/stored_block.hpp"
 
 namespace gridlops {
 
@@ -14,33 +14,29 @@ class BlockMult final : public LinearOperator<T> {
   BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>({A.grid(), A.layout().rows, Axis::grid_rows},
                           {A.grid(), A.layout().cols, Axis::grid_rows}),
-        A_(std::move(A)),
-        product_(A_.grid()->backend(), options.column_stable),
+        A_(std::move(A), options),
         order_(reduction_order(options)) {}
 
  private:
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    product_.multiply(Op::none, alpha, matrix(), X.local(), beta, Y.local());
+    A_.multiply(Op::none, alpha, X.local(), beta, Y.local());
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    const ProcessGrid& grid = *A_.grid();
+    const ProcessGrid& grid = A_.grid();
     const MatrixView<T> X_local = X.local();
     if (grid.row_comm().size() == 1) {
-      product_.multiply(Op::adjoint, alpha, matrix(), Y.local(), beta, X_local);
+      A_.multiply(Op::adjoint, alpha, Y.local(), beta, X_local);
       return;
     }
     sum_.reserve(grid.backend(), X_local.size());
     const MatrixView<T> sum = sum_.matrix(X_local.rows, X_local.cols);
-    product_.multiply(Op::adjoint, alpha, matrix(), Y.local(), T(0), sum);
+    A_.multiply(Op::adjoint, alpha, Y.local(), T(0), sum);
     grid.row_comm().all_reduce({sum.data, sum.size()}, ReduceOp::sum, order_);
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
-  MatrixView<const T> matrix() const { return A_.local(); }
-
-  DistMatrix<T> A_;
-  LocalProduct<T> product_;
+  mutable StoredBlock<T> A_;
   ReductionOrder order_;
   mutable Buffer<T> sum_;
 };

@@ -6,6 +6,8 @@
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "local/panel_matrix.hpp"
+#include "ops/algorithms.hpp"
 #include "ops/panels.hpp"
 
 namespace gridlops {
@@ -191,6 +193,14 @@ SummaForm parse_summa_form(const std::string& name) {
   throw UsageError(message("there is no form '", name, "' of summa; there are broadcast and all-gather"));
 }
 
+const char* name_of(Storage storage) { return storage == Storage::columns ? "columns" : "panels"; }
+
+Storage parse_storage(const std::string& name) {
+  for (const Storage storage : {Storage::columns, Storage::panels})
+    if (name == name_of(storage)) return storage;
+  throw UsageError(message("A is not stored in '", name, "'; there are columns and panels"));
+}
+
 Algorithm parse_algorithm(const std::string& name) {
   if (name == name_of(Algorithm::automatic)) return Algorithm::automatic;
   for (const Algorithm algorithm : algorithms)
@@ -212,13 +222,28 @@ RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row,
   return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
 }
 
+namespace {
+
+constexpr Index caches = Index{32} << 20;  // of one rank, generously
+
+Index bytes_of_block(const ProductShape& shape, GridShape grid) {
+  return Partition::balanced(shape.rows, grid.rows).largest() *
+         Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
+}
+
+}  // namespace
+
+Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
+  const Index columns =
+      algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
+  const bool pays = never_moves_A(algorithm) && panels_are_faster(shape.type, columns, kernel_choice());
+  return pays ? Storage::panels : Storage::columns;
+}
+
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
-  constexpr Index caches = Index{32} << 20;  // of one rank, generously
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
   const Index most_columns = is_complex ? 1 : 3;
-  const Index block = Partition::balanced(shape.rows, grid.rows).largest() *
-                      Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
-  return grid.cols == 1 && block > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
+  return grid.cols == 1 && bytes_of_block(shape, grid) > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

@@ -24,6 +24,9 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                       "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
                       ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
+  require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
+                      name_of(algorithm), " moves A, so that A cannot be stored in ",
+                      name_of(options.storage), "; block and stationary-a never move it");
   const bool reads_peers = can_read_peers(*A.grid());
   switch (algorithm) {
     case Algorithm::block:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
-#include "ops/panelled_block.hpp"
+#include "ops/one_pass_block.hpp"
 #include "ops/peer_blocks.hpp"
 
 namespace gridlops {
@@ -19,7 +19,7 @@ class PeerStationaryA final : public LinearOperator<T>, public OnePass<T> {
         peers_(make_peer_blocks<T>(A.grid(), std::nullopt)),
         block_(std::move(A), options) {}
 
-  void prepare() const override { block_.prepare(); }
+  void prepare() const override { block_.block().store_in_panels(); }
   void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                  DistMatrix<T>& V) const override {
     block_.pass_once(block_of_models(*this), block_of_data(*this), P, R, Q, U, V);
@@ -40,10 +40,10 @@ class PeerStationaryA final : public LinearOperator<T>, public OnePass<T> {
     peers_->begin();
     const MatrixView<const T> gathered = gather(in, in_block, in_line);
     if (out_block.parts() == 1) {
-      block_.multiply(op, alpha, gathered, beta, out);
+      block_.block().multiply(op, alpha, gathered, beta, out);
     } else {
       const MatrixView<T> partial = peers_->showable(out_block.height(), out.cols);
-      block_.multiply(op, alpha, gathered, T(0), partial);
+      block_.block().multiply(op, alpha, gathered, T(0), partial);
       sum(partial, out_block, out_line, beta, out);
     }
     peers_->end();
@@ -93,7 +93,7 @@ class PeerStationaryA final : public LinearOperator<T>, public OnePass<T> {
   const Kernels<T>& kernels() const { return grid().backend()->template kernels<T>(); }
 
   std::unique_ptr<PeerBlocks<T>> peers_;
-  mutable PanelledBlock<T> block_;
+  mutable OnePassBlock<T> block_;
   mutable Buffer<T> gathered_;
   mutable std::vector<Buffer<T>> memory_;  // for the parts of each rank of a line
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
-#include "ops/panelled_block.hpp"
+#include "ops/one_pass_block.hpp"
 
 namespace gridlops {
 
@@ -16,7 +16,7 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>(range_nested(A), domain_nested(A)), block_(std::move(A), options) {}
 
-  void prepare() const override { block_.prepare(); }
+  void prepare() const override { block_.block().store_in_panels(); }
   void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                  DistMatrix<T>& V) const override {
     block_.pass_once(block_of_models(*this), block_of_data(*this), P, R, Q, U, V);
@@ -34,16 +34,16 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
            const CutBlock& out_block) const {
     const MatrixView<const T> gathered = block_.exchange().gather(in, in_block, gathered_);
     if (out_block.parts() == 1) {
-      block_.multiply(op, alpha, gathered, beta, out);
+      block_.block().multiply(op, alpha, gathered, beta, out);
       return;
     }
     partial_.reserve(block_.exchange().backend(), out_block.height() * out.cols);
     const MatrixView<T> partial = partial_.matrix(out_block.height(), out.cols);
-    block_.multiply(op, alpha, gathered, T(0), partial);
+    block_.block().multiply(op, alpha, gathered, T(0), partial);
     block_.exchange().reduce_scatter(partial, out_block, beta, out);
   }
 
-  mutable PanelledBlock<T> block_;
+  mutable OnePassBlock<T> block_;
   mutable Buffer<T> gathered_, partial_;
 };
 

@@ -10,7 +10,7 @@ SUBCOMMANDS = {
                  "--transport",
                  "--device", "--report"],
     "solve": ["--matrix", "--rhs", "--output", "--solver", "--iterations", "--tolerance", "--atol", "--btol", "--conlim",
-              "--damp", "--damp-relative",
+              "--damp", "--damp-relative", "--storage",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
               "--summa-form", "--panel", "--transport", "--device", "--report"],
     "info": [],

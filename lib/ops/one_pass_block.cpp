@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/panelled_block.hpp"
+#include "ops/one_pass_block.hpp"
 
 #include <utility>
 
@@ -10,34 +10,14 @@
 namespace gridlops {
 
 template <Scalar T>
-PanelledBlock<T>::PanelledBlock(DistMatrix<T> A, const MatrixMultOptions& options)
-    : A_(std::move(A)),
-      product_(A_.grid()->backend(), options.column_stable),
-      exchange_(A_.grid()->backend(), reduction_order(options)) {}
+OnePassBlock<T>::OnePassBlock(DistMatrix<T> A, const MatrixMultOptions& options)
+    : block_(std::move(A), options), exchange_(backend(), reduction_order(options)) {}
 
 template <Scalar T>
-void PanelledBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-  if (panels_.empty()) {
-    product_.multiply(op, alpha, block(), X, beta, Y);
-  } else {
-    panels_.multiply(op, alpha, X, beta, Y);
-  }
-}
-
-template <Scalar T>
-void PanelledBlock<T>::prepare() {
-  const MatrixView<const T> A = block();
-  if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
-  panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set);
-  // Its shape is all that is needed of A from now on.
-  A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
-}
-
-template <Scalar T>
-void PanelledBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P,
+void OnePassBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P,
                                  const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                                  DistMatrix<T>& V) {
-  prepare();
+  block_.store_in_panels();
   const MatrixView<const T> all_P = exchange_.gather(P.local(), models, models_);
   const MatrixView<const T> all_R = exchange_.gather(R.local(), data, data_);
   const Index count = all_P.cols, height = U.local().rows;
@@ -62,7 +42,7 @@ void PanelledBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, c
 }
 
 template <Scalar T>
-void PanelledBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, const CutBlock& data,
+void OnePassBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, const CutBlock& data,
                                      MatrixView<T> Q, MatrixView<T> W) {
   typename PanelMatrix<T>::Completion completed;
   std::optional<RowSum<T>> sum;
@@ -71,29 +51,29 @@ void PanelledBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> 
     sum.emplace(data.comm, exchange_.order(), kernels(), chunks(), Q, travelling_.matrix(Q.rows, Q.cols));
     completed = [&sum](Index computed) { return sum->advance(computed); };
   }
-  if (!panels_.empty()) {
-    panels_.one_pass(P, R, Q, W, completed);
+  if (const PanelMatrix<T>& panels = block_.panels(); !panels.empty()) {
+    panels.one_pass(P, R, Q, W, completed);
     return;
   }
   const Index count = P.cols;
-  product_.multiply(Op::none, T(1), block(), P, T(0), Q);
+  block_.multiply(Op::none, T(1), P, T(0), Q);
   for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);
-  product_.multiply(Op::adjoint, T(1), block(), R, T(0), W.col_block({0, count}));
-  product_.multiply(Op::adjoint, T(1), block(), Q, T(0), W.col_block({count, count}));
+  block_.multiply(Op::adjoint, T(1), R, T(0), W.col_block({0, count}));
+  block_.multiply(Op::adjoint, T(1), Q, T(0), W.col_block({count, count}));
 }
 
 /// The same on all ranks of a grid row, also on those that have no columns of A.
 template <Scalar T>
-std::vector<Range> PanelledBlock<T>::chunks() const {
+std::vector<Range> OnePassBlock<T>::chunks() const {
   const bool on_host = backend()->memory_space() == MemorySpace::host;
-  const Index rows = block().rows;
+  const Index rows = block_.rows();
   return cut_into_panels({{0, rows}},
-                         on_host ? one_pass_chunk(A_.layout().cols.partition.largest(), sizeof(T)) : rows);
+                         on_host ? one_pass_chunk(block_.layout().cols.partition.largest(), sizeof(T)) : rows);
 }
 
-template class PanelledBlock<float>;
-template class PanelledBlock<double>;
-template class PanelledBlock<std::complex<float>>;
-template class PanelledBlock<std::complex<double>>;
+template class OnePassBlock<float>;
+template class OnePassBlock<double>;
+template class OnePassBlock<std::complex<float>>;
+template class OnePassBlock<std::complex<double>>;
 
 }  // namespace gridlops

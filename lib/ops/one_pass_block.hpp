@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/matrix_mult.hpp"
-#include "local/panel_matrix.hpp"
 #include "ops/block_exchange.hpp"
-#include "ops/local_product.hpp"
+#include "ops/stored_block.hpp"
 
 namespace gridlops {
 
-/// A rank's block of A where A never moves, in one of two forms: as it was given, or, once the normal product
-/// is used, in panels.
+/// What the operators have in common that pass over A once: a rank's block of A, and messages.
 template <Scalar T>
-class PanelledBlock {
+class OnePassBlock {
  public:
-  PanelledBlock(DistMatrix<T> A, const MatrixMultOptions& options);
+  OnePassBlock(DistMatrix<T> A, const MatrixMultOptions& options);
 
-  /// For the operator's other products, too.
+  StoredBlock<T>& block() { return block_; }
   BlockExchange<T>& exchange() { return exchange_; }
 
-  /// Y ← α op(A) X + β Y, on this rank.
-  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
-
   /// See OnePass.
-  void prepare();
   void pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P, const DistMatrix<T>& R,
                  DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V);
 
@@ -32,13 +25,10 @@ class PanelledBlock {
                      MatrixView<T> W);
   std::vector<Range> chunks() const;
 
-  MatrixView<const T> block() const { return A_.local(); }
-  const std::shared_ptr<Backend>& backend() const { return A_.grid()->backend(); }
+  const std::shared_ptr<Backend>& backend() const { return block_.backend(); }
   const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
 
-  DistMatrix<T> A_;
-  PanelMatrix<T> panels_;
-  LocalProduct<T> product_;
+  StoredBlock<T> block_;
   BlockExchange<T> exchange_;
   Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
 };

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/stored_block.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+void StoredBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  if (wants_panels_) store_in_panels();
+  if (panels_.empty()) {
+    product_.multiply(op, alpha, A_.local(), X, beta, Y);
+  } else {
+    panels_.multiply(op, alpha, X, beta, Y);
+  }
+}
+
+template <Scalar T>
+void StoredBlock<T>::store_in_panels() {
+  const MatrixView<const T> A = A_.local();
+  if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
+  panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set);
+  // Its shape is all that is needed of A from now on.
+  A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
+}
+
+template class StoredBlock<float>;
+template class StoredBlock<double>;
+template class StoredBlock<std::complex<float>>;
+template class StoredBlock<std::complex<double>>;
+
+}  // namespace gridlops
