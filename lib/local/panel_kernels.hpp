@@ -18,22 +18,26 @@ struct PanelKernels {
   static constexpr Index rows = 8;
   static constexpr int widest_forward = 3, widest_adjoint = 6;
 
-  /// Memory that is brought into the second-level cache meanwhile.
-  struct Ahead {
+  /// Tiles that follow one another, of one panel, or those below each other of several.
+  struct Tiles {
     const Real* begin = nullptr;
-    const Real* end = nullptr;
-    /// One of `count` equal parts.
-    Ahead part(Index index, Index count) const {
+    const Real* end = nullptr;  ///< of the first panel
+    Index panels = 1;
+    Index stride = 0;  ///< from panel to panel
+    /// One of `count` equal parts, of each panel.
+    Tiles part(Index index, Index count) const {
       const Index size = end - begin;
-      return {begin + size * index / count, begin + size * (index + 1) / count};
+      return {begin + size * index / count, begin + size * (index + 1) / count, panels, stride};
     }
   };
 
-  /// sums += tiles · X: X packed tile_cols × w per tile. Of each of the w × rows sums there is a register
-  /// full of parts.
-  using Forward = void(const Real* tiles, Index count, const Real* X, Real* sums, const Ahead& ahead);
-  /// X += tilesᵀ · Y: Y packed w × rows, X as above.
-  using Adjoint = void(const Real* tiles, Index count, const Real* Y, Real* X, const Ahead& ahead);
+  // Meanwhile they bring tiles that are `ahead` into the second-level cache.
+
+  /// sums += tiles · X, of one panel: X packed tile_cols × w per tile. Of each of the w × rows sums there is
+  /// a register full of parts.
+  using Forward = void(const Tiles& tiles, const Real* X, Real* sums, const Tiles& ahead);
+  /// X += tilesᵀ · Y: Y packed w × rows for each panel, X as above.
+  using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Tiles& ahead);
 
   Index tile_cols = 0;
   Index parts() const { return tile_cols / 2; }

@@ -31,7 +31,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   static constexpr Index tile_cols = vectors * lanes;
   static constexpr int rows = static_cast<int>(PanelKernels<Real>::rows);
   static constexpr Index tile = rows * tile_cols;
-  using Ahead = typename PanelKernels<Real>::Ahead;
+  using Tiles = typename PanelKernels<Real>::Tiles;
 
   template <int... index>
   static constexpr void fill_forward(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
@@ -45,22 +45,28 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   /// Fetches what is ahead in so many equal steps, in whole cache lines.
   class Fetching {
    public:
-    Fetching(const Ahead& ahead, Index steps)
-        : at_(ahead.begin), end_(ahead.end), share_((end_ - at_ + steps * line - 1) / (steps * line) * line) {}
+    Fetching(const Tiles& ahead, Index steps)
+        : at_(ahead.begin),
+          end_(ahead.end),
+          share_((end_ - at_ + steps * line - 1) / (steps * line) * line),
+          panels_(ahead.panels),
+          stride_(ahead.stride) {}
     [[gnu::always_inline]] void step() {
       if (at_ >= end_) return;
-      for (Index i = 0; i < share_; i += line) __builtin_prefetch(at_ + i, 0, 2);
+      for (Index p = 0; p < panels_; ++p)
+        for (Index i = 0; i < share_; i += line) __builtin_prefetch(at_ + p * stride_ + i, 0, 2);
       at_ += share_;
     }
 
    private:
     const Real* at_;
     const Real* end_;
-    Index share_;
+    Index share_, panels_, stride_;
   };
 
   template <int width>
-  static void forward(const Real* tiles, Index count, const Real* X, Real* sums, const Ahead& ahead) {
+  static void forward(const Tiles& tiles, const Real* X, Real* sums, const Tiles& ahead) {
+    const Index count = (tiles.end - tiles.begin) / tile;
     // As many rows at a time as there are registers for, beside a row and the columns.
     constexpr int at_once = width * rows + width < registers ? rows : rows / 2;
     Fetching fetching(ahead, count * rows / at_once);
@@ -74,7 +80,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
       });
       for (Index t = 0; t < count; ++t) {
         fetching.step();
-        const Real* const a = tiles + t * tile + first * tile_cols;
+        const Real* const a = tiles.begin + t * tile + first * tile_cols;
         const Real* const x = X + t * width * tile_cols;
         Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           Vector column[std::size_t{width}];
@@ -98,11 +104,11 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   }
 
   template <int width>
-  static void adjoint(const Real* tiles, Index count, const Real* Y, Real* X, const Ahead& ahead) {
+  static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Tiles& ahead) {
+    const Index count = (tiles.end - tiles.begin) / tile;
     Fetching fetching(ahead, count);
     for (Index t = 0; t < count; ++t) {
       fetching.step();
-      const Real* const a = tiles + t * tile;
       Real* const x = X + t * width * tile_cols;
       Vector sums[std::size_t{width}][std::size_t{vectors}];
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -110,18 +116,22 @@ class PanelLoops : VectorRegisters<Isa, Real> {
           sums[j][v] = load(x + j * tile_cols + v * lanes);
         });
       });
-      Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
-        Vector row[std::size_t{vectors}];
-        Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
-          row[v] = load(a + i * tile_cols + v * lanes);
-        });
-        Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-          const Vector y = broadcast(Y[i * width + j]);
+      for (Index p = 0; p < tiles.panels; ++p) {
+        const Real* const a = tiles.begin + p * tiles.stride + t * tile;
+        const Real* const y_of_panel = Y + p * y_stride;
+        Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
+          Vector row[std::size_t{vectors}];
           Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
-            Isa::add_product(row[v], y, sums[j][v]);
+            row[v] = load(a + i * tile_cols + v * lanes);
+          });
+          Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
+            const Vector y = broadcast(y_of_panel[i * width + j]);
+            Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+              Isa::add_product(row[v], y, sums[j][v]);
+            });
           });
         });
-      });
+      }
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
         Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           store(sums[j][v], x + j * tile_cols + v * lanes);

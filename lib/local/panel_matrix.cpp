@@ -31,27 +31,37 @@ PanelMatrix<T>::PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<
   }
 }
 
-/// The order in which products take the chunks of a matrix: of some panels those of the same columns, then
-/// the next ones, so that right-hand sides and sums come from a cache no more often than A from memory.
+/// The order in which products take the chunks of a matrix, those of some panels at once: of more panels, a
+/// block, those of the same columns, then the next ones, so that right-hand sides and sums come from a cache
+/// no more often than A from memory.
 template <Scalar T>
 class PanelMatrix<T>::Walk {
  public:
-  Walk(const PanelMatrix& matrix, Index columns)
-      : matrix_(matrix), slots_(std::clamp<Index>(parts<T> * columns, 1, most_slots)) {}
+  Walk(const PanelMatrix& matrix, Index columns, Index at_once)
+      : matrix_(matrix),
+        at_once_(at_once),
+        block_((std::clamp<Index>(parts<T> * columns, 1, most_panels) + at_once - 1) / at_once * at_once) {}
 
-  Index slots() const { return slots_; }
-  Index slot(const Chunk& chunk) const { return chunk.panel % slots_; }
+  /// Of a product that keeps something for each panel of a block.
+  Index slots() const { return block_; }
+  Index slot(const Chunk& chunk) const { return chunk.panel % block_; }
+
+  /// The panels at once that begin with this one.
+  Index panels(const Chunk& chunk) const { return std::min(at_once_, matrix_.panels() - chunk.panel); }
+  Tiles<T> span(const Chunk& chunk) const {
+    return chunk.panel < matrix_.panels() ? matrix_.span(chunk, panels(chunk)) : Tiles<T>();
+  }
   Chunk after(const Chunk& chunk) const {
-    const Index first = chunk.panel - slot(chunk), end = std::min(first + slots_, matrix_.panels());
-    if (chunk.panel + 1 < end) return {chunk.panel + 1, chunk.tile};
-    if (chunk.tile + chunk_tiles < matrix_.tiles()) return {first, chunk.tile + chunk_tiles};
+    const Index first = chunk.panel - slot(chunk), end = std::min(first + block_, matrix_.panels());
+    if (chunk.panel + at_once_ < end) return {chunk.panel + at_once_, chunk.tile};
+    if (!matrix_.is_last(chunk)) return {first, chunk.tile + chunk_tiles};
     return {end, 0};
   }
 
  private:
-  static constexpr Index most_slots = 16;
+  static constexpr Index most_panels = 16;
   const PanelMatrix& matrix_;
-  Index slots_;
+  Index at_once_, block_;
 };
 
 template <Scalar T>
@@ -60,9 +70,12 @@ bool PanelMatrix<T>::is_last(const Chunk& chunk) const {
 }
 
 template <Scalar T>
-typename PanelKernels<Real<T>>::Ahead PanelMatrix<T>::span(const Chunk& chunk) const {
-  if (chunk.panel >= panels()) return {};
-  return {at(chunk), at({chunk.panel, std::min(chunk.tile + chunk_tiles, tiles())})};
+Tiles<T> PanelMatrix<T>::span(const Chunk& chunk, Index panels) const {
+  const auto at = [&](Index tile) {
+    return storage_.data() + chunk.panel * panel_size() +
+           tile * PanelKernels<Real<T>>::rows * kernels_->tile_cols;
+  };
+  return {at(chunk.tile), at(std::min(chunk.tile + chunk_tiles, tiles())), panels, panel_size()};
 }
 
 template <Scalar T>
@@ -77,11 +90,11 @@ void PanelMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 
 template <Scalar T>
 void PanelMatrix<T>::forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-  const Walk walk(*this, X.cols);
+  const Walk walk(*this, X.cols, 1);
   PanelForward<T> product(*kernels_, X, walk.slots());
   for (Chunk chunk, next; chunk.panel < panels(); chunk = next) {
     next = walk.after(chunk);
-    product.run(walk.slot(chunk), at(chunk), chunk.tile, span(next));
+    product.run(walk.slot(chunk), walk.span(chunk), chunk.tile, walk.span(next));
     if (!is_last(chunk)) continue;
     const Range rows = panel_rows(chunk.panel);
     for (Index j = 0; j < Y.cols; ++j)
@@ -92,12 +105,15 @@ void PanelMatrix<T>::forward(T alpha, MatrixView<const T> X, T beta, MatrixView<
 
 template <Scalar T>
 void PanelMatrix<T>::adjoint(Op op, T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) const {
-  const Walk walk(*this, Y.cols);
+  // The sums of a tile stay in registers while two panels add to them.
+  const Walk walk(*this, Y.cols, 2);
   PanelAdjoint<T> product(*kernels_, op, cols_, Y.cols, walk.slots());
   for (Chunk chunk, next; chunk.panel < panels(); chunk = next) {
     next = walk.after(chunk);
-    if (chunk.tile == 0) take_rows(product, walk.slot(chunk), chunk.panel, Y, 0);
-    product.run(walk.slot(chunk), at(chunk), chunk.tile, span(next));
+    if (chunk.tile == 0)
+      for (Index k = 0; k < walk.panels(chunk); ++k)
+        take_rows(product, walk.slot(chunk) + k, chunk.panel + k, Y, 0);
+    product.run(walk.slot(chunk), walk.span(chunk), chunk.tile, walk.span(next));
   }
   product.finish(alpha, beta, X);
 }
@@ -126,13 +142,12 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
       take_rows(adjoint, 0, done, R, 0);
       take_rows(adjoint, 0, done, Q, P.cols);
     }
+    const Walk walk(*this, 1, 1);
     for (Index tile = 0; tile < tiles(); tile += chunk_tiles) {
-      const Index panel = has_product ? p : done;
-      const bool is_end = is_last({panel, tile});
-      const auto ahead = span({is_end ? panel + 1 : panel, is_end ? 0 : tile + chunk_tiles});
+      const auto ahead = walk.span(walk.after({has_product ? p : done, tile}));
       const Index shares = has_product && has_adjoint ? 2 : 1;
-      if (has_product) forward.run(0, at({p, tile}), tile, ahead.part(0, shares));
-      if (has_adjoint) adjoint.run(0, at({done, tile}), tile, ahead.part(shares - 1, shares));
+      if (has_product) forward.run(0, walk.span({p, tile}), tile, ahead.part(0, shares));
+      if (has_adjoint) adjoint.run(0, walk.span({done, tile}), tile, ahead.part(shares - 1, shares));
     }
     if (has_adjoint) ++done;
     if (has_product) {

@@ -12,6 +12,8 @@ namespace gridlops {
 
 template <Scalar T>
 class PanelAdjoint;
+template <Scalar T>
+using Tiles = typename PanelKernels<Real<T>>::Tiles;
 
 /// A matrix in host memory, stored in panels of a few rows, one after the other, each in tiles
 /// (PanelKernels): products read it in pieces that stay in the first-level cache while all right-hand sides
@@ -59,13 +61,8 @@ class PanelMatrix {
 
   Index tiles() const { return (cols_ + kernels_->tile_cols - 1) / kernels_->tile_cols; }
   Index panel_size() const { return PanelKernels<Real<T>>::rows * kernels_->tile_cols * tiles(); }
-  const Real<T>* at(const Chunk& chunk) const {
-    return storage_.data() + chunk.panel * panel_size() +
-           chunk.tile * PanelKernels<Real<T>>::rows * kernels_->tile_cols;
-  }
   bool is_last(const Chunk& chunk) const;
-  /// Where a chunk lies; nothing, if there is no such panel.
-  typename PanelKernels<Real<T>>::Ahead span(const Chunk& chunk) const;
+  Tiles<T> span(const Chunk& chunk, Index panels) const;
 
   const PanelKernels<Real<T>>* kernels_ = nullptr;
   Index rows_ = 0, cols_ = 0;

@@ -57,6 +57,7 @@ template <Scalar T>
 class PanelForward {
   using R = Real<T>;
   using Kernels = PanelKernels<R>;
+  using Tiles = typename Kernels::Tiles;
 
  public:
   PanelForward(const Kernels& kernels, MatrixView<const T> X, Index slots)
@@ -74,12 +75,12 @@ class PanelForward {
   }
 
   /// Adds a chunk's product to the slot's; that of the first one begins it.
-  void run(Index slot, const R* chunk, Index tile, const typename Kernels::Ahead& ahead) {
+  void run(Index slot, const Tiles& chunk, Index tile, const Tiles& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (tile == 0) std::fill_n(sums, slot_size(), R(0));
     for (Index g = 0; g < place_.groups(); ++g) {
       kernel_for(kernels_.forward, place_.width(g))(
-          chunk, place_.tiles_from(tile), coefficients_.data() + place_.at(tile, g),
+          chunk, coefficients_.data() + place_.at(tile, g),
           sums + place_.begin(g) * Kernels::rows * kernels_.parts(), ahead.part(g, place_.groups()));
     }
   }
@@ -113,6 +114,7 @@ template <Scalar T>
 class PanelAdjoint {
   using R = Real<T>;
   using Kernels = PanelKernels<R>;
+  using Tiles = typename Kernels::Tiles;
 
  public:
   PanelAdjoint(const Kernels& kernels, Op op, Index cols, Index columns, Index slots)
@@ -145,12 +147,13 @@ class PanelAdjoint {
     }
   }
 
-  void run(Index slot, const R* chunk, Index tile, const typename Kernels::Ahead& ahead) {
+  /// Adds the products with a chunk of the slot's panel, and of those in the slots after it.
+  void run(Index slot, const Tiles& chunks, Index tile, const Tiles& ahead) {
     const R* const Y = rows_of_Y_.data() + slot * slot_size();
     for (Index g = 0; g < place_.groups(); ++g) {
-      kernel_for(kernels_.adjoint, place_.width(g))(
-          chunk, place_.tiles_from(tile), Y + place_.begin(g) * Kernels::rows,
-          sums_.data() + place_.at(tile, g), ahead.part(g, place_.groups()));
+      kernel_for(kernels_.adjoint, place_.width(g))(chunks, Y + place_.begin(g) * Kernels::rows, slot_size(),
+                                                    sums_.data() + place_.at(tile, g),
+                                                    ahead.part(g, place_.groups()));
     }
   }
 
