@@ -11,12 +11,13 @@ namespace gridlops {
 /// Inner loops of products with tiles of a panel of `rows` rows, for one real type and one instruction set. A
 /// tile has tile_cols columns, two registers wide, and is stored row by row, so that a product along the rows
 /// and one across them both work on whole registers, and memory is read in one piece. Right-hand sides come
-/// in groups; entry w − 1 of a table is for groups of w. What a right-hand side's sums are, and their order,
+/// in groups; entry w − 1 of a table is for groups of w, and tables of adjoint kernels are for 1, 2, … panels. What a right-hand side's sums are, and their order,
 /// does not depend on w.
 template <class Real>
 struct PanelKernels {
   static constexpr Index rows = 8;
   static constexpr int widest_forward = 3, widest_adjoint = 6;
+  static constexpr int most_panels = 2;  ///< that an adjoint kernel takes at once
 
   /// Tiles that follow one another, of one panel, or those below each other of several.
   struct Tiles {
@@ -42,7 +43,7 @@ struct PanelKernels {
   Index tile_cols = 0;
   Index parts() const { return tile_cols / 2; }
   std::array<Forward*, widest_forward> forward{};
-  std::array<Adjoint*, widest_adjoint> adjoint{};
+  std::array<std::array<Adjoint*, widest_adjoint>, most_panels> adjoint{};
 };
 
 // One file each, compiled for that instruction set.

@@ -21,7 +21,8 @@ class PanelLoops : VectorRegisters<Isa, Real> {
     PanelKernels<Real> table;
     table.tile_cols = tile_cols;
     fill_forward(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_forward>());
-    fill_adjoint(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_adjoint>());
+    fill_adjoint<1>(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_adjoint>());
+    fill_adjoint<2>(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_adjoint>());
     return table;
   }
 
@@ -37,9 +38,10 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   static constexpr void fill_forward(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
     ((table.forward[static_cast<std::size_t>(index)] = forward<index + 1>), ...);
   }
-  template <int... index>
+  template <int panels, int... index>
   static constexpr void fill_adjoint(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
-    ((table.adjoint[static_cast<std::size_t>(index)] = adjoint<index + 1>), ...);
+    ((table.adjoint[std::size_t{panels - 1}][static_cast<std::size_t>(index)] = adjoint<panels, index + 1>),
+     ...);
   }
 
   /// Fetches what is ahead in so many equal steps, in whole cache lines.
@@ -103,7 +105,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
     }
   }
 
-  template <int width>
+  template <int panels, int width>
   static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Tiles& ahead) {
     const Index count = (tiles.end - tiles.begin) / tile;
     Fetching fetching(ahead, count);
@@ -116,7 +118,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
           sums[j][v] = load(x + j * tile_cols + v * lanes);
         });
       });
-      for (Index p = 0; p < tiles.panels; ++p) {
+      Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
         const Real* const a = tiles.begin + p * tiles.stride + t * tile;
         const Real* const y_of_panel = Y + p * y_stride;
         Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
@@ -131,7 +133,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
             });
           });
         });
-      }
+      });
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
         Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           store(sums[j][v], x + j * tile_cols + v * lanes);

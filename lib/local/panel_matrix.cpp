@@ -16,17 +16,21 @@ PanelMatrix<T>::PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<
       cols_(A.cols),
       storage_(backend, panels() * panel_size()) {
   // Some panels at a time, so that whole lines of the columns are read.
-  constexpr Index at_once = 8;
-  const Index tile_cols = kernels_->tile_cols, tile = PanelKernels<Real<T>>::rows * tile_cols;
+  constexpr Index at_once = 8, real_rows = PanelKernels<Real<T>>::rows;
+  const Index tile_cols = kernels_->tile_cols;
   const MatrixView<const Real<T>> real = real_view(A);
-  constexpr Index real_rows = PanelKernels<Real<T>>::rows;
   for (Index first = 0; first < panels(); first += at_once) {
-    const Index begin = first * real_rows, end = std::min(first + at_once, panels()) * real_rows;
-    for (Index k = 0; k < tiles() * tile_cols; ++k) {
-      Real<T>* const to = storage_.data() + k / tile_cols * tile + k % tile_cols;
-      for (Index i = begin; i < end; ++i)
-        to[i / real_rows * panel_size() + i % real_rows * tile_cols] =
-            i < real.rows && k < cols_ ? real(i, k) : Real<T>(0);
+    for (Index t = 0; t < tiles(); ++t) {
+      for (Index p = first; p < std::min(first + at_once, panels()); ++p) {
+        Real<T>* const tile = storage_.data() + p * panel_size() + t * real_rows * tile_cols;
+        const Index rows = std::min(real_rows, real.rows - p * real_rows);
+        const Index cols = std::min(tile_cols, cols_ - t * tile_cols);
+        if (rows < real_rows || cols < tile_cols) std::fill_n(tile, real_rows * tile_cols, Real<T>(0));
+        for (Index k = 0; k < cols; ++k) {
+          const Real<T>* const from = real.column(t * tile_cols + k) + p * real_rows;
+          for (Index i = 0; i < rows; ++i) tile[i * tile_cols + k] = from[i];
+        }
+      }
     }
   }
 }
@@ -40,7 +44,7 @@ class PanelMatrix<T>::Walk {
   Walk(const PanelMatrix& matrix, Index columns, Index at_once)
       : matrix_(matrix),
         at_once_(at_once),
-        block_((std::clamp<Index>(parts<T> * columns, 1, most_panels) + at_once - 1) / at_once * at_once) {}
+        block_((std::clamp<Index>(parts<T> * columns, 1, most_in_block) + at_once - 1) / at_once * at_once) {}
 
   /// Of a product that keeps something for each panel of a block.
   Index slots() const { return block_; }
@@ -59,7 +63,7 @@ class PanelMatrix<T>::Walk {
   }
 
  private:
-  static constexpr Index most_panels = 16;
+  static constexpr Index most_in_block = 16;
   const PanelMatrix& matrix_;
   Index at_once_, block_;
 };
@@ -105,8 +109,8 @@ void PanelMatrix<T>::forward(T alpha, MatrixView<const T> X, T beta, MatrixView<
 
 template <Scalar T>
 void PanelMatrix<T>::adjoint(Op op, T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) const {
-  // The sums of a tile stay in registers while two panels add to them.
-  const Walk walk(*this, Y.cols, 2);
+  // The sums of a tile stay in registers while all these panels add to them.
+  const Walk walk(*this, Y.cols, PanelKernels<Real<T>>::most_panels);
   PanelAdjoint<T> product(*kernels_, op, cols_, Y.cols, walk.slots());
   for (Chunk chunk, next; chunk.panel < panels(); chunk = next) {
     next = walk.after(chunk);

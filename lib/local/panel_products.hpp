@@ -149,11 +149,11 @@ class PanelAdjoint {
 
   /// Adds the products with a chunk of the slot's panel, and of those in the slots after it.
   void run(Index slot, const Tiles& chunks, Index tile, const Tiles& ahead) {
+    const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.panels - 1)];
     const R* const Y = rows_of_Y_.data() + slot * slot_size();
     for (Index g = 0; g < place_.groups(); ++g) {
-      kernel_for(kernels_.adjoint, place_.width(g))(chunks, Y + place_.begin(g) * Kernels::rows, slot_size(),
-                                                    sums_.data() + place_.at(tile, g),
-                                                    ahead.part(g, place_.groups()));
+      kernel_for(table, place_.width(g))(chunks, Y + place_.begin(g) * Kernels::rows, slot_size(),
+                                         sums_.data() + place_.at(tile, g), ahead.part(g, place_.groups()));
     }
   }
 
