@@ -34,7 +34,7 @@ GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
 ///   columns  as it was given;
 ///   panels   in panels of a few rows, made of it at the first application, with two of it meanwhile; what it
 ///            was given is then given up (the caller's block, if A is a view, stays the caller's). Products
-///            with some columns read panels in one piece and pack nothing.
+///            with some columns read panels in one piece and pack nothing. On a GPU A stays as it is.
 enum class Storage { columns, panels };
 
 /// "columns", "panels"; and back, or UsageError.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/message.hpp"
 #include "comm/mpi_communicator.hpp"
@@ -36,17 +37,19 @@ int fewest_on_a_machine(const MpiGroup& group, Communicator& comm) {
 void try_reading_each_other(Communicator& comm) {
   constexpr Index page = 1 << 16;
   const auto backend = make_shared_host_backend();
-  const Buffer<Index> memory(backend, page / Index{sizeof(Index)});
-  *memory.data() = comm.rank();
-  const SharedPlace place = backend->shared_place(memory.data());
-  std::array<Index, 4> own{place.descriptor, place.serial, place.file_bytes, place.offset};
-  std::vector<Index> all(own.size() * static_cast<std::size_t>(comm.size()));
-  comm.all_gather(own, all);
+  std::optional<Buffer<Index>> memory;
+  SharedPlace place;
+  succeed_together(comm, [&] {
+    memory.emplace(backend, page / Index{sizeof(Index)});
+    *memory->data() = comm.rank();
+    place = backend->shared_place(memory->data());
+  });
+  const std::vector<SharedPlace> places = all_places(comm, place);
   PeerMemory peers(comm);
   succeed_together(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
-      const Index* const of = all.data() + own.size() * static_cast<std::size_t>(rank);
-      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, {of[0], of[1], of[2], of[3]}));
+      const auto found =
+          *reinterpret_cast<const Index*>(peers.at(rank, places[static_cast<std::size_t>(rank)]));
       require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
                                   " where it wrote ", rank, "; use the transport mpi");
     }
@@ -109,7 +112,7 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
     family.relays = std::make_shared<Relays>();
   } else if (transport != "mpi" && transport != "one-sided") {
     throw UsageError(message("there is no transport '", transport,
-                             "' for host memory; there are auto, mpi, chain, one-sided, ", "shared"));
+                             "' for host memory; there are auto, mpi, chain, one-sided, shared"));
   }
   auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
   if (transport == "one-sided") try_window(*made);

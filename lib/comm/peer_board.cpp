@@ -4,7 +4,6 @@
 #include <mpi.h>
 #include <sched.h>
 
-#include <array>
 #include <new>
 #include <utility>
 
@@ -29,14 +28,11 @@ PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend
   const SharedPlace place = backend->shared_place(mine_);
   require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend->name(),
                       "' cannot be read by other ranks; make it with make_shared_host_backend()");
-  std::array<Index, 4> own{place.descriptor, place.serial, place.file_bytes, place.offset};
-  std::vector<Index> all(own.size() * static_cast<std::size_t>(comm.size()));
-  comm.all_gather(own, all);
+  const std::vector<SharedPlace> places = all_places(comm, place);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    const Index* const of = all.data() + own.size() * static_cast<std::size_t>(rank);
-    pages_.push_back(rank == comm.rank()
-                         ? mine_
-                         : reinterpret_cast<const Page*>(memory_.at(rank, {of[0], of[1], of[2], of[3]})));
+    pages_.push_back(rank == comm.rank() ? mine_
+                                         : reinterpret_cast<const Page*>(memory_.at(
+                                               rank, places[static_cast<std::size_t>(rank)])));
   }
   comm.barrier();  // a page stays until all have mapped it
 }

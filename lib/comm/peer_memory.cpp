@@ -14,6 +14,16 @@
 
 namespace gridlops {
 
+std::vector<SharedPlace> all_places(Communicator& comm, const SharedPlace& mine) {
+  std::array<Index, 4> own{mine.descriptor, mine.serial, mine.file_bytes, mine.offset};
+  std::vector<Index> all(own.size() * static_cast<std::size_t>(comm.size()));
+  comm.all_gather(own, all);
+  std::vector<SharedPlace> places;
+  for (std::size_t k = 0; k < all.size(); k += own.size())
+    places.push_back({all[k], all[k + 1], all[k + 2], all[k + 3]});
+  return places;
+}
+
 PeerMemory::PeerMemory(Communicator& comm) : processes_(static_cast<std::size_t>(comm.size())) {
   std::array<Index, 1> mine{getpid()};
   comm.all_gather(mine, processes_);

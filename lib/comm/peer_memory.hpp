@@ -9,6 +9,9 @@
 
 namespace gridlops {
 
+/// Where each rank has what it wants to show, by rank (collective over comm).
+std::vector<SharedPlace> all_places(Communicator& comm, const SharedPlace& mine);
+
 /// The memory of the other ranks of a machine, as far as it is shared, at addresses of this process.
 class PeerMemory {
  public:

@@ -165,12 +165,15 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
   adjoint.finish(T(1), T(0), W);
 }
 
+// From which to which number of columns products with panels were faster, forward and adjoint together, than
+// those with columns by skinny_gemm() or OpenBLAS 0.3.21, whichever is chosen, on two Zen 3 cores:
+// docs/performance.md has the command and the figures. With AVX-512 it has not been measured.
 bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choice) {
   if (choice.use == KernelChoice::Use::never || choice.set != InstructionSet::avx2) return false;
   struct Columns {
     Index least, most;
   };
-  constexpr std::array<Columns, 4> crossover{{{4, 128}, {4, 128}, {3, 64}, {3, 64}}};  // f32, f64, c64, c128
+  constexpr std::array<Columns, 4> crossover{{{4, 64}, {4, 128}, {2, 64}, {2, 32}}};  // f32, f64, c64, c128
   const Columns range = crossover[static_cast<std::size_t>(type)];
   return range.least <= columns && columns <= range.most;
 }

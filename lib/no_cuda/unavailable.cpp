@@ -8,9 +8,8 @@ namespace gridlops {
 namespace {
 
 constexpr const char* problem =
-    "this library was built without GPU support; configure it with -Dgpu=enabled where the CUDA toolkit and "
-    "NCCL "
-    "are";
+    "this library was built without GPU support; configure it with -Dgpu=enabled where the CUDA toolkit "
+    "and NCCL are";
 
 [[noreturn]] void refuse() {
   throw UsageError(std::string("no GPU can be used: ") + problem + ", or run on the CPU (--device cpu)");
@@ -25,6 +24,8 @@ GpuInfo gpu_info() {
   info.problem = problem;
   return info;
 }
+
+bool mpi_claims_device_memory() { return false; }
 
 std::unique_ptr<Communicator> make_gpu_communicator(Communicator&, const std::shared_ptr<Backend>&,
                                                     const std::string&) {

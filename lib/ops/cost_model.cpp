@@ -226,9 +226,11 @@ namespace {
 
 constexpr Index caches = Index{32} << 20;  // of one rank, generously
 
-Index bytes_of_block(const ProductShape& shape, GridShape grid) {
-  return Partition::balanced(shape.rows, grid.rows).largest() *
-         Partition::balanced(shape.cols, grid.cols).largest() * size_of(shape.type);
+/// Of A, on the rank that has most.
+Index bytes_of_block(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
+  const bool has_rows = algorithm == Algorithm::block;
+  return Partition::balanced(shape.rows, has_rows ? grid.cols : grid.rows).largest() *
+         Partition::balanced(shape.cols, has_rows ? 1 : grid.cols).largest() * size_of(shape.type);
 }
 
 }  // namespace
@@ -236,14 +238,15 @@ Index bytes_of_block(const ProductShape& shape, GridShape grid) {
 Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
   const Index columns =
       algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
-  const bool pays = never_moves_A(algorithm) && panels_are_faster(shape.type, columns, kernel_choice());
+  const bool pays = never_moves_A(algorithm) && bytes_of_block(algorithm, shape, grid) > caches &&
+                    panels_are_faster(shape.type, columns, kernel_choice());
   return pays ? Storage::panels : Storage::columns;
 }
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
   const Index most_columns = is_complex ? 1 : 3;
-  return grid.cols == 1 && bytes_of_block(shape, grid) > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
+  return grid.cols == 1 && bytes_of_block(Algorithm::stationary_a, shape, grid) > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

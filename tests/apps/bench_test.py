@@ -12,6 +12,7 @@ import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
           "summa_form": str,
+          "storage": str,
           "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float}
@@ -53,6 +54,7 @@ def check_matmul(suite):
     run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "1..2,5", "--dtype", "f64,c64", "--grid", "2x1,1x2",
                     "--algorithm", "stationary-a,summa", "--both", *QUICK, ranks=2, timeout=120)
     results = results_of(suite, run, COMMON, 3 * 2 * 2 * 2 * 2)
+    suite.check(all(result["storage"] == "columns" for result in results), "small matrices are not stored in panels", results)
     keys = ["rows", "nrhs", "dtype", "algorithm", "adjoint"]
     found = sorted([*(result[key] for key in keys), result["grid"]] for result in results)
     wanted = itertools.product([40], [1, 2, 5], ["f64", "c64"], ["stationary-a", "summa"], [False, True], [[2, 1], [1, 2]])
@@ -60,6 +62,13 @@ def check_matmul(suite):
     for result in results:
         if result["algorithm"] == "stationary-a":
             suite.check(result["bytes_sent"] == bytes_of(result), "bytes", result)
+
+
+def check_storage(suite):
+    run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "5", "--dtype", "f32,c128", "--grid", "2x1", "--algorithm",
+                    "stationary-a,block", "--storage", "columns,panels", "--both", *QUICK, ranks=2)
+    results = results_of(suite, run, COMMON, 2 * 2 * 2 * 2)
+    suite.check(sum(result["storage"] == "panels" for result in results) == 8, "half of them are in panels", results)
 
 
 def check_solve(suite):
@@ -122,6 +131,7 @@ def check_refusals(suite):
 
 def test(suite, _):
     check_matmul(suite)
+    check_storage(suite)
     check_solve(suite)
     check_comm(suite)
     check_picture(suite)

@@ -173,6 +173,20 @@ def check_other_solvers(suite, rng):
     problem.solve("--solver", "block-cgls", "--algorithm", "summa", status=2)
 
 
+def check_storage(suite, rng):
+    """However A is stored, the answer is the same, and so is the dry run's count: two of A while panels are made."""
+    for grid, ranks, algorithm in [((2, 2), 4, "stationary-a"), ((2, 1), 2, "block"), ((1, 3), 3, "stationary-a")]:
+        for name in program.TYPES:
+            problem = Problem(suite, conditioned(rng, 37, 22, name), program.random_matrix(rng, (37, 5), name))
+            tolerance = 1e-5 if name in ("f32", "c64") else 1e-10
+            _, X, report = problem.solve("--storage", "panels", "--algorithm", algorithm, "--solver", "lsqr", "--tolerance", tolerance,
+                                         ranks=ranks, grid=grid)
+            problem.check(X, damped_solution(problem.A, problem.B, 0.0), tolerance, "in panels", name, grid, algorithm)
+            check_reasons(suite, report, program.SOLVED, "in panels", name, grid)
+    run, _, _ = problem.solve("--storage", "panels", "--algorithm", "summa", ranks=1, grid=(1, 1), status=2)
+    suite.check(len(run.error_lines) == 1 and "summa moves A" in run.errors, run.errors)
+
+
 def check_one_pass(suite, rng):
     """Every type on every kind of grid finds the solution, and the report says which form of CGLS ran. `auto` leaves small matrices
     to the other one."""
@@ -384,6 +398,7 @@ def test(suite, full):
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
+    check_storage(suite, rng)
     check_one_pass(suite, rng)
     check_preconditioning(suite, rng)
     check_variances(suite, rng)

@@ -290,6 +290,20 @@ TEST_CASE("the normal product moves what the model says, and keeps no more scrat
   }
 }
 
+TEST_CASE("panels are for some columns, and for blocks that leave the caches", "[product_traffic]") {
+  const auto storage = [](Algorithm algorithm, Index columns, GridShape grid = {2, 1}, Index rows = 16384) {
+    return faster_storage(algorithm, {rows, 4096, columns}, grid);
+  };
+  for (const Index columns : {0, 1}) CHECK(storage(Algorithm::stationary_a, columns) == Storage::columns);
+  CHECK(storage(Algorithm::summa, 16) == Storage::columns);
+  CHECK(storage(Algorithm::stationary_b, 16) == Storage::columns);
+  CHECK(storage(Algorithm::stationary_a, 16, {64, 1}) == Storage::columns);
+  CHECK(storage(Algorithm::stationary_a, 100000) == Storage::columns);
+  const Storage some = storage(Algorithm::stationary_a, 16);  // by the processor
+  CHECK(storage(Algorithm::block, 32) == some);               // half of them on either grid row
+  CHECK(storage(Algorithm::block, 2) == Storage::columns);
+}
+
 TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "[product_traffic]") {
   CHECK(one_pass_is_faster({16384, 4096, 1}, {2, 1}));
   CHECK(one_pass_is_faster({16384, 4096, 3}, {2, 1}));
@@ -367,5 +381,8 @@ TEST_CASE("algorithms have names", "[product_traffic]") {
   CHECK_THROWS_AS(parse_algorithm(""), UsageError);
   for (const SummaForm form : forms_of(Algorithm::summa)) CHECK(parse_summa_form(name_of(form)) == form);
   CHECK_THROWS_AS(parse_summa_form("ring"), UsageError);
+  for (const Storage storage : {Storage::columns, Storage::panels})
+    CHECK(parse_storage(name_of(storage)) == storage);
+  CHECK_THROWS_AS(parse_storage("auto"), UsageError);
   CHECK_THROWS_AS(product_cost(Algorithm::automatic, {1, 1, 1}, {1, 1}, 0, 0, false), UsageError);
 }

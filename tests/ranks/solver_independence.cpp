@@ -22,6 +22,7 @@ struct Case {
   // Where CGLS takes nearly as many iterations as A has columns, or more, rounding decides: with κ = 30
   // that takes a larger matrix to avoid.
   Index m = condition <= 3 ? 75 : 200, n = condition <= 3 ? 50 : 150;
+  Storage storage = Storage::columns;
 };
 
 /// Right-hand sides that take as many iterations as n and κ ask for; with `deflation` every other one takes
@@ -75,6 +76,7 @@ void compare_with_alone(const std::shared_ptr<const ProcessGrid>& grid, Algorith
   const KnownSpectrum<T> matrix(chosen.m, chosen.n, geometric(chosen.n, chosen.condition));
   MatrixMultOptions mult_options;
   mult_options.column_stable = chosen.column_stable;
+  mult_options.storage = chosen.storage;
   const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix, mult_options);
   const Element<T> b = right_hand_sides(matrix, chosen.deflation);
   const SolveOptions options = options_for<T>(chosen);
@@ -106,6 +108,9 @@ TEST_CASE("A column of many is solved as if it were alone") {
     }
   }
   compare_with_alone<double>(grids.back(), Algorithm::stationary_a, {30, 0, false}, {0, 63});
+  Case in_panels{.condition = 30, .column_stable = true};
+  in_panels.storage = Storage::panels;
+  compare_with_alone<std::complex<double>>(grids.back(), Algorithm::stationary_a, in_panels, {1, 62});
   compare_with_alone<double>(grids.back(), Algorithm::summa, {30, 0.1, true}, {3, 62});
   compare_with_alone<double>(grids.back(), Algorithm::block, {30, 0, true, true}, {1, 62});
 }

@@ -21,6 +21,11 @@ inline std::vector<SummaForm> forms_of(Algorithm algorithm) {
   return {SummaForm::broadcast, SummaForm::all_gather};
 }
 
+/// Whether it takes A in panels.
+inline bool takes_panels(Algorithm algorithm) {
+  return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
+}
+
 /// A whole matrix, the same on every rank: what a distributed one is compared with.
 template <Scalar T>
 struct Whole {
