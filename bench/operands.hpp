@@ -18,7 +18,8 @@ OperatorPtr<T> random_product(const Case& what) {
   DistMatrix<T> A = program::allocate_matrix<T>(
       what.grid, matrix_layout(what.algorithm, *what.grid, what.shape.rows, what.shape.cols));
   A.fill([](Index i, Index j) { return counter_random<T>(seed_of_A, i, j); });
-  return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel, .form = what.summa_form, .storage = what.storage});
+  return matrix_mult(what.algorithm, std::move(A),
+                     {.panel = what.panel, .form = what.summa_form, .storage = what.storage});
 }
 
 template <Scalar T>

@@ -18,11 +18,11 @@ namespace {
 /// With what was left open.
 Case chosen(const Cases& cases, const ProductShape& shape, const std::shared_ptr<const ProcessGrid>& grid,
             Algorithm asked, std::optional<Storage> storage) {
-  const Algorithm algorithm =
-      asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape()) : asked;
+  const Algorithm algorithm = asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape()) : asked;
   if (!storage)
     storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
-  return {program::with_memory_for(algorithm, grid), shape, algorithm, cases.panel, cases.summa_form, *storage};
+  return {
+      program::with_memory_for(algorithm, grid), shape, algorithm, cases.panel, cases.summa_form, *storage};
 }
 
 }  // namespace

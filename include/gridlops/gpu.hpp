@@ -26,8 +26,7 @@ GRIDLOPS_EXPORT GpuInfo gpu_info();
 /// enough.
 GRIDLOPS_EXPORT int rank_on_host(Communicator& comm);
 
-/// Whether the MPI library says that it takes addresses of a GPU's memory, which may be wrong; false in a
-/// build without GPUs. Not collective.
+/// Whether the MPI library says that it takes addresses of a GPU's memory. Not collective. It may be wrong.
 GRIDLOPS_EXPORT bool mpi_claims_device_memory();
 
 /// A communicator with the ranks of `host` for operands in the memory of a GPU's backend, of which each rank

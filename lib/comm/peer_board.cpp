@@ -31,8 +31,8 @@ PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend
   const std::vector<SharedPlace> places = all_places(comm, place);
   for (int rank = 0; rank < comm.size(); ++rank) {
     pages_.push_back(rank == comm.rank() ? mine_
-                                         : reinterpret_cast<const Page*>(memory_.at(
-                                               rank, places[static_cast<std::size_t>(rank)])));
+                                         : reinterpret_cast<const Page*>(
+                                               memory_.at(rank, places[static_cast<std::size_t>(rank)])));
   }
   comm.barrier();  // a page stays until all have mapped it
 }

@@ -11,8 +11,8 @@ namespace gridlops {
 /// Inner loops of products with tiles of a panel of `rows` rows, for one real type and one instruction set. A
 /// tile has tile_cols columns, two registers wide, and is stored row by row, so that a product along the rows
 /// and one across them both work on whole registers, and memory is read in one piece. Right-hand sides come
-/// in groups; entry w − 1 of a table is for groups of w, and tables of adjoint kernels are for 1, 2, … panels. What a right-hand side's sums are, and their order,
-/// does not depend on w.
+/// in groups; entry w − 1 of a table is for groups of w, and tables of adjoint kernels are for 1, 2, …
+/// panels. What a right-hand side's sums are, and their order, does not depend on w.
 template <class Real>
 struct PanelKernels {
   static constexpr Index rows = 8;

@@ -79,9 +79,9 @@ class PanelForward {
     R* const sums = sums_.data() + slot * slot_size();
     if (tile == 0) std::fill_n(sums, slot_size(), R(0));
     for (Index g = 0; g < place_.groups(); ++g) {
-      kernel_for(kernels_.forward, place_.width(g))(
-          chunk, coefficients_.data() + place_.at(tile, g),
-          sums + place_.begin(g) * Kernels::rows * kernels_.parts(), ahead.part(g, place_.groups()));
+      kernel_for(kernels_.forward, place_.width(g))(chunk, coefficients_.data() + place_.at(tile, g),
+                                                    sums + place_.begin(g) * Kernels::rows * kernels_.parts(),
+                                                    ahead.part(g, place_.groups()));
     }
   }
 
@@ -165,7 +165,8 @@ class PanelAdjoint {
         const Index begin = t * kernels_.tile_cols, count = std::min(kernels_.tile_cols, X.rows - begin);
         if constexpr (is_complex<T>) {
           const R* const imaginary = sums_.data() + place_.run(t, 2 * j + 1);
-          for (Index k = 0; k < count; ++k) add_scaled(alpha, T(from[k], imaginary[k]), beta, X(begin + k, j));
+          for (Index k = 0; k < count; ++k)
+            add_scaled(alpha, T(from[k], imaginary[k]), beta, X(begin + k, j));
         } else {
           for (Index k = 0; k < count; ++k) add_scaled(alpha, from[k], beta, X(begin + k, j));
         }

@@ -25,8 +25,6 @@ GpuInfo gpu_info() {
   return info;
 }
 
-bool mpi_claims_device_memory() { return false; }
-
 std::unique_ptr<Communicator> make_gpu_communicator(Communicator&, const std::shared_ptr<Backend>&,
                                                     const std::string&) {
   refuse();

@@ -246,7 +246,8 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
   const Index most_columns = is_complex ? 1 : 3;
-  return grid.cols == 1 && bytes_of_block(Algorithm::stationary_a, shape, grid) > caches && shape.nrhs > 0 && shape.nrhs <= most_columns;
+  return grid.cols == 1 && bytes_of_block(Algorithm::stationary_a, shape, grid) > caches && shape.nrhs > 0 &&
+         shape.nrhs <= most_columns;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

@@ -15,8 +15,8 @@ OnePassBlock<T>::OnePassBlock(DistMatrix<T> A, const MatrixMultOptions& options)
 
 template <Scalar T>
 void OnePassBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P,
-                                 const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
-                                 DistMatrix<T>& V) {
+                                const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
+                                DistMatrix<T>& V) {
   block_.store_in_panels();
   const MatrixView<const T> all_P = exchange_.gather(P.local(), models, models_);
   const MatrixView<const T> all_R = exchange_.gather(R.local(), data, data_);
@@ -43,7 +43,7 @@ void OnePassBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, co
 
 template <Scalar T>
 void OnePassBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, const CutBlock& data,
-                                     MatrixView<T> Q, MatrixView<T> W) {
+                                    MatrixView<T> Q, MatrixView<T> W) {
   typename PanelMatrix<T>::Completion completed;
   std::optional<RowSum<T>> sum;
   if (data.parts() > 1) {
@@ -67,8 +67,8 @@ template <Scalar T>
 std::vector<Range> OnePassBlock<T>::chunks() const {
   const bool on_host = backend()->memory_space() == MemorySpace::host;
   const Index rows = block_.rows();
-  return cut_into_panels({{0, rows}},
-                         on_host ? one_pass_chunk(block_.layout().cols.partition.largest(), sizeof(T)) : rows);
+  return cut_into_panels(
+      {{0, rows}}, on_host ? one_pass_chunk(block_.layout().cols.partition.largest(), sizeof(T)) : rows);
 }
 
 template class OnePassBlock<float>;

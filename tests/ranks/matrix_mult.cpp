@@ -27,9 +27,9 @@ struct Setting {
 std::string text_of(const Setting& setting) {
   const auto [panel, lookahead, column_stable, form, storage] = setting.options;
   return std::string(name_of(setting.algorithm)) + (form == SummaForm::all_gather ? " by all-gather" : "") +
-         (storage == Storage::panels ? ", A in panels" : "") +
-         (column_stable ? ", column-stable" : "") + ", panel " + std::to_string(panel) + ", lookahead " +
-         std::to_string(lookahead) + ", cut in variant " + std::to_string(setting.variant) + ", padding " +
+         (storage == Storage::panels ? ", A in panels" : "") + (column_stable ? ", column-stable" : "") +
+         ", panel " + std::to_string(panel) + ", lookahead " + std::to_string(lookahead) +
+         ", cut in variant " + std::to_string(setting.variant) + ", padding " +
          std::to_string(setting.padding);
 }
 

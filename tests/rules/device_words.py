@@ -5,7 +5,7 @@ import re
 
 import rule
 
-DEVICE_WORD = re.compile(r"\bcuda[A-Z_]\w*|\bMPIX_(?:Query_cuda|CUDA)\w*|\bcublas\w*|\bnccl[A-Z]\w*|<<<")
+DEVICE_WORD = re.compile(r"\bcuda[A-Z_]\w*|\bcublas\w*|\bnccl[A-Z]\w*|<<<")
 ALLOWED = ("lib/cuda/", "lib/no_cuda/", "tests/emulation/", "tests/gpu/")
 
 
@@ -28,7 +28,6 @@ PLANTS = [
     ("a CUDA type", {"lib/local/bad.cpp": "cudaStream_t stream;\n"}, "lib/local/bad.cpp:1: cudaStream_t"),
     ("a cuBLAS call", {"apps/bad.cpp": "\ncublasDgemm();\n"}, "apps/bad.cpp:2: cublasDgemm"),
     ("an NCCL call", {"include/gridlops/bad.hpp": "ncclAllReduce();\n"}, "ncclAllReduce"),
-    ("an extension of MPI", {"lib/comm/bad.cpp": "MPIX_Query_cuda_support();\n"}, "MPIX_Query_cuda_support"),
     ("a kernel launch", {"bench/bad.cpp": "scale<<<blocks, threads>>>();\n"}, "<<<"),
 ]
 

@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-// Open MPI's extension, which others have taken over. The macro is what the header was built with; the
-// library may be another one.
+// It is MPI's word about GPUs, so it stands where MPI does. Open MPI's extension, which others have taken
+// over. The macro is what the header was built with; the library may be another one.
 bool mpi_claims_device_memory() {
 #ifdef MPIX_CUDA_AWARE_SUPPORT
   return MPIX_Query_cuda_support() == 1;
