@@ -32,8 +32,7 @@ class RankPlan {
   Row bytes() const {
     const ProductShape& shape = plan_.shape;
     Row r{};
-    // While panels are made of A, there are two of it.
-    r[0] = block(plan_.matrix) * (passes_once() || plan_.storage == Storage::panels ? 2 : 1);
+    r[0] = block(plan_.matrix);
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
     r[3] = solver_workspace();

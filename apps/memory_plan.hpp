@@ -15,7 +15,6 @@ struct PlannedSolve {
   ProductShape shape;
   Index panel = 0;
   SummaForm summa_form = SummaForm::broadcast;
-  Storage storage = Storage::columns;
   Index batch = 0;
   bool damped = false, initial_guess = false, scaled = false, variances = false;
   Layout matrix;

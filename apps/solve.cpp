@@ -155,7 +155,7 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.product.summa_form, task.storage, task.arguments.batch,
+                   task.arguments.product.summa_form, task.arguments.batch,
                    is_damped(task.arguments), task.X0.has_value(), is_scaled(task.arguments),
                    !task.arguments.variances.empty(), layout, product->range(), op->range(), op->domain()}));
 }

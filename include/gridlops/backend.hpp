@@ -87,6 +87,10 @@ class GRIDLOPS_EXPORT Backend {
   void* allocate(Index bytes);
   void release(void* memory) noexcept;
 
+  /// The first bytes of an array are needed no more: where a backend can, it gives their memory back to the
+  /// system before the array is released. They may then read as anything.
+  virtual void discard(void* memory, Index bytes);
+
   /// How often allocate() was called for more than 0 bytes: constant while a solver iterates.
   Index allocations() const { return allocations_; }
 

@@ -32,9 +32,10 @@ GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
 /// How a rank stores its block of A in host memory where A never moves: in block and stationary_a.
 ///
 ///   columns  as it was given;
-///   panels   in panels of a few rows, made of it at the first application, with two of it meanwhile; what it
-///            was given is then given up (the caller's block, if A is a view, stays the caller's). Products
-///            with some columns read panels in one piece and pack nothing. On a GPU A stays as it is.
+///   panels   in panels of a few rows, made of it at the first application, some columns at a time, whose
+///            memory is given back meanwhile (the caller's block, if A is a view, stays the caller's).
+///            Products with some columns read panels in one piece and pack nothing. On a GPU A stays as it
+///            is.
 enum class Storage { columns, panels };
 
 /// "columns", "panels"; and back, or UsageError.
@@ -73,9 +74,8 @@ GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShap
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since
-/// its blocks are larger than caches, the columns are at most as many as the measured crossover of their
-/// type, and no rank waits for another within a pass: on one grid column (docs/performance.md). The same on
-/// all ranks.
+/// its blocks are larger than caches, and the columns are at most as many as the measured crossover of their
+/// type and grid (docs/performance.md). The same on all ranks.
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
 
 /// The machine in three numbers. The defaults are a common cluster core's; measure your own for close

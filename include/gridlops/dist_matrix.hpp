@@ -43,6 +43,10 @@ class GRIDLOPS_EXPORT DistMatrix {
   void fill(const std::function<T(Index i, Index j)>& value);
   void set_zero();
 
+  /// The first columns of this rank's block are needed no more: if it owns the block, their memory goes back
+  /// to the system as far as the backend can do that. Not collective.
+  void discard_local_columns(Index count);
+
   /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix
   /// of its own that uses this one's memory: part k keeps its ranks. Not collective.
   DistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes);

@@ -55,6 +55,11 @@ void DistMatrix<T>::set_zero() {
 }
 
 template <Scalar T>
+void DistMatrix<T>::discard_local_columns(Index count) {
+  if (memory_.size() > 0) grid_->backend()->discard(memory_.data(), count * local_.rows * Index{sizeof(T)});
+}
+
+template <Scalar T>
 DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const Partition& part_sizes) {
   const Partition& whole = layout_.cols.partition;
   require<ShapeError>(

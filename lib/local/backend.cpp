@@ -20,6 +20,8 @@ void* Backend::allocate(Index bytes) {
   return memory;
 }
 
+void Backend::discard(void*, Index) {}
+
 void Backend::release(void* memory) noexcept {
   if (memory != nullptr) do_release(memory);
 }

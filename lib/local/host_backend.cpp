@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -19,6 +20,16 @@ void move(const void* from, void* to, Index bytes) {
 }
 
 }  // namespace
+
+void HostBackend::discard(void* memory, Index bytes) {
+#if defined(MADV_DONTNEED)
+  // Whole large pages, so that none is taken to pieces.
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), unit = std::uintptr_t{large_page};
+  const std::uintptr_t first = (begin + unit - 1) / unit * unit;
+  const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / unit * unit;
+  if (first < end) static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED));
+#endif
+}
 
 void HostBackend::upload(const void* host, void* here, Index bytes) { move(host, here, bytes); }
 

@@ -12,6 +12,7 @@ class HostBackend : public Backend {
   std::string name() const override { return "host"; }
   MemorySpace memory_space() const final { return MemorySpace::host; }
 
+  void discard(void* memory, Index bytes) override;
   void upload(const void* host, void* here, Index bytes) final;
   void download(const void* here, void* host, Index bytes) final;
   void synchronize() final {}

@@ -10,28 +10,34 @@ namespace gridlops {
 
 template <Scalar T>
 PanelMatrix<T>::PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
-                            InstructionSet set)
+                            InstructionSet set, const std::function<void(Index)>& taken)
     : kernels_(&panel_kernels<Real<T>>(set)),
       rows_(A.rows),
       cols_(A.cols),
-      storage_(backend, panels() * panel_size()) {
+      storage_(backend, panels() * tiles() * tile_size()) {
   // Some panels at a time, so that whole lines of the columns are read.
-  constexpr Index at_once = 8, real_rows = PanelKernels<Real<T>>::rows;
-  const Index tile_cols = kernels_->tile_cols;
+  constexpr Index at_once = 8;
+  for (Index tile = 0; tile < tiles(); tile += chunk_tiles) {
+    const Index end = std::min(tile + chunk_tiles, tiles());
+    for (Index first = 0; first < panels(); first += at_once)
+      for (Index t = tile; t < end; ++t)
+        for (Index p = first; p < std::min(first + at_once, panels()); ++p) take_tile(A, p, t);
+    if (taken) taken(std::min(end * kernels_->tile_cols, cols_));
+  }
+}
+
+template <Scalar T>
+void PanelMatrix<T>::take_tile(MatrixView<const T> A, Index panel, Index tile) {
+  constexpr Index real_rows = PanelKernels<Real<T>>::rows;
   const MatrixView<const Real<T>> real = real_view(A);
-  for (Index first = 0; first < panels(); first += at_once) {
-    for (Index t = 0; t < tiles(); ++t) {
-      for (Index p = first; p < std::min(first + at_once, panels()); ++p) {
-        Real<T>* const tile = storage_.data() + p * panel_size() + t * real_rows * tile_cols;
-        const Index rows = std::min(real_rows, real.rows - p * real_rows);
-        const Index cols = std::min(tile_cols, cols_ - t * tile_cols);
-        if (rows < real_rows || cols < tile_cols) std::fill_n(tile, real_rows * tile_cols, Real<T>(0));
-        for (Index k = 0; k < cols; ++k) {
-          const Real<T>* const from = real.column(t * tile_cols + k) + p * real_rows;
-          for (Index i = 0; i < rows; ++i) tile[i * tile_cols + k] = from[i];
-        }
-      }
-    }
+  const Index tile_cols = kernels_->tile_cols, first = tile / chunk_tiles * chunk_tiles;
+  const Index rows = std::min(real_rows, real.rows - panel * real_rows);
+  const Index cols = std::min(tile_cols, cols_ - tile * tile_cols);
+  Real<T>* const to = storage_.data() + offset({panel, first}) + (tile - first) * tile_size();
+  if (rows < real_rows || cols < tile_cols) std::fill_n(to, tile_size(), Real<T>(0));
+  for (Index k = 0; k < cols; ++k) {
+    const Real<T>* const from = real.column(tile * tile_cols + k) + panel * real_rows;
+    for (Index i = 0; i < rows; ++i) to[i * tile_cols + k] = from[i];
   }
 }
 
@@ -69,17 +75,20 @@ class PanelMatrix<T>::Walk {
 };
 
 template <Scalar T>
+Index PanelMatrix<T>::tiles_from(Index tile) const {
+  return std::min(chunk_tiles, tiles() - tile);
+}
+
+template <Scalar T>
 bool PanelMatrix<T>::is_last(const Chunk& chunk) const {
   return chunk.tile + chunk_tiles >= tiles();
 }
 
 template <Scalar T>
 Tiles<T> PanelMatrix<T>::span(const Chunk& chunk, Index panels) const {
-  const auto at = [&](Index tile) {
-    return storage_.data() + chunk.panel * panel_size() +
-           tile * PanelKernels<Real<T>>::rows * kernels_->tile_cols;
-  };
-  return {at(chunk.tile), at(std::min(chunk.tile + chunk_tiles, tiles())), panels, panel_size()};
+  const Real<T>* const begin = storage_.data() + offset(chunk);
+  const Index size = tiles_from(chunk.tile) * tile_size();
+  return {begin, begin + size, panels, size};
 }
 
 template <Scalar T>

@@ -15,17 +15,20 @@ class PanelAdjoint;
 template <Scalar T>
 using Tiles = typename PanelKernels<Real<T>>::Tiles;
 
-/// A matrix in host memory, stored in panels of a few rows, one after the other, each in tiles
-/// (PanelKernels): products read it in pieces that stay in the first-level cache while all right-hand sides
-/// use them, and the normal product finds a panel in the second-level cache when it uses it again. A complex
-/// matrix is a real one with twice the rows, as in skinny_parts.hpp.
+/// A matrix in host memory, stored in panels of a few rows, these in tiles (PanelKernels), and tiles in
+/// chunks (chunk_tiles); chunks of the same columns lie one after the other: products read it in pieces that
+/// stay in the first-level cache while all right-hand sides use them, and the normal product finds a panel in
+/// the second-level cache when it uses it again. A complex matrix is a real one with twice the rows, as in
+/// skinny_parts.hpp.
 template <Scalar T>
 class PanelMatrix {
  public:
   /// Nothing; may only be asked whether it is empty.
   PanelMatrix() = default;
-  /// A copy of A. The processor must have the instruction set.
-  PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, InstructionSet set);
+  /// A copy of A, which is not empty. The processor must have the instruction set. After some columns each,
+  /// `taken` is told how many it has: where those are given up, there is never much more than one matrix.
+  PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, InstructionSet set,
+              const std::function<void(Index cols)>& taken = {});
 
   bool empty() const { return kernels_ == nullptr; }
 
@@ -60,8 +63,14 @@ class PanelMatrix {
   void take_rows(PanelAdjoint<T>& product, Index slot, Index panel, MatrixView<const T> Y, Index first) const;
 
   Index tiles() const { return (cols_ + kernels_->tile_cols - 1) / kernels_->tile_cols; }
-  Index panel_size() const { return PanelKernels<Real<T>>::rows * kernels_->tile_cols * tiles(); }
+  Index tile_size() const { return PanelKernels<Real<T>>::rows * kernels_->tile_cols; }
+  Index tiles_from(Index tile) const;
+  /// Where a chunk begins.
+  Index offset(const Chunk& chunk) const {
+    return (chunk.tile * panels() + chunk.panel * tiles_from(chunk.tile)) * tile_size();
+  }
   bool is_last(const Chunk& chunk) const;
+  void take_tile(MatrixView<const T> A, Index panel, Index tile);
   Tiles<T> span(const Chunk& chunk, Index panels) const;
 
   const PanelKernels<Real<T>>* kernels_ = nullptr;

@@ -31,6 +31,9 @@ class SharedHostBackend final : public HostBackend {
     while (!files_.empty()) do_release(const_cast<std::byte*>(files_.begin()->first));
   }
 
+  /// Others may have it mapped.
+  void discard(void*, Index) override {}
+
   bool shares_memory() const override { return true; }
   SharedPlace shared_place(const void* memory) const override {
     const auto* const address = static_cast<const std::byte*>(memory);

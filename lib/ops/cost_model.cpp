@@ -245,9 +245,10 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
-  const Index most_columns = is_complex ? 1 : 3;
-  return grid.cols == 1 && bytes_of_block(Algorithm::stationary_a, shape, grid) > caches && shape.nrhs > 0 &&
-         shape.nrhs <= most_columns;
+  // Over a grid row ranks wait for each other within a pass.
+  const Index most_columns = grid.cols == 1 ? (is_complex ? 1 : 4) : (is_complex ? 0 : 3);
+  return shape.nrhs > 0 && shape.nrhs <= most_columns &&
+         bytes_of_block(Algorithm::stationary_a, shape, grid) > caches;
 }
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,

@@ -15,9 +15,10 @@ void StoredBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 
 template <Scalar T>
 void StoredBlock<T>::store_in_panels() {
-  const MatrixView<const T> A = A_.local();
+  const MatrixView<const T> A = std::as_const(A_).local();
   if (!panels_.empty() || A.empty() || backend()->memory_space() != MemorySpace::host) return;
-  panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set);
+  panels_ = PanelMatrix<T>(backend(), A, kernel_choice().set,
+                           [this](Index cols) { A_.discard_local_columns(cols); });
   // Its shape is all that is needed of A from now on.
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
 }

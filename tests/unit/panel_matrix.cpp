@@ -26,10 +26,16 @@ template <Scalar T>
 void check_products(const Shape& shape, InstructionSet set) {
   const auto [rows, cols, columns] = shape;
   CAPTURE(name_of(set), rows, cols, columns);
-  const auto A = integers<T>(1, rows, cols, 3), dense_A = integers<T>(1, rows, cols, 0);
+  const auto dense_A = integers<T>(1, rows, cols, 0);
   const auto P = integers<T>(2, cols, columns, 1), dense_P = integers<T>(2, cols, columns, 0);
   const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
-  const PanelMatrix<T> panels(make_host_backend(), A.view(), set);
+  auto given = integers<T>(1, rows, cols, 3);
+  Index given_up = 0;
+  const PanelMatrix<T> panels(make_host_backend(), given.view(), set, [&](Index taken) {
+    for (; given_up < taken; ++given_up)
+      std::fill_n(given.view().column(given_up), given.view().rows, quiet_nan<T>());
+  });
+  CHECK(given_up == cols);
   const auto product = [&, m = rows, n = cols, r = columns](Op op, const T* X) {
     return reference_product(op, T(1), dense_A.view().data, m, n, X, r);
   };
