@@ -2,6 +2,8 @@
 """Peak memory of every rank while `gridlops solve` reads a large matrix, solves and writes: at most the rank's share
 of A, B, X and the solver's vectors, and 64 MiB above what a rank takes that only starts and ends.
 
+By messages: a block that ranks read in each other's memory would be counted on all of them.
+
 memory_test.py LAUNCH PROGRAM [MEBIBYTES of the matrix, default 1024]
 Run through itself with --rank, a rank reports the peak of its child to a file.
 """
@@ -49,7 +51,7 @@ def main(launch, program, mebibytes):
             report = os.path.join(folder, "report.json")
             used = peaks(launch, folder, [
                 program, "solve", "--matrix", os.path.join(folder, "A.npy"), "--rhs", os.path.join(folder, "B.npy"),
-                "--output", os.path.join(folder, "X.npy"), "--grid", "2x2", "--algorithm", algorithm,
+                "--output", os.path.join(folder, "X.npy"), "--grid", "2x2", "--algorithm", algorithm, "--transport", "mpi",
                 "--iterations", "5", "--tolerance", "0.5", "--quiet", "--report", report])
             with open(report, encoding="utf-8") as file:
                 assert json.load(file)["rows"] == rows
