@@ -16,9 +16,9 @@ template <Scalar T>
 using Tiles = typename PanelKernels<Real<T>>::Tiles;
 
 /// A matrix in host memory, stored in panels of a few rows, these in tiles (PanelKernels), and tiles in
-/// chunks (chunk_tiles); chunks of the same columns lie one after the other: products read it in pieces that
-/// stay in the first-level cache while all right-hand sides use them, and the normal product finds a panel in
-/// the second-level cache when it uses it again. A complex matrix is a real one with twice the rows, as in
+/// chunks (chunk_tiles). Chunks of the same columns lie one after the other. Products read chunks that stay
+/// in the first-level cache while all right-hand sides use them, and the normal product finds a panel in the
+/// second-level cache when it uses it again. A complex matrix is a real one with twice the rows, as in
 /// skinny_parts.hpp.
 template <Scalar T>
 class PanelMatrix {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
 #include "ops/stacked_parts.hpp"
+#include "ops/step_ring.hpp"
 
 namespace gridlops {
 
@@ -26,8 +25,7 @@ class GatheringSumma final : public LinearOperator<T> {
         order_(reduction_order(options)),
         steps_(gather_steps(A_.layout().cols.partition, this->domain().rows.partition,
                             panel_width(options.panel))),
-        lookahead_(std::clamp<std::size_t>(steps_.size(), 1, static_cast<std::size_t>(options.lookahead))),
-        slots_(lookahead_ + 1) {}
+        ring_(steps_.size(), options.lookahead) {}
 
  private:
   /// What one step needs while it is under way.
@@ -35,8 +33,13 @@ class GatheringSumma final : public LinearOperator<T> {
     Buffer<T> A_memory, parts_memory, sum_memory;
     MatrixView<const T> A;
     Request A_request, X_request, sum_request;
+    void advance() {
+      A_request.test();
+      X_request.test();
+      sum_request.test();
+    }
   };
-  Slot& slot(std::size_t step) const { return slots_[step % slots_.size()]; }
+  Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     const MatrixView<T> Y_local = Y.local();
@@ -47,28 +50,20 @@ class GatheringSumma final : public LinearOperator<T> {
       gather_X(step, X);
       together.close();
     };
-    for (std::size_t step = 0; step < std::min(lookahead_, steps_.size()); ++step) gather(step);
-    for (std::size_t step = 0; step < steps_.size(); ++step) {
-      if (step + lookahead_ < steps_.size()) gather(step + lookahead_);
+    const auto multiply = [&](std::size_t step) {
       slot(step).A_request.wait();
-      const MatrixView<const T> X_panel = gathered_X(step, X);
-      make_progress();
-      product_.multiply(Op::none, alpha, slot(step).A, X_panel, step == 0 ? beta : T(1), Y_local);
-    }
+      product_.multiply(Op::none, alpha, slot(step).A, gathered_X(step, X), step == 0 ? beta : T(1), Y_local);
+    };
+    ring_.run(gather, multiply);
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for (std::size_t step = 0; step < std::min(lookahead_, steps_.size()); ++step) gather_A(step);
-    for (std::size_t step = 0; step < steps_.size(); ++step) {
-      if (step + lookahead_ < steps_.size()) gather_A(step + lookahead_);
-      slot(step).A_request.wait();
-      if (step >= slots_.size()) receive_sum(step - slots_.size(), beta, X);
-      make_progress();
-      multiply_and_send_sum(step, alpha, Y.local(), beta, X);
-    }
-    for (std::size_t step = steps_.size() - std::min(slots_.size(), steps_.size()); step < steps_.size();
-         ++step)
-      receive_sum(step, beta, X);
+    ring_.run([&](std::size_t step) { gather_A(step); },
+              [&](std::size_t step) {
+                slot(step).A_request.wait();
+                multiply_and_send_sum(step, alpha, Y.local(), beta, X);
+              },
+              [&](std::size_t step) { receive_sum(step, beta, X); });
   }
 
   /// A(p, K).
@@ -193,15 +188,6 @@ class GatheringSumma final : public LinearOperator<T> {
     return panel_memory_.matrix(steps_[step].width(), cols);
   }
 
-  /// Lets messages under way advance: many MPI libraries move data only while they are called.
-  void make_progress() const {
-    for (Slot& other : slots_) {
-      other.A_request.test();
-      other.X_request.test();
-      other.sum_request.test();
-    }
-  }
-
   void set_counts(const Partition& parts, Index elements) const {
     counts_.resize(static_cast<std::size_t>(parts.parts()));
     for (int part = 0; part < parts.parts(); ++part)
@@ -220,8 +206,7 @@ class GatheringSumma final : public LinearOperator<T> {
   LocalProduct<T> product_;
   ReductionOrder order_;
   std::vector<GatherStep> steps_;
-  std::size_t lookahead_;  // no more than there are steps
-  mutable std::vector<Slot> slots_;
+  mutable StepRing<Slot> ring_;
   mutable Buffer<T> panel_memory_;
   mutable std::vector<Index> counts_;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
+#include "ops/step_ring.hpp"
 
 namespace gridlops {
 
@@ -26,8 +25,7 @@ class StationaryB final : public LinearOperator<T> {
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)),
         panels_(row_panels(A_.layout().rows.partition, panel_width(options.panel))),
-        lookahead_(std::clamp<std::size_t>(panels_.size(), 1, static_cast<std::size_t>(options.lookahead))),
-        slots_(lookahead_ + 1) {
+        ring_(panels_.size(), options.lookahead) {
     if (!A_.grid()->is_member()) return;
     const ProcessGrid& grid = *A_.grid();
     const Partition& C = A_.layout().cols.partition;
@@ -43,20 +41,20 @@ class StationaryB final : public LinearOperator<T> {
     Buffer<T> packed, A_memory, part_memory, sum_memory;
     std::vector<Index> scatter_counts, gather_counts;
     Request scatter_request, gather_request, Y_request, sum_request;
+    void advance() {
+      scatter_request.test();
+      gather_request.test();
+      Y_request.test();
+      sum_request.test();
+    }
   };
-  Slot& slot(std::size_t step) const { return slots_[step % slots_.size()]; }
+  Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) scatter_A(step);
-    for (std::size_t step = 0; step < panels_.size(); ++step) {
-      if (step + lookahead_ < panels_.size()) scatter_A(step + lookahead_);
-      if (step >= slots_.size()) receive_sum(step - slots_.size(), beta, Y);
-      const MatrixView<const T> A = gather_A(step);
-      multiply_and_send_sum(step, alpha, A, X.local(), beta, Y);
-    }
-    for (std::size_t step = panels_.size() - std::min(slots_.size(), panels_.size()); step < panels_.size();
-         ++step)
-      receive_sum(step, beta, Y);
+    ring_.run(
+        [&](std::size_t step) { scatter_A(step); },
+        [&](std::size_t step) { multiply_and_send_sum(step, alpha, gather_A(step), X.local(), beta, Y); },
+        [&](std::size_t step) { receive_sum(step, beta, Y); });
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
@@ -68,15 +66,14 @@ class StationaryB final : public LinearOperator<T> {
       scatter_A(step);
       send_Y(step, Y);
     };
-    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send(step);
-    for (std::size_t step = 0; step < panels_.size(); ++step) {
-      if (step + lookahead_ < panels_.size()) send(step + lookahead_);
+    const auto multiply = [&](std::size_t step) {
       const MatrixView<const T> A = gather_A(step);
       Slot& now = slot(step);
       now.Y_request.wait();
       product_.multiply(Op::adjoint, alpha, A, now.part_memory.matrix(panels_[step].size, X_local.cols),
                         step == 0 ? beta : T(1), X_local);
-    }
+    };
+    ring_.run(send, multiply);
   }
 
   int owner(std::size_t step) const { return A_.layout().rows.partition.owner_of(panels_[step].begin); }
@@ -182,10 +179,9 @@ class StationaryB final : public LinearOperator<T> {
   LocalProduct<T> product_;
   ReductionOrder order_;
   std::vector<Range> panels_;
-  std::size_t lookahead_;                     // no more than there are panels
   std::vector<Index> columns_to_grid_row_;    // of A here, that grid row p needs
   std::vector<Index> columns_from_grid_col_;  // of A that this grid row needs, from grid column q
-  mutable std::vector<Slot> slots_;
+  mutable StepRing<Slot> ring_;
 };
 
 }  // namespace

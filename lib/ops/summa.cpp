@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
+#include "ops/step_ring.hpp"
 
 namespace gridlops {
 
@@ -25,8 +24,7 @@ class Summa final : public LinearOperator<T> {
         order_(reduction_order(options)),
         panels_(summa_panels(A_.layout().cols.partition, this->domain().rows.partition,
                              panel_width(options.panel))),
-        lookahead_(std::clamp<std::size_t>(panels_.size(), 1, static_cast<std::size_t>(options.lookahead))),
-        slots_(lookahead_ + 1) {}
+        ring_(panels_.size(), options.lookahead) {}
 
  private:
   /// What one step needs while it is under way.
@@ -34,8 +32,13 @@ class Summa final : public LinearOperator<T> {
     Buffer<T> A_memory, X_memory, sum_memory;
     MatrixView<const T> A, X;
     Request A_request, X_request, sum_request;
+    void advance() {
+      A_request.test();
+      X_request.test();
+      sum_request.test();
+    }
   };
-  Slot& slot(std::size_t step) const { return slots_[step % slots_.size()]; }
+  Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     const MatrixView<T> Y_local = Y.local();
@@ -46,29 +49,22 @@ class Summa final : public LinearOperator<T> {
       send_X(step, X);
       together.close();
     };
-    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send(step);
-    for (std::size_t step = 0; step < panels_.size(); ++step) {
-      if (step + lookahead_ < panels_.size()) send(step + lookahead_);
+    const auto multiply = [&](std::size_t step) {
       Slot& now = slot(step);
       now.A_request.wait();
       now.X_request.wait();
-      make_progress();
       product_.multiply(Op::none, alpha, now.A, now.X, step == 0 ? beta : T(1), Y_local);
-    }
+    };
+    ring_.run(send, multiply);
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for (std::size_t step = 0; step < std::min(lookahead_, panels_.size()); ++step) send_A(step);
-    for (std::size_t step = 0; step < panels_.size(); ++step) {
-      if (step + lookahead_ < panels_.size()) send_A(step + lookahead_);
-      slot(step).A_request.wait();
-      if (step >= slots_.size()) receive_sum(step - slots_.size(), beta, X);
-      make_progress();
-      multiply_and_send_sum(step, alpha, Y.local(), beta, X);
-    }
-    for (std::size_t step = panels_.size() - std::min(slots_.size(), panels_.size()); step < panels_.size();
-         ++step)
-      receive_sum(step, beta, X);
+    ring_.run([&](std::size_t step) { send_A(step); },
+              [&](std::size_t step) {
+                slot(step).A_request.wait();
+                multiply_and_send_sum(step, alpha, Y.local(), beta, X);
+              },
+              [&](std::size_t step) { receive_sum(step, beta, X); });
   }
 
   /// A(p, K), from the owner's own memory where that has no gaps.
@@ -142,15 +138,6 @@ class Summa final : public LinearOperator<T> {
     return X.local().row_block({K.begin - X.local_row_range().begin, K.size});
   }
 
-  /// Lets messages under way advance: many MPI libraries move data only while they are called.
-  void make_progress() const {
-    for (Slot& other : slots_) {
-      other.A_request.test();
-      other.X_request.test();
-      other.sum_request.test();
-    }
-  }
-
   MatrixView<const T> local_A() const { return A_.local(); }
   const std::shared_ptr<Backend>& backend() const { return A_.grid()->backend(); }
   const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
@@ -159,8 +146,7 @@ class Summa final : public LinearOperator<T> {
   LocalProduct<T> product_;
   ReductionOrder order_;
   std::vector<Range> panels_;
-  std::size_t lookahead_;  // no more than there are panels
-  mutable std::vector<Slot> slots_;
+  mutable StepRing<Slot> ring_;
 };
 
 }  // namespace
