@@ -14,7 +14,7 @@ PanelMatrix<T>::PanelMatrix(const std::shared_ptr<Backend>& backend, MatrixView<
     : kernels_(&panel_kernels<Real<T>>(set)),
       rows_(A.rows),
       cols_(A.cols),
-      storage_(backend, panels() * tiles() * tile_size()) {
+      storage_(backend, places() * tiles() * tile_size()) {
   // Some panels at a time, so that whole lines of the columns are read.
   constexpr Index at_once = 8;
   for (Index tile = 0; tile < tiles(); tile += chunk_tiles) {
@@ -182,7 +182,7 @@ bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choic
   struct Columns {
     Index least, most;
   };
-  constexpr std::array<Columns, 4> crossover{{{4, 64}, {4, 128}, {2, 64}, {2, 32}}};  // f32, f64, c64, c128
+  constexpr std::array<Columns, 4> crossover{{{4, 64}, {4, 48}, {2, 64}, {2, 32}}};  // f32, f64, c64, c128
   const Columns range = crossover[static_cast<std::size_t>(type)];
   return range.least <= columns && columns <= range.most;
 }

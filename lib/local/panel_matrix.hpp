@@ -65,9 +65,11 @@ class PanelMatrix {
   Index tiles() const { return (cols_ + kernels_->tile_cols - 1) / kernels_->tile_cols; }
   Index tile_size() const { return PanelKernels<Real<T>>::rows * kernels_->tile_cols; }
   Index tiles_from(Index tile) const;
+  /// Odd, so that not all chunks of a panel fall on the same lines of a cache.
+  Index places() const { return panels() | 1; }
   /// Where a chunk begins.
   Index offset(const Chunk& chunk) const {
-    return (chunk.tile * panels() + chunk.panel * tiles_from(chunk.tile)) * tile_size();
+    return (chunk.tile * places() + chunk.panel * tiles_from(chunk.tile)) * tile_size();
   }
   bool is_last(const Chunk& chunk) const;
   void take_tile(MatrixView<const T> A, Index panel, Index tile);
