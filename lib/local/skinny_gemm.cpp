@@ -219,9 +219,9 @@ void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T
 }
 
 // From which to which number of columns skinny_gemm() was faster than OpenBLAS 0.3.21 with the same
-// instruction set, on a Zen 4 core (AVX-512) and a Zen 3 core (AVX2): gridlops-bench matmul --rows 4096
-// --cols 4096 --rhs 1,2,4,8,16,24,32,48,64 --both, on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and
-// blas; 64 is the most that was tried. Without AVX2 BLAS is left alone.
+// instruction set in trials on a Zen 4 core (AVX-512) and a Zen 3 core (AVX2); 64 is the most that was tried.
+// gridlops-bench matmul --rows 4096 --cols 4096 --rhs 1,2,4,8,16,24,32,48,64 --both --storage columns repeats
+// them, on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and blas. Without AVX2 BLAS is left alone.
 template <Scalar T>
 bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   struct Columns {
