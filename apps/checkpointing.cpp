@@ -39,7 +39,7 @@ std::string without_unit(const std::string& text) {
 RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product) {
   const BlasInfo blas = blas_info();
   return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
-          {"algorithm", name_of(algorithm)},
+          {algorithm_fact, name_of(algorithm)},
           {"panel", std::to_string(product.panel)},
           {"summa form", name_of(product.summa_form)},
           {"blas", blas.library},
@@ -76,7 +76,7 @@ void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& 
   if (fact("grid") != fmt::format("{}x{}", grid.rows, grid.cols)) return;
   for (const Algorithm algorithm :
        {Algorithm::block, Algorithm::summa, Algorithm::stationary_a, Algorithm::stationary_b}) {
-    if (product.algorithm == Algorithm::automatic && fact("algorithm") == name_of(algorithm))
+    if (product.algorithm == Algorithm::automatic && fact(algorithm_fact) == name_of(algorithm))
       product.algorithm = algorithm;
   }
   if (product.panel == 0 && whole_number_problem(fact("panel"), 0).empty())

@@ -9,7 +9,8 @@
 
 namespace gridlops::program {
 
-// Facts that `solve` adds, and asks for again.
+// Facts that are asked for again; `solve` adds the last two.
+inline constexpr const char* algorithm_fact = "algorithm";
 inline constexpr const char* one_pass_fact = "one pass";  // "on" or "off"
 inline constexpr const char* storage_fact = "storage";    // as name_of() has it
 

@@ -73,9 +73,10 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
   });
   if (!grid->is_member()) measured = {};
-  write_report(world, common.report,
-               {"multiply", grid->shape(), shape, algorithm, common.device, transport_of(*grid)}, measured,
-               nullptr);
+  write_report(
+      world, common.report,
+      {"multiply", grid->shape(), shape, algorithm, Storage::columns, common.device, transport_of(*grid)},
+      measured, nullptr);
   if (world.rank() == 0) {
     print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,
                       arguments.adjoint ? "A^H" : "A", arguments.adjoint ? shape.cols : shape.rows,

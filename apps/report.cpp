@@ -63,6 +63,7 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"cols", facts.shape.cols},
               {"nrhs", facts.shape.nrhs},
               {"algorithm", name_of(facts.algorithm)},
+              {"storage", name_of(facts.storage)},
               {"transport", facts.transport},
               {"device", facts.device},
               {"seconds",

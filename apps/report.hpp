@@ -15,6 +15,7 @@ struct RunFacts {
   GridShape grid;
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
+  Storage storage = Storage::columns;
   std::string device, transport;
 };
 

@@ -71,14 +71,16 @@ Algorithm algorithm_for(const Task& task) {
   return Algorithm::stationary_a;
 }
 
-/// How A is stored. A restart with `auto` goes on as it was begun.
+/// How A is stored: for one pass in panels. A restart with `auto` goes on as it was begun, if the algorithm
+/// is the same.
 Storage storage_for(const Task& task) {
+  const bool on_host = task.arguments.product.device == "cpu";
+  if (task.one_pass && on_host) return Storage::panels;
   if (task.arguments.storage) return *task.arguments.storage;
-  if (const std::string saved = saved_fact(task.saved, storage_fact); !saved.empty())
+  if (const std::string saved = saved_fact(task.saved, storage_fact);
+      !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
     return parse_storage(saved);
-  return task.arguments.product.device == "cpu"
-             ? faster_storage(task.algorithm, shape_at_once(task), task.grid->shape())
-             : Storage::columns;
+  return on_host ? faster_storage(task.algorithm, shape_at_once(task), task.grid->shape()) : Storage::columns;
 }
 
 Task read_headers(Communicator& world, const SolveArguments& arguments,
@@ -155,9 +157,9 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.product.summa_form, task.arguments.batch,
-                   is_damped(task.arguments), task.X0.has_value(), is_scaled(task.arguments),
-                   !task.arguments.variances.empty(), layout, product->range(), op->range(), op->domain()}));
+                   task.arguments.product.summa_form, task.arguments.batch, is_damped(task.arguments),
+                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
+                   product->range(), op->range(), op->domain()}));
 }
 
 /// In checkpoints: the damping of the problem. The solver's may be 0, where it is in the operator.
@@ -343,10 +345,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   });
   if (!grid->is_member()) measured = {};
   write_history(world, arguments.history, report);
-  write_report(
-      world, report_path,
-      {"solve", grid->shape(), task.shape, task.algorithm, arguments.product.device, transport_of(*grid)},
-      measured, &report);
+  write_report(world, report_path,
+               {"solve", grid->shape(), task.shape, task.algorithm, task.storage, arguments.product.device,
+                transport_of(*grid)},
+               measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same", verdict_text(report),

@@ -231,6 +231,8 @@ def test_storage(suite):
         suite.run(*solve, "--storage", storage, "--iterations", "5", "--checkpoint", "small", "--checkpoint-every", "5", ranks=RANKS)
         suite.run(*solve, "--iterations", "9", "--restart", "small", ranks=RANKS)
         suite.check((suite.folder / "small_X.npy").read_bytes() == bits, "a restart does not store A in", storage)
+        run = suite.run(*solve[:-1], "summa", "--iterations", "9", "--restart", "small", ranks=RANKS)
+        suite.check(run.status in (0, 3), "a restart by summa, begun in", storage, run.errors)
         shutil.rmtree(suite.folder / "small")
 
 

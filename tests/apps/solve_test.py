@@ -183,6 +183,7 @@ def check_storage(suite, rng):
                                          ranks=ranks, grid=grid)
             problem.check(X, damped_solution(problem.A, problem.B, 0.0), tolerance, "in panels", name, grid, algorithm)
             check_reasons(suite, report, program.SOLVED, "in panels", name, grid)
+            suite.check(report is None or report["storage"] == "panels", "report", report)
     run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--storage", "panels", "--algorithm", "summa")
     suite.succeeded(run, status=2)
     suite.check(len(run.error_lines) == 1 and "summa moves A" in run.errors, run.errors)
