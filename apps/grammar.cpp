@@ -68,7 +68,8 @@ void Grammar::define_product(OptionList& list, ProductArguments& product) {
   list.choice("--summa-form", product.summa_form, summa_forms(),
               "summa: how panels come to ranks [broadcast]");
   list.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
-  list.choice("--transport", product.transport, {"auto", "mpi", "chain", "one-sided", "shared", "nccl"},
+  list.choice("--transport", product.transport,
+              {"auto", "mpi", "chain", "one-sided", "shared", "mixed", "nccl"},
               "What carries the data [auto]");
   list.choice("--device", product.device, {"cpu", "gpu"}, "Where matrices live and products run [cpu]");
   list.text("--report", product.report, "R.json", "Writes figures of the run as JSON");

@@ -37,8 +37,9 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 ///                 columns.
 ///
 /// On grids whose transport is "shared" or "one-sided", summa and stationary_a read blocks of other ranks
-/// instead of receiving them, and applications are collective over the whole grid. With "shared", summa keeps
-/// a copy of A unless the grid's backend shares its memory.
+/// instead of receiving them, and applications are collective over the whole grid. Where only a grid row or
+/// column has such a transport, as on grids that are "mixed", stationary_a reads there, and summa A in rows.
+/// With "shared", summa keeps a copy of A unless the grid's backend shares its memory.
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
 /// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a

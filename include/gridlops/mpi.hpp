@@ -24,10 +24,14 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm com
 ///   chain      large broadcasts go from rank to rank in pieces
 ///   one-sided  products get blocks of other ranks from windows of MPI; no call of the owner answers
 ///   shared     products read blocks of other ranks in place; ranks of one machine
+///   mixed      what is split off is "shared" where its ranks are on one machine, and otherwise "mixed"
+///   again,
+///              and sends messages: a grid, its rows and its columns may so be of either kind
 GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
 
 /// The same ranks with one of these transports, or "auto": shared where all ranks can read each other's
-/// memory, otherwise mpi (collective over comm, an MPI communicator). transport() has the name. Throws alike
+/// memory, mixed where those of one machine can and some machine has several, otherwise mpi (collective over
+/// comm, an MPI communicator). transport() has the name. Throws alike
 /// on all ranks: UsageError if there is no such transport or the ranks are where it is impossible,
 /// CommunicationError if MPI or the system refuses it.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicator& comm,

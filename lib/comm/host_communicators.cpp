@@ -20,16 +20,26 @@ MPI_Comm duplicate_of(const MpiGroup& group) {
   return duplicate;
 }
 
-/// Of the ranks on a machine, where the fewest are.
-int fewest_on_a_machine(const MpiGroup& group, Communicator& comm) {
+/// Those ranks of a group that are on this rank's machine.
+struct Machine {
+  int first_rank = 0, ranks = 1;
+};
+Machine my_machine(const MpiGroup& group) {
   MPI_Comm neighbours = MPI_COMM_NULL;
   group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, group.rank, MPI_INFO_NULL, &neighbours),
               "MPI_Comm_split_type", 0);
-  std::array<std::int32_t, 1> fewest{0};
-  MPI_Comm_size(neighbours, fewest.data());
+  Machine machine{group.rank, 1};
+  MPI_Comm_size(neighbours, &machine.ranks);
+  group.check(MPI_Bcast(&machine.first_rank, 1, MPI_INT, 0, neighbours), "MPI_Bcast", 1);
   group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
-  comm.all_reduce(fewest, ReduceOp::min);
-  return fewest[0];
+  return machine;
+}
+
+/// Of the ranks on a machine, where the fewest, or the most, are.
+int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
+  std::array<std::int32_t, 1> ranks{mine.ranks};
+  comm.all_reduce(ranks, op);
+  return ranks[0];
 }
 
 /// Maps a page of every other rank's and looks for what that rank wrote there (collective). Throws alike on
@@ -56,21 +66,28 @@ void try_reading_each_other(Communicator& comm) {
   });
 }
 
-/// Whether ranks can share memory; throws UsageError or CommunicationError with the reason, alike on all.
-void require_shared_memory(const MpiGroup& group, Communicator& comm) {
-  const int fewest = fewest_on_a_machine(group, comm);
-  require<UsageError>(fewest == comm.size(), "the ", comm.size(), " ranks are on several machines, one with ",
-                      fewest, " of them, and cannot share memory; use the transport mpi");
-  try_reading_each_other(comm);
+/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where those of one machine
+/// cannot share memory.
+void require_shared_memory(const Machine& machine, Communicator& comm) {
+  const auto neighbours = comm.split(machine.first_rank, comm.rank());
+  succeed_together(comm, [&] { try_reading_each_other(*neighbours); });
 }
 
-bool can_share_memory(const MpiGroup& group, Communicator& comm) {
+void require_one_machine(const Machine& machine, Communicator& comm) {
+  const int fewest = ranks_on_a_machine(machine, comm, ReduceOp::min);
+  require<UsageError>(fewest == comm.size(), "the ", comm.size(), " ranks are on several machines, one with ",
+                      fewest, " of them, and cannot all share memory; use the transport mixed");
+}
+
+/// The name of what moves data fastest.
+std::string fastest_transport(const Machine& machine, Communicator& comm) {
+  if (ranks_on_a_machine(machine, comm, ReduceOp::max) == 1) return "mpi";
   try {
-    require_shared_memory(group, comm);
-    return true;
+    require_shared_memory(machine, comm);
   } catch (const Error&) {
-    return false;
+    return "mpi";
   }
+  return ranks_on_a_machine(machine, comm, ReduceOp::min) == comm.size() ? "shared" : "mixed";
 }
 
 /// Where MPI has no windows it says so on all ranks.
@@ -87,7 +104,7 @@ void try_window(MpiCommunicator& comm) {
 }  // namespace
 
 const std::vector<std::string>& host_transports() {
-  static const std::vector<std::string> names{"mpi", "chain", "one-sided", "shared"};
+  static const std::vector<std::string> names{"mpi", "chain", "one-sided", "shared", "mixed"};
   return names;
 }
 
@@ -102,18 +119,17 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
   auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
   require<UsageError>(mpi != nullptr, "the transport ", transport,
                       " needs the ranks of an MPI communicator, not of '", comm.transport(), "'");
+  const std::vector<std::string>& known = host_transports();
+  require<UsageError>(transport == "auto" || std::find(known.begin(), known.end(), transport) != known.end(),
+                      "there is no transport '", transport,
+                      "' for host memory; there are auto, mpi, chain, one-sided, shared, mixed");
   const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
-  MpiFamily family{.transport = transport};
-  if (transport == "auto") {
-    family.transport = comm.size() > 1 && can_share_memory(group, comm) ? "shared" : "mpi";
-  } else if (transport == "shared") {
-    require_shared_memory(group, comm);
-  } else if (transport == "chain") {
-    family.relays = std::make_shared<Relays>();
-  } else if (transport != "mpi" && transport != "one-sided") {
-    throw UsageError(message("there is no transport '", transport,
-                             "' for host memory; there are auto, mpi, chain, one-sided, shared"));
-  }
+  const Machine machine = my_machine(group);
+  MpiFamily family{.transport = transport == "auto" ? fastest_transport(machine, comm) : transport};
+  if (transport == "shared") require_one_machine(machine, comm);
+  if (transport == "shared" || transport == "mixed") require_shared_memory(machine, comm);
+  if (family.transport == "mixed") family.machine = machine.first_rank;
+  if (transport == "chain") family.relays = std::make_shared<Relays>();
   auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
   if (transport == "one-sided") try_window(*made);
   return made;

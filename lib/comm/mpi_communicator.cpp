@@ -75,7 +75,13 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color
   MPI_Comm child = MPI_COMM_NULL;
   group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
   if (child == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiCommunicator>(child, family_);
+  auto made = std::make_unique<MpiCommunicator>(child, family_);
+  if (family_.machine) {
+    std::array<std::int32_t, 2> ends{*family_.machine, -*family_.machine};
+    made->all_reduce(ends, ReduceOp::max);
+    made->family_.transport = ends[0] == -ends[1] ? "shared" : "mixed";
+  }
+  return made;
 }
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/mpi_call.hpp"
 #include "comm/mpi_transfer.hpp"
@@ -15,6 +16,7 @@ namespace gridlops {
 struct MpiFamily {
   std::string transport = "mpi";
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
+  std::optional<int> machine{};      ///< this rank's, if those on one machine share memory ("mixed")
   std::shared_ptr<Relays> relays{};  ///< of those that send large broadcasts along chains, or null
 };
 

@@ -1,48 +1,75 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/block_exchange.hpp"
 
+#include <utility>
+
+#include "ops/peer_blocks.hpp"
 #include "ops/stacked_parts.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
-MatrixView<const T> BlockExchange<T>::gather(MatrixView<const T> mine, const CutBlock& block,
-                                             Buffer<T>& whole) {
+MatrixView<const T> MessageExchange<T>::gather(MatrixView<const T> mine, const CutBlock& block,
+                                               Buffer<T>& whole) {
   if (block.parts() == 1) return mine;
   const Index cols = mine.cols;
   set_counts(block, cols);
-  own_.reserve(backend_, mine.size());
-  travelling_.reserve(backend_, block.height() * cols);
-  whole.reserve(backend_, block.height() * cols);
-  kernels().copy(mine, own_.matrix(mine.rows, cols));
+  own_.reserve(this->backend(), mine.size());
+  travelling_.reserve(this->backend(), block.height() * cols);
+  whole.reserve(this->backend(), block.height() * cols);
+  this->kernels().copy(mine, own_.matrix(mine.rows, cols));
   block.comm.all_gather_v({own_.data(), mine.size()}, {travelling_.data(), block.height() * cols}, counts_);
   const MatrixView<T> gathered = whole.matrix(block.height(), cols);
-  unstack<T>(kernels(), travelling_.data(), counts_, gathered);
+  unstack<T>(this->kernels(), travelling_.data(), counts_, gathered);
   return gathered;
 }
 
 template <Scalar T>
-void BlockExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
-                                      MatrixView<T> mine) {
-  const Index cols = mine.cols;
-  set_counts(block, cols);
-  own_.reserve(backend_, mine.size());
-  travelling_.reserve(backend_, partial.size());
-  stack<T>(kernels(), partial, counts_, travelling_.data());
-  block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
-                              ReduceOp::sum, order_);
-  kernels().add(T(1), own_.matrix(mine.rows, cols), beta, mine);
+MatrixView<T> MessageExchange<T>::summand(Index rows, Index cols) {
+  summand_.reserve(this->backend(), rows * cols);
+  return summand_.matrix(rows, cols);
 }
 
 template <Scalar T>
-void BlockExchange<T>::set_counts(const CutBlock& block, Index cols) {
+void MessageExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
+                                        MatrixView<T> mine) {
+  const Index cols = mine.cols;
+  set_counts(block, cols);
+  own_.reserve(this->backend(), mine.size());
+  travelling_.reserve(this->backend(), partial.size());
+  stack<T>(this->kernels(), partial, counts_, travelling_.data());
+  block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
+                              ReduceOp::sum, order_);
+  this->kernels().add(T(1), own_.matrix(mine.rows, cols), beta, mine);
+}
+
+template <Scalar T>
+void MessageExchange<T>::set_counts(const CutBlock& block, Index cols) {
   counts_.resize(static_cast<std::size_t>(block.parts()));
   for (int k = 0; k < block.parts(); ++k) counts_[static_cast<std::size_t>(k)] = block.part(k).size * cols;
 }
 
-template class BlockExchange<float>;
-template class BlockExchange<double>;
-template class BlockExchange<std::complex<float>>;
-template class BlockExchange<std::complex<double>>;
+template <Scalar T>
+std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::shared_ptr<Backend> backend,
+                                                      ReductionOrder order) {
+  if (comm.size() > 1 && can_read_peers(comm)) return make_peer_exchange<T>(comm, std::move(backend));
+  return std::make_unique<MessageExchange<T>>(std::move(backend), order);
+}
+
+template class MessageExchange<float>;
+template class MessageExchange<double>;
+template class MessageExchange<std::complex<float>>;
+template class MessageExchange<std::complex<double>>;
+
+template std::unique_ptr<BlockExchange<float>> make_block_exchange(Communicator&, std::shared_ptr<Backend>,
+                                                                   ReductionOrder);
+template std::unique_ptr<BlockExchange<double>> make_block_exchange(Communicator&, std::shared_ptr<Backend>,
+                                                                    ReductionOrder);
+template std::unique_ptr<BlockExchange<std::complex<float>>> make_block_exchange(Communicator&,
+                                                                                 std::shared_ptr<Backend>,
+                                                                                 ReductionOrder);
+template std::unique_ptr<BlockExchange<std::complex<double>>> make_block_exchange(Communicator&,
+                                                                                  std::shared_ptr<Backend>,
+                                                                                  ReductionOrder);
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "gridlops/linear_operator.hpp"
@@ -32,31 +33,67 @@ CutBlock block_of_data(const LinearOperator<T>& A) {
   return {grid.row_comm(), A.range().rows.partition, grid.my_row() * grid.cols()};
 }
 
-/// Puts such blocks together, and sums them, by one message each.
+/// Puts the blocks together that one communicator's ranks hold in parts, and sums them.
 template <Scalar T>
 class BlockExchange {
  public:
-  BlockExchange(std::shared_ptr<Backend> backend, ReductionOrder order)
-      : backend_(std::move(backend)), order_(order) {}
-
-  const std::shared_ptr<Backend>& backend() const { return backend_; }
-  ReductionOrder order() const { return order_; }
+  virtual ~BlockExchange() = default;
+  BlockExchange(const BlockExchange&) = delete;
+  BlockExchange& operator=(const BlockExchange&) = delete;
 
   /// All parts, one below the other: in `whole`, or, if there is but one, where that is (collective over the
   /// block's ranks).
-  MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole);
+  virtual MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) = 0;
 
+  /// Memory for this rank's `partial`.
+  virtual MatrixView<T> summand(Index rows, Index cols) = 0;
   /// mine ← this rank's part of the sum of all ranks' `partial` + β mine (collective over the block's ranks).
-  void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta, MatrixView<T> mine);
+  virtual void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
+                              MatrixView<T> mine) = 0;
+
+  /// From here on what this rank has given may change.
+  virtual void await_readers() = 0;
+
+ protected:
+  explicit BlockExchange(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
+  const Kernels<T>& kernels() const { return backend_->template kernels<T>(); }
+
+ private:
+  std::shared_ptr<Backend> backend_;
+};
+
+/// By messages, or by reading in rank order where the ranks of comm, which must outlive it, can do so.
+template <Scalar T>
+std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::shared_ptr<Backend> backend,
+                                                      ReductionOrder order);
+
+/// By one message each.
+template <Scalar T>
+class MessageExchange final : public BlockExchange<T> {
+ public:
+  MessageExchange(std::shared_ptr<Backend> backend, ReductionOrder order)
+      : BlockExchange<T>(std::move(backend)), order_(order) {}
+
+  ReductionOrder order() const { return order_; }
+
+  MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) override;
+  MatrixView<T> summand(Index rows, Index cols) override;
+  void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
+                      MatrixView<T> mine) override;
+  void await_readers() override {}
 
  private:
   void set_counts(const CutBlock& block, Index cols);
-  const Kernels<T>& kernels() const { return backend_->template kernels<T>(); }
 
-  std::shared_ptr<Backend> backend_;
   ReductionOrder order_;
-  Buffer<T> own_, travelling_;
+  Buffer<T> own_, travelling_, summand_;
   std::vector<Index> counts_;
 };
+
+/// By reading what the ranks of comm, which must outlive it, show each other; sums are in rank order.
+template <Scalar T>
+std::unique_ptr<BlockExchange<T>> make_peer_exchange(Communicator& comm, std::shared_ptr<Backend> backend);
 
 }  // namespace gridlops

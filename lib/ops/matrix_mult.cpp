@@ -27,17 +27,16 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be stored in ",
                       name_of(options.storage), "; block and stationary-a never move it");
-  const bool reads_peers = can_read_peers(*A.grid());
   switch (algorithm) {
     case Algorithm::block:
       return make_block_mult(std::move(A), options);
     case Algorithm::summa:
-      if (reads_peers) return make_peer_summa(std::move(A), options);
+      if (A.grid()->is_member() && can_read_peers(A.grid()->comm()))
+        return make_peer_summa(std::move(A), options);
       return options.form == SummaForm::broadcast ? make_summa(std::move(A), options)
                                                   : make_gathering_summa(std::move(A), options);
     case Algorithm::stationary_a:
-      return reads_peers ? make_peer_stationary_a(std::move(A), options)
-                         : make_stationary_a(std::move(A), options);
+      return make_stationary_a(std::move(A), options);
     default:
       return make_stationary_b(std::move(A), options);
   }

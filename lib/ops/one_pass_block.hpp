@@ -13,7 +13,6 @@ class OnePassBlock {
   OnePassBlock(DistMatrix<T> A, const MatrixMultOptions& options);
 
   StoredBlock<T>& block() { return block_; }
-  BlockExchange<T>& exchange() { return exchange_; }
 
   /// See OnePass.
   void pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P, const DistMatrix<T>& R,
@@ -29,7 +28,7 @@ class OnePassBlock {
   const Kernels<T>& kernels() const { return backend()->template kernels<T>(); }
 
   StoredBlock<T> block_;
-  BlockExchange<T> exchange_;
+  MessageExchange<T> exchange_;
   Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
 };
 

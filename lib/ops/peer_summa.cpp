@@ -23,15 +23,15 @@ class PeerSumma final : public LinearOperator<T> {
  public:
   PeerSumma(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
-        product_(A.grid()->backend(), options.column_stable),
+        A_(std::move(A)),
+        product_(grid().backend(), options.column_stable),
         column_stable_(options.column_stable),
-        cols_of_A_(A.layout().cols.partition),
-        rows_of_X_(this->domain().rows.partition),
-        blocks_(make_peer_blocks(std::move(A))),
+        A_blocks_(make_peer_blocks<T>(grid().comm(), grid().backend())),
+        operands_(make_peer_blocks<T>(grid().col_comm(), grid().backend())),
         inner_(summa_panels(
-            cols_of_A_, rows_of_X_,
-            blocks_->in_place() ? std::max<Index>(cols_of_A_.total(), 1) : panel_width(options.panel))),
-        lookahead_(blocks_->in_place() ? 0 : static_cast<std::size_t>(options.lookahead)),
+            cols_of_A(), rows_of_X(),
+            A_blocks_->in_place() ? std::max<Index>(cols_of_A().total(), 1) : panel_width(options.panel))),
+        lookahead_(A_blocks_->in_place() ? 0 : static_cast<std::size_t>(options.lookahead)),
         A_slots_(lookahead_ + 1),
         operand_slots_(lookahead_ + 1) {}
 
@@ -43,7 +43,7 @@ class PeerSumma final : public LinearOperator<T> {
   };
   /// out_rows of the result += a part of A, or its adjoint, times an operand.
   struct Step {
-    int A_rank;
+    int A_row, A_col;  // of the rank that has it
     Range A_cols;
     std::size_t operand;
     Range out_rows;
@@ -59,15 +59,15 @@ class PeerSumma final : public LinearOperator<T> {
   };
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    if (inner_.empty()) product_.multiply(Op::none, alpha, blocks_->local_A(), X.local(), beta, Y.local());
+    if (inner_.empty()) product_.multiply(Op::none, alpha, A_.local(), X.local(), beta, Y.local());
     Plan plan;
     const std::size_t first = first_panel();
     for (std::size_t step = 0; step < inner_.size(); ++step) {
       const Range K = inner_[(first + step) % inner_.size()];
-      const int q = cols_of_A_.owner_of(K.begin), i = rows_of_X_.owner_of(K.begin);
-      plan.operands.push_back({i, relative(K, rows_of_X_.begin(i))});
-      plan.steps.push_back({blocks_->rank_at(grid().my_row(), q), relative(K, cols_of_A_.begin(q)), step,
-                            Range{0, Y.local().rows}, step == 0});
+      const int q = cols_of_A().owner_of(K.begin), i = rows_of_X().owner_of(K.begin);
+      plan.operands.push_back({i, relative(K, rows_of_X().begin(i))});
+      plan.steps.push_back(
+          {grid().my_row(), q, relative(K, cols_of_A().begin(q)), step, Range{0, Y.local().rows}, step == 0});
     }
     run(Op::none, plan, alpha, X.local(), beta, Y.local());
   }
@@ -79,44 +79,47 @@ class PeerSumma final : public LinearOperator<T> {
       const int p = (my_row + turn) % grid().rows();
       plan.operands.push_back({p, Range{0, this->range().rows.partition.size(p)}});
       for (const Range& K : inner_) {
-        if (rows_of_X_.owner_of(K.begin) != my_row) continue;
-        const int q = cols_of_A_.owner_of(K.begin);
-        plan.steps.push_back({blocks_->rank_at(p, q), relative(K, cols_of_A_.begin(q)),
-                              plan.operands.size() - 1, relative(K, rows_of_X_.begin(my_row)), turn == 0});
+        if (rows_of_X().owner_of(K.begin) != my_row) continue;
+        const int q = cols_of_A().owner_of(K.begin);
+        plan.steps.push_back({p, q, relative(K, cols_of_A().begin(q)), plan.operands.size() - 1,
+                              relative(K, rows_of_X().begin(my_row)), turn == 0});
       }
     }
     run(Op::adjoint, plan, alpha, Y.local(), beta, X.local());
   }
 
   void run(Op op, const Plan& plan, T alpha, MatrixView<const T> mine, T beta, MatrixView<T> out) const {
-    blocks_->begin();
-    blocks_->show(my_grid_col(grid()), mine);
+    A_blocks_->show_for_good(A_.local());
+    operands_->show(mine);
     std::size_t parts_started = 0, operands_started = 0;
     for (std::size_t k = 0; k < plan.steps.size(); ++k) {
       const Step& step = plan.steps[k];
       for (; parts_started < std::min(k + lookahead_ + 1, plan.steps.size()); ++parts_started) {
         const Step& next = plan.steps[parts_started];
         Slot& slot = A_slots_[parts_started % A_slots_.size()];
-        slot.part = blocks_->start_reading_A(next.A_rank, next.A_cols, slot.memory);
-        for (; operands_started <= next.operand; ++operands_started) start_reading(plan, operands_started);
+        slot.part = A_blocks_->start_reading(next.A_row * grid().cols() + next.A_col,
+                                             {0, A_.layout().rows.partition.size(next.A_row)}, next.A_cols,
+                                             slot.memory);
+        for (; operands_started <= next.operand; ++operands_started)
+          start_reading(plan.operands[operands_started], mine.cols, operand_slot(operands_started));
       }
       PeerPart<T>& A = A_slots_[k % A_slots_.size()].part;
-      PeerPart<T>& operand = operand_slots_[step.operand % operand_slots_.size()].part;
+      PeerPart<T>& operand = operand_slot(step.operand).part;
       A.arrival.wait();
       operand.arrival.wait();
       make_progress();
       product_.multiply(op, alpha, A.block, operand.block, step.is_first ? beta : T(1),
                         out.row_block(step.out_rows));
     }
-    blocks_->done_reading();
-    blocks_->end();
+    A_blocks_->done_reading();
+    operands_->done_reading();
+    operands_->await_readers();
   }
 
-  void start_reading(const Plan& plan, std::size_t operand) const {
-    Slot& slot = operand_slots_[operand % operand_slots_.size()];
-    slot.part = blocks_->start_reading(static_cast<std::size_t>(plan.operands[operand].row),
-                                       plan.operands[operand].rows, slot.memory);
+  void start_reading(const Operand& operand, Index cols, Slot& slot) const {
+    slot.part = operands_->start_reading(operand.row, operand.rows, {0, cols}, slot.memory);
   }
+  Slot& operand_slot(std::size_t operand) const { return operand_slots_[operand % operand_slots_.size()]; }
 
   /// Lets parts under way advance: many MPI libraries move data only while they are called.
   void make_progress() const {
@@ -128,18 +131,20 @@ class PeerSumma final : public LinearOperator<T> {
   std::size_t first_panel() const {
     std::size_t panel = 0;
     while (!column_stable_ && panel < inner_.size() &&
-           cols_of_A_.owner_of(inner_[panel].begin) != grid().my_col())
+           cols_of_A().owner_of(inner_[panel].begin) != grid().my_col())
       ++panel;
     return panel;
   }
 
   static Range relative(Range range, Index origin) { return {range.begin - origin, range.size}; }
-  const ProcessGrid& grid() const { return blocks_->grid(); }
+  const ProcessGrid& grid() const { return *A_.grid(); }
+  const Partition& cols_of_A() const { return A_.layout().cols.partition; }
+  const Partition& rows_of_X() const { return this->domain().rows.partition; }
 
+  DistMatrix<T> A_;
   LocalProduct<T> product_;
   bool column_stable_;
-  Partition cols_of_A_, rows_of_X_;
-  std::unique_ptr<PeerBlocks<T>> blocks_;
+  std::unique_ptr<PeerBlocks<T>> A_blocks_, operands_;
   std::vector<Range> inner_;
   std::size_t lookahead_;
   mutable std::vector<Slot> A_slots_, operand_slots_;

@@ -10,11 +10,18 @@ namespace {
 /// Rank (p, q) keeps A(p, q). Block q of X lies cut over the P ranks of grid column q, block p of Y over the
 /// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
 /// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
+///
+/// The normal product always sends messages: no rank may wait for another at every panel.
 template <Scalar T>
 class StationaryA final : public LinearOperator<T>, public OnePass<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>(range_nested(A), domain_nested(A)), block_(std::move(A), options) {}
+      : LinearOperator<T>(range_nested(A), domain_nested(A)), block_(std::move(A), options) {
+    const ProcessGrid& grid = *this->range().grid;
+    if (!grid.is_member()) return;
+    models_ = make_block_exchange<T>(grid.col_comm(), grid.backend(), reduction_order(options));
+    data_ = make_block_exchange<T>(grid.row_comm(), grid.backend(), reduction_order(options));
+  }
 
   void prepare() const override { block_.block().store_in_panels(); }
   void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
@@ -24,27 +31,31 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
 
  private:
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    run(Op::none, alpha, X.local(), block_of_models(*this), beta, Y.local(), block_of_data(*this));
+    run(Op::none, alpha, X.local(), block_of_models(*this), *models_, beta, Y.local(), block_of_data(*this),
+        *data_);
   }
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    run(Op::adjoint, alpha, Y.local(), block_of_data(*this), beta, X.local(), block_of_models(*this));
+    run(Op::adjoint, alpha, Y.local(), block_of_data(*this), *data_, beta, X.local(), block_of_models(*this),
+        *models_);
   }
 
-  void run(Op op, T alpha, MatrixView<const T> in, const CutBlock& in_block, T beta, MatrixView<T> out,
-           const CutBlock& out_block) const {
-    const MatrixView<const T> gathered = block_.exchange().gather(in, in_block, gathered_);
+  void run(Op op, T alpha, MatrixView<const T> in, const CutBlock& in_block, BlockExchange<T>& in_ranks,
+           T beta, MatrixView<T> out, const CutBlock& out_block, BlockExchange<T>& out_ranks) const {
+    const MatrixView<const T> gathered = in_ranks.gather(in, in_block, gathered_);
     if (out_block.parts() == 1) {
       block_.block().multiply(op, alpha, gathered, beta, out);
-      return;
+    } else {
+      const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
+      block_.block().multiply(op, alpha, gathered, T(0), partial);
+      out_ranks.reduce_scatter(partial, out_block, beta, out);
     }
-    partial_.reserve(block_.exchange().backend(), out_block.height() * out.cols);
-    const MatrixView<T> partial = partial_.matrix(out_block.height(), out.cols);
-    block_.block().multiply(op, alpha, gathered, T(0), partial);
-    block_.exchange().reduce_scatter(partial, out_block, beta, out);
+    in_ranks.await_readers();
+    out_ranks.await_readers();
   }
 
   mutable OnePassBlock<T> block_;
-  mutable Buffer<T> gathered_, partial_;
+  std::unique_ptr<BlockExchange<T>> models_, data_;
+  mutable Buffer<T> gathered_;
 };
 
 }  // namespace

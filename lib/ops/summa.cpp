@@ -3,6 +3,7 @@
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
+#include "ops/peer_blocks.hpp"
 #include "ops/step_ring.hpp"
 
 namespace gridlops {
@@ -14,6 +15,7 @@ namespace {
 ///   adjoint  X(K, q) = Σ over p of A(p, K)ᴴ Y(p, q), the sum reduced along grid column q to the owner of
 ///   X(K, q).
 /// Panels of the next `lookahead` steps travel, and partial sums of the last ones, while a step multiplies.
+/// Where the ranks of a grid row share memory, A(p, K) is multiplied where it is.
 template <Scalar T>
 class Summa final : public LinearOperator<T> {
  public:
@@ -24,7 +26,11 @@ class Summa final : public LinearOperator<T> {
         order_(reduction_order(options)),
         panels_(summa_panels(A_.layout().cols.partition, this->domain().rows.partition,
                              panel_width(options.panel))),
-        ring_(panels_.size(), options.lookahead) {}
+        ring_(panels_.size(), options.lookahead) {
+    const ProcessGrid& grid = *A_.grid();
+    if (grid.is_member() && grid.cols() > 1 && can_read_peers(grid.row_comm()))
+      neighbours_ = make_peer_blocks<T>(grid.row_comm(), backend());
+  }
 
  private:
   /// What one step needs while it is under way.
@@ -41,6 +47,7 @@ class Summa final : public LinearOperator<T> {
   Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    if (neighbours_) neighbours_->show_for_good(local_A());
     const MatrixView<T> Y_local = Y.local();
     if (panels_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
     const auto send = [&](std::size_t step) {
@@ -56,15 +63,18 @@ class Summa final : public LinearOperator<T> {
       product_.multiply(Op::none, alpha, now.A, now.X, step == 0 ? beta : T(1), Y_local);
     };
     ring_.run(send, multiply);
+    if (neighbours_) neighbours_->done_reading();
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    if (neighbours_) neighbours_->show_for_good(local_A());
     ring_.run([&](std::size_t step) { send_A(step); },
               [&](std::size_t step) {
                 slot(step).A_request.wait();
                 multiply_and_send_sum(step, alpha, Y.local(), beta, X);
               },
               [&](std::size_t step) { receive_sum(step, beta, X); });
+    if (neighbours_) neighbours_->done_reading();
   }
 
   /// A(p, K), from the owner's own memory where that has no gaps.
@@ -72,9 +82,17 @@ class Summa final : public LinearOperator<T> {
     const ProcessGrid& grid = *A_.grid();
     const Range K = panels_[step];
     const int owner = A_.layout().cols.partition.owner_of(K.begin);
-    MatrixView<const T> mine;
-    if (grid.my_col() == owner) mine = local_A().col_block({K.begin - A_.local_col_range().begin, K.size});
+    const Range cols{K.begin - A_.layout().cols.partition.begin(owner), K.size};
     Slot& next = slot(step);
+    if (neighbours_) {
+      PeerPart<T> part =
+          neighbours_->start_reading(owner, {0, A_.local_row_range().size}, cols, next.A_memory);
+      next.A = part.block;
+      next.A_request = std::move(part.arrival);
+      return;
+    }
+    MatrixView<const T> mine;
+    if (grid.my_col() == owner) mine = local_A().col_block(cols);
     next.A =
         send(grid.row_comm(), owner, mine, A_.local_row_range().size, K.size, next.A_memory, next.A_request);
   }
@@ -146,6 +164,7 @@ class Summa final : public LinearOperator<T> {
   LocalProduct<T> product_;
   ReductionOrder order_;
   std::vector<Range> panels_;
+  std::unique_ptr<PeerBlocks<T>> neighbours_;  // in the grid row, if their blocks can be read
   mutable StepRing<Slot> ring_;
 };
 

@@ -64,8 +64,8 @@ def check_grids(suite, rng, full):
 def check_transports(suite, rng):
     if program.DEVICE != "cpu":
         return
-    for transport, algorithm in itertools.product(["mpi", "chain", "one-sided", "shared", "auto"], ["summa", "stationary-a"]):
-        reported = "shared" if transport == "auto" else transport
+    for transport, algorithm in itertools.product(["mpi", "chain", "one-sided", "shared", "mixed", "auto"], ["summa", "stationary-a"]):
+        reported = "shared" if transport in ("mixed", "auto") else transport
         for adjoint in [False, True]:
             check_product(suite, rng, (2, 2), 5, algorithm, "c128", adjoint, True, transport=transport, reported=reported)
     check_product(suite, rng, (1, 1), 1, "summa", "f64", False, True, transport="auto", reported="mpi")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks whose matrices are in host memory reach each other.
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "gridlops/dot_test.hpp"
@@ -9,9 +10,28 @@
 #include "gridlops/mpi.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
+#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
+
+namespace {
+
+/// Ranks in rank order on machines of so many each, while it lives: see pretended_machines.cpp.
+class PretendedMachines {
+ public:
+  PretendedMachines(int ranks_of_each, int ranks) {
+    std::string machine_of_ranks;
+    for (int rank = 0; rank < ranks; ++rank)
+      machine_of_ranks += static_cast<char>('0' + rank / ranks_of_each);
+    setenv("GRIDLOPS_TEST_MACHINES", machine_of_ranks.c_str(), 1);
+  }
+  ~PretendedMachines() { unsetenv("GRIDLOPS_TEST_MACHINES"); }
+  PretendedMachines(const PretendedMachines&) = delete;
+  PretendedMachines& operator=(const PretendedMachines&) = delete;
+};
+
+}  // namespace
 
 TEST_CASE("A transport has its name, auto that of the one it has become, and others are refused") {
   for (const std::string& transport : host_transports())
@@ -25,7 +45,65 @@ TEST_CASE("What descends from a communicator has its transport") {
   for (const std::string& transport : host_transports()) {
     const auto comm = make_host_communicator(world(), transport);
     const auto half = comm->split(comm->rank() % 2, 0);
-    CHECK(half->transport() == transport);
+    CHECK(half->transport() == (transport == "mixed" ? "shared" : transport));
+  }
+}
+
+TEST_CASE("Ranks of several machines share memory with their neighbours only") {
+  const int ranks = world().size(), me = world().rank();
+  {
+    const PretendedMachines alone(1, ranks);
+    CHECK(make_host_communicator(world(), "auto")->transport() == "mpi");
+  }
+  if (ranks < 4) return;
+  const PretendedMachines pairs(2, ranks);
+  const auto comm = make_host_communicator(world(), "auto");
+  CHECK(comm->transport() == "mixed");
+  CHECK(comm->split(me / 2, me)->transport() == "shared");
+  CHECK(comm->split(me % 2, me)->transport() == "mixed");
+  CHECK(comm->split(me / 4, -me)->transport() == (me < 4 || ranks > 6 ? "mixed" : "shared"));
+  CHECK(contains(message_of<UsageError>([] { make_host_communicator(world(), "shared"); }),
+                 "several machines"));
+}
+
+TEMPLATE_TEST_CASE("Products of several machines read in grid rows that are on one, and send in columns", "",
+                   float, std::complex<double>) {
+  using T = TestType;
+  constexpr Index m = 131, n = 97, nrhs = 11, size = sizeof(T);
+  for (const GridShape shape : grid_shapes(world().size())) {
+    if (shape.rows == 1 || shape.size() != world().size()) continue;
+    const PretendedMachines machines(shape.cols, world().size());
+    const auto comm = make_host_communicator(world(), "mixed");
+    const auto grid = std::make_shared<const ProcessGrid>(*comm, shape, make_shared_host_backend());
+    const Layout blocks = blocks_2d(*grid, m, n);
+    const Index m_p = blocks.row_range(*grid, grid->my_row(), grid->my_col()).size;
+    const Index n_q = blocks.col_range(*grid, grid->my_row(), grid->my_col()).size;
+    for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
+      const auto A = dense_operator<T>(grid, algorithm, m, n, random_elements<T>(1));
+      DistMatrix<T> X(grid, A->domain().layout(nrhs)), Y(grid, A->range().layout(nrhs));
+      X.fill(random_elements<T>(2));
+      Y.fill(random_elements<T>(3));
+      CAPTURE(describe(*grid), name_of(algorithm));
+      CHECK(dot_test(*A).passed);
+      const auto read_by = [&](auto&& action) {
+        const Index before = grid->comm().traffic().bytes_read_from_peers;
+        action();
+        return grid->comm().traffic().bytes_read_from_peers - before;
+      };
+      const TrafficSince messages(grid->comm());
+      const Index forward = read_by([&] { A->apply(T(1), X, T(0), Y); });
+      const Index received = messages.received();
+      const Index adjoint = read_by([&] { A->apply_adjoint(T(1), Y, T(0), X); });
+      if (algorithm == Algorithm::summa) {
+        CHECK(forward == m_p * (n - n_q) * size);
+        CHECK(adjoint == m_p * (n - n_q) * size);
+        CHECK(received == (n - X.local().rows) * X.local().cols * size);
+      } else {
+        CHECK(forward == Y.local().rows * nrhs * (grid->cols() - 1) * size);
+        CHECK(adjoint == (m_p - Y.local().rows) * nrhs * size);
+        CHECK(received == (n_q - X.local().rows) * nrhs * size);
+      }
+    }
   }
 }
 
