@@ -61,4 +61,20 @@ struct CommArguments {
   std::string json;
 };
 
+/// The kernels that solvers apply to their vectors.
+inline const std::vector<std::string>& kernel_names() {
+  static const std::vector<std::string> names{"copy", "dots", "norms", "axpy", "xpby", "scale"};
+  return names;
+}
+
+struct KernelArguments {
+  std::vector<std::string> kernels = kernel_names();
+  std::vector<Index> rows, cols{1};
+  std::vector<ScalarType> types{ScalarType::f64};
+  std::string device = "cpu";
+  int repetitions = 5;
+  Index limit_mib = 0;  ///< as in Method
+  std::string json;
+};
+
 }  // namespace gridlops::bench

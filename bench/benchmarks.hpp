@@ -17,4 +17,7 @@ void solve(Communicator& world, const SolveArguments& arguments);
 /// Operations of a communicator, one at a time, on all ranks of world.
 void comm(Communicator& world, const CommArguments& arguments);
 
+/// The kernels of solvers on columns of each rank's own, on all ranks of world at once.
+void kernels(Communicator& world, const KernelArguments& arguments);
+
 }  // namespace gridlops::bench

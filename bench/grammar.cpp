@@ -40,6 +40,9 @@ void choice_list(OptionList& list, const char* name, std::vector<Value>& values,
       program::joined(words, "|") + "[,...]", about);
 }
 
+constexpr const char* about_limit_mib =
+    "Size of the block whose reading, on a GPU copying, measures the memory limit [0: chosen]";
+
 /// Words that stand for themselves.
 Names<std::string> named(const std::vector<std::string>& words) {
   Names<std::string> names;
@@ -61,6 +64,7 @@ Grammar::Grammar()
   define_matmul();
   define_solve();
   define_comm();
+  define_kernels();
   program::complete(app_);
 }
 
@@ -68,6 +72,7 @@ Command Grammar::command() const {
   const std::string given = program::subcommand_given(app_)->get_name();
   if (given == "matmul") return matmul_;
   if (given == "comm") return comm_;
+  if (given == "kernels") return kernels_;
   return solve_;
 }
 
@@ -97,8 +102,7 @@ void Grammar::define_common(OptionList& list, Cases& cases, Method& method) {
   list.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
   list.whole("--limit-order", method.limit_order, "N", 1,
              "Order of the GEMM that measures the compute limit [2048]");
-  list.whole("--limit-mib", method.limit_mib, "MIB", 0,
-             "Size of the block whose reading, on a GPU copying, measures the memory limit [0: chosen]");
+  list.whole("--limit-mib", method.limit_mib, "MIB", 0, about_limit_mib);
   list.text("--json", method.json, "F", "Writes the figures as JSON");
 }
 
@@ -126,6 +130,18 @@ void Grammar::define_comm() {
   choice_list(list, "--transport", comm_.transports, named(host_transports()), "What carries the data [mpi]");
   list.whole("--reps", comm_.repetitions, "K", 1, "Repetitions; the median counts [5]");
   list.text("--json", comm_.json, "F", "Writes the figures as JSON");
+}
+
+void Grammar::define_kernels() {
+  OptionList list(*app_.add_subcommand("kernels", "Kernels of the solvers"));
+  number_list(list, "--rows", kernels_.rows, "M[,...]", "Rows on each rank")->required();
+  number_list(list, "--cols", kernels_.cols, "N[,...]", "Columns [1]");
+  choice_list(list, "--dtype", kernels_.types, program::types(), "Types of the elements [f64]");
+  choice_list(list, "--kernel", kernels_.kernels, named(kernel_names()), "Kernels [all]");
+  list.choice("--device", kernels_.device, {"cpu", "gpu"}, "Where they run [cpu]");
+  list.whole("--reps", kernels_.repetitions, "K", 1, "Repetitions; the median counts [5]");
+  list.whole("--limit-mib", kernels_.limit_mib, "MIB", 0, about_limit_mib);
+  list.text("--json", kernels_.json, "F", "Writes the figures as JSON");
 }
 
 }  // namespace gridlops::bench

@@ -9,7 +9,7 @@
 
 namespace gridlops::bench {
 
-using Command = std::variant<MatmulArguments, SolveArguments, CommArguments>;
+using Command = std::variant<MatmulArguments, SolveArguments, CommArguments, KernelArguments>;
 
 /// The subcommands with their options, and the variables that these fill.
 class Grammar {
@@ -26,12 +26,14 @@ class Grammar {
   void define_matmul();
   void define_solve();
   void define_comm();
+  void define_kernels();
   static void define_common(program::OptionList& list, Cases& cases, Method& method);
 
   CLI::App app_;
   MatmulArguments matmul_;
   SolveArguments solve_;
   CommArguments comm_;
+  KernelArguments kernels_;
 };
 
 }  // namespace gridlops::bench

@@ -71,6 +71,7 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
   if (!result.solver.empty()) {
     json["solver"] = result.solver;
     json["seconds_per_iteration"] = figures.seconds;
+    json["launches_per_iteration"] = result.launches;
   }
   return json;
 }
@@ -127,6 +128,33 @@ void Journal::add(const CommResult& result) {
                                   {"repetitions", result.seconds.size()},
                                   {"seconds", seconds},
                                   {"gbs", bytes / seconds / 1e9}});
+}
+
+void Journal::add(const KernelResult& result) {
+  if (world_.rank() != 0) return;
+  std::vector<double> seconds, limit, fraction;
+  for (const Sample& sample : result.samples) {
+    seconds.push_back(sample.seconds);
+    limit.push_back(sample.limits.bytes_per_second);
+    fraction.push_back(result.bytes / sample.seconds / sample.limits.bytes_per_second);
+  }
+  const KernelCase& what = result.what;
+  const double typical = median(seconds), rate = result.bytes / typical / 1e9;
+  print(
+      fmt::format("{:<8} {:>10} {:>5} {:<4} {:>10} {:>8} {:>8} {:>8}\n", "kernel", "rows", "cols", "type",
+                  "us", "GB/s", "limit", "fraction"),
+      fmt::format("{:<8} {:>10} {:>5} {:<4} {:>10.2f} {:>8.1f} {:>8.1f} {:>8.2f}\n", what.kernel, what.rows,
+                  what.cols, name_of(what.type), 1e6 * typical, rate, median(limit) / 1e9, median(fraction)));
+  document_["results"].push_back({{"kernel", what.kernel},
+                                  {"rows", what.rows},
+                                  {"cols", what.cols},
+                                  {"dtype", name_of(what.type)},
+                                  {"device", what.device},
+                                  {"repetitions", result.samples.size()},
+                                  {"seconds", typical},
+                                  {"gbs", rate},
+                                  {"limit_gbs", median(limit) / 1e9},
+                                  {"fraction", median(fraction)}});
 }
 
 void Journal::print(const std::string& title, const std::string& row) {

@@ -18,6 +18,7 @@ class Journal {
   void add(const Result& result);
   /// On every rank.
   void add(const CommResult& result);
+  void add(const KernelResult& result);
   /// Writes the file (collective over world). Throws OutputError on all ranks.
   void close();
 

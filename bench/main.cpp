@@ -21,6 +21,8 @@ ExitStatus run(Communicator& world, const std::vector<std::string>& arguments) {
     matmul(world, *given);
   } else if (const auto* exchange = std::get_if<CommArguments>(&command)) {
     comm(world, *exchange);
+  } else if (const auto* columns = std::get_if<KernelArguments>(&command)) {
+    kernels(world, *columns);
   } else {
     solve(world, std::get<SolveArguments>(command));
   }

@@ -55,7 +55,21 @@ struct Result {
   Work work{};  ///< of one product, or of one iteration
   double error = 0;
   Index bytes_sent = -1;     ///< by all ranks together, in one product or iteration; negative if unknown
+  Index launches = 0;        ///< of an iteration on a GPU: kernels and products
   double total_seconds = 0;  ///< of a whole solve: median
+};
+
+struct KernelCase {
+  std::string kernel;
+  Index rows = 0, cols = 0;  ///< on a rank
+  ScalarType type = ScalarType::f64;
+  std::string device;
+};
+
+struct KernelResult {
+  KernelCase what;
+  double bytes = 0;  ///< read and written, by all ranks together
+  std::vector<Sample> samples;
 };
 
 struct CommCase {

@@ -79,18 +79,29 @@ class Problem {
   std::vector<double> ends_;
 };
 
-/// What one iteration sends: the difference of two runs that differ by one iteration.
+/// What this rank sends and gives to its GPU.
+struct Counts {
+  Index bytes_sent, launches;
+  Counts operator-(const Counts& other) const {
+    return {bytes_sent - other.bytes_sent, launches - other.launches};
+  }
+};
+
+/// Of one iteration: the difference of two runs that differ by one iteration.
 template <Scalar T>
-Index bytes_of_iteration(const Case& what, SolveArguments arguments) {
-  const auto sent_in = [&](Index iterations) {
+Counts counts_of_iteration(const Case& what, SolveArguments arguments) {
+  const auto so_far = [&] {
+    return Counts{what.grid->comm().traffic().bytes_sent, what.grid->backend()->launches()};
+  };
+  const auto counts_of = [&](Index iterations) {
     arguments.iterations = iterations;
     Problem<T> problem(what, arguments);
-    const Index before = what.grid->comm().traffic().bytes_sent;
+    const Counts before = so_far();
     problem.run();
-    return what.grid->comm().traffic().bytes_sent - before;
+    return so_far() - before;
   };
-  const Index two = sent_in(2), one = sent_in(1);
-  return sum(*what.grid, two - one);
+  const Counts two = counts_of(2);
+  return two - counts_of(1);
 }
 
 template <Scalar T>
@@ -99,7 +110,9 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
   const Work product = product_work<T>(what.shape);
   // What an iteration cannot do without: two products, each reading A, or one reading for both.
   result.work = {2 * product.flops, (arguments.one_pass ? 1 : 2) * product.bytes};
-  result.bytes_sent = bytes_of_iteration<T>(what, arguments);
+  const Counts counts = counts_of_iteration<T>(what, arguments);
+  result.bytes_sent = sum(*what.grid, counts.bytes_sent);
+  result.launches = counts.launches;
   Problem<T> problem(what, arguments);
   meter.measure<T>(*what.grid);
   std::vector<double> totals;

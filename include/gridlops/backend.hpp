@@ -94,6 +94,10 @@ class GRIDLOPS_EXPORT Backend {
   /// How often allocate() was called for more than 0 bytes: constant while a solver iterates.
   Index allocations() const { return allocations_; }
 
+  /// How many kernels and products were given to a device so far, those on blocks without elements counted
+  /// too; 0 where there is none.
+  virtual Index launches() const { return 0; }
+
   /// bytes from host memory into this backend's, and back; the host side may be reused on return.
   virtual void upload(const void* host, void* here, Index bytes) = 0;
   virtual void download(const void* here, void* host, Index bytes) = 0;

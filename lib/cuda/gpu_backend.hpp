@@ -18,6 +18,7 @@ class CudaBackend final : public Backend {
 
   std::string name() const override { return name_; }
   MemorySpace memory_space() const override { return MemorySpace::device; }
+  Index launches() const override { return environment_.launches; }
 
   void upload(const void* host, void* here, Index bytes) override;
   void download(const void* here, void* host, Index bytes) override;

@@ -122,6 +122,12 @@ void StreamMemory::release() noexcept {
 }
 
 template <Scalar T>
+void CudaKernels<T>::begun(cudaError_t result, const char* what, int launches) const {
+  check(result, what);
+  environment_.launches += launches;
+}
+
+template <Scalar T>
 void CudaKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                           MatrixView<T> C) const {
   const Index inner = op_a == Op::none ? A.cols : A.rows;
@@ -133,31 +139,32 @@ void CudaKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
   call_blas(environment_.blas,
             Gemm<T>{operation(op_a), operation(op_b), C.rows, C.cols, inner, alpha, A.data,
                     leading_dimension(A), B.data, leading_dimension(B), beta, C.data, leading_dimension(C)});
+  ++environment_.launches;
 }
 
 template <Scalar T>
 void CudaKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {
   if (X.contiguous() && Y.contiguous()) X = as_column(X), Y = as_column(Y);
-  check(Launch<DeviceScalar<T>>::copy(stream(), on_device(X), on_device(Y)), "the kernel copy");
+  begun(Launch<DeviceScalar<T>>::copy(stream(), on_device(X), on_device(Y)), "the kernel copy");
 }
 
 template <Scalar T>
 void CudaKernels<T>::fill(T value, MatrixView<T> X) const {
   if (X.contiguous()) X = as_column(X);
-  check(Launch<DeviceScalar<T>>::fill(stream(), scalar(value), on_device(X)), "the kernel fill");
+  begun(Launch<DeviceScalar<T>>::fill(stream(), scalar(value), on_device(X)), "the kernel fill");
 }
 
 template <Scalar T>
 void CudaKernels<T>::add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
   if (X.contiguous() && Y.contiguous()) X = as_column(X), Y = as_column(Y);
-  check(Launch<DeviceScalar<T>>::add(stream(), scalar(alpha), on_device(X), scalar(beta), on_device(Y)),
+  begun(Launch<DeviceScalar<T>>::add(stream(), scalar(alpha), on_device(X), scalar(beta), on_device(Y)),
         "the kernel add");
 }
 
 template <Scalar T>
 void CudaKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                                        MatrixView<T> Y) const {
-  check(Launch<DeviceScalar<T>>::diagonal_multiply(stream(), scalar(alpha), on_device(d), conjugate_d,
+  begun(Launch<DeviceScalar<T>>::diagonal_multiply(stream(), scalar(alpha), on_device(d), conjugate_d,
                                                    on_device(X), scalar(beta), on_device(Y)),
         "the kernel diagonal_multiply");
 }
@@ -172,47 +179,47 @@ Sum* CudaKernels<T>::partial(Index rows, Index cols) const {
 template <Scalar T>
 void CudaKernels<T>::column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
   using Sum = Wide<DeviceScalar<T>>;
-  check(Launch<DeviceScalar<T>>::column_dots(stream(), on_device(X), on_device(Y),
+  begun(Launch<DeviceScalar<T>>::column_dots(stream(), on_device(X), on_device(Y),
                                              partial<Sum>(X.rows, X.cols), on_device(dots)),
-        "the kernel column_dots");
+        "the kernel column_dots", 2);
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_norms_squared(MatrixView<const T> X, double* norms) const {
-  check(Launch<DeviceScalar<T>>::column_norms_squared(stream(), on_device(X), partial<double>(X.rows, X.cols),
+  begun(Launch<DeviceScalar<T>>::column_norms_squared(stream(), on_device(X), partial<double>(X.rows, X.cols),
                                                       norms),
-        "the kernel column_norms_squared");
+        "the kernel column_norms_squared", 2);
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
-  check(Launch<DeviceScalar<T>>::column_axpy(stream(), on_device(alpha), on_device(X), on_device(Y)),
+  begun(Launch<DeviceScalar<T>>::column_axpy(stream(), on_device(alpha), on_device(X), on_device(Y)),
         "the kernel column_axpy");
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
-  check(Launch<DeviceScalar<T>>::column_xpby(stream(), on_device(X), on_device(beta), on_device(Y)),
+  begun(Launch<DeviceScalar<T>>::column_xpby(stream(), on_device(X), on_device(beta), on_device(Y)),
         "the kernel column_xpby");
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
-  check(Launch<DeviceScalar<T>>::column_scale(stream(), on_device(alpha), on_device(X)),
+  begun(Launch<DeviceScalar<T>>::column_scale(stream(), on_device(alpha), on_device(X)),
         "the kernel column_scale");
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_threshold(Threshold kind, const double* t, MatrixView<T> X) const {
-  check(Launch<DeviceScalar<T>>::column_threshold(stream(), kind, t, on_device(X)),
+  begun(Launch<DeviceScalar<T>>::column_threshold(stream(), kind, t, on_device(X)),
         "the kernel column_threshold");
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const {
-  check(Launch<DeviceScalar<T>>::column_penalties(stream(), kind, on_device(X),
+  begun(Launch<DeviceScalar<T>>::column_penalties(stream(), kind, on_device(X),
                                                   partial<double>(X.rows, X.cols), penalties),
-        "the kernel column_penalties");
+        "the kernel column_penalties", 2);
 }
 
 template class CudaKernels<float>;

@@ -35,6 +35,7 @@ struct KernelEnvironment {
   DeviceContext& context;
   cublasHandle_t blas = nullptr;
   StreamMemory partial_sums;
+  Index launches = 0;
 };
 
 /// In the compute stream of the device.
@@ -60,6 +61,8 @@ class CudaKernels final : public Kernels<T> {
 
  private:
   cudaStream_t stream() const { return environment_.context.compute(); }
+  /// Checks the result of so many launches, and counts them.
+  void begun(cudaError_t result, const char* what, int launches = 1) const;
   template <class Sum>
   Sum* partial(Index rows, Index cols) const;
 

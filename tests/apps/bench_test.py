@@ -16,7 +16,7 @@ COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, 
           "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float}
-SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float}
+SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
 ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
 QUICK = ["--reps", 1, "--limit-order", 64, "--limit-mib", 8, "--json", "F.json"]
 TRANSPORT = "mpi-staged" if (program.DEVICE, program.TRANSPORT) == ("gpu", "mpi") else program.TRANSPORT
@@ -75,7 +75,11 @@ def check_solve(suite):
     for solver in ["cgls", "lsqr", "lsmr", "block-cgls"]:
         run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--solver", solver, "--iterations", "4",
                         "--algorithm", "stationary-a", "--grid", "1x2", *QUICK, ranks=3)
-        for result in results_of(suite, run, SOLVE, 2):
+        results = results_of(suite, run, SOLVE, 2)
+        if solver != "block-cgls":
+            suite.check(len({result["launches_per_iteration"] for result in results}) == 1, "launches grow with columns", results)
+        for result in results:
+            suite.check((result["launches_per_iteration"] >= 2) == (program.DEVICE == "gpu"), "launches", result)
             suite.check(result["solver"] == solver and result["transport"] == TRANSPORT, "names", result)
             # Two products, and sums of a few numbers per column.
             suite.check(2 * bytes_of(result) <= result["bytes_sent"] <= 2 * bytes_of(result) + 2000, "bytes", result)
@@ -102,6 +106,21 @@ def check_comm(suite):
     suite.check(all(result["ranks"] == 3 and result["seconds"] > 0 for result in results), "figures", results)
     for result in results:
         suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - result["bytes"]) <= 1e-9 * result["bytes"], "rate", result)
+
+
+def check_kernels(suite):
+    run = suite.run("kernels", "--rows", "1,5000", "--cols", "3", "--dtype", "f32,c128", "--device", program.DEVICE, "--limit-mib", 8, "--reps",
+                    1, "--json", "F.json", ranks=2)
+    if not suite.succeeded(run):
+        return
+    results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
+    found = sorted([result["kernel"], result["rows"], result["cols"], result["dtype"]] for result in results)
+    blocks = {"copy": 2, "dots": 2, "norms": 1, "axpy": 3, "xpby": 3, "scale": 2}
+    suite.check(found == sorted(map(list, itertools.product(blocks, [1, 5000], [3], ["f32", "c128"]))), "combinations", found)
+    for result in results:
+        bytes_of_all = 2 * blocks[result["kernel"]] * result["rows"] * 3 * (16 if result["dtype"] == "c128" else 4)
+        suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - bytes_of_all) <= 1e-9 * bytes_of_all, "rate", result)
+        suite.check(result["device"] == program.DEVICE and result["fraction"] > 0, "figures", result)
 
 
 def check_picture(suite):
@@ -134,6 +153,7 @@ def test(suite, _):
     check_storage(suite)
     check_solve(suite)
     check_comm(suite)
+    check_kernels(suite)
     check_picture(suite)
     check_refusals(suite)
 

@@ -36,8 +36,8 @@ GridPtr grid_of(GridShape shape) {
 
 /// What some iterations more of CGLS cost, of which none changes what columns take part.
 struct Cost {
-  long kernels, products, allocations, bytes_to_host, copies_to_host, bytes_to_device, copies_to_device,
-      collectives;
+  long kernels, products, launches, allocations, bytes_to_host, copies_to_host, bytes_to_device,
+      copies_to_device, collectives;
 };
 Cost cost_of_iterations(const OperatorPtr<double>& A, Index nrhs, Index iterations) {
   const auto run = [&](Index count) {
@@ -49,15 +49,18 @@ Cost cost_of_iterations(const OperatorPtr<double>& A, Index nrhs, Index iteratio
     options.tolerance = 0;
     options.max_iterations = count;
     const LedgerSince since;
+    const Index before = A->range().grid->backend()->launches();
     cgls(*A, B, X, options);
-    return Cost{since.kernels(),          since.products(),       since.allocations(),
-                since.bytes_to_host(),    since.copies_to_host(), since.bytes_to_device(),
-                since.copies_to_device(), since.collectives()};
+    return Cost{
+        since.kernels(),         since.products(),         A->range().grid->backend()->launches() - before,
+        since.allocations(),     since.bytes_to_host(),    since.copies_to_host(),
+        since.bytes_to_device(), since.copies_to_device(), since.collectives()};
   };
   run(3);
   const Cost few = run(3), many = run(3 + iterations);
   return {many.kernels - few.kernels,
           many.products - few.products,
+          many.launches - few.launches,
           many.allocations - few.allocations,
           many.bytes_to_host - few.bytes_to_host,
           many.copies_to_host - few.copies_to_host,
@@ -81,6 +84,7 @@ TEST_CASE("An iteration of CGLS moves its scalars only, and launches the same fo
     CHECK(several.allocations == 0);
     CHECK(several.kernels == one.kernels);
     CHECK(several.products == 2 * iterations);
+    CHECK(several.launches == several.kernels + several.products);
     CHECK(several.collectives == one.collectives);
     // Down: ‖q‖², ‖p‖² at one synchronisation point, ‖s‖², ‖r‖², ‖x‖² at the other. Up: α, −α, β.
     CHECK(several.copies_to_host == 2 * iterations);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "benchmarks.hpp"
+#include "gpu_grid.hpp"
+#include "gridlops/buffer.hpp"
+#include "host_grid.hpp"
+#include "journal.hpp"
+#include "samples.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+/// What the kernels of the solvers work on, on one rank.
+template <Scalar T>
+class Columns {
+ public:
+  Columns(std::shared_ptr<Backend> backend, Index rows, Index cols)
+      : backend_(std::move(backend)),
+        X_(backend_, rows * cols),
+        Y_(backend_, rows * cols),
+        scalars_(backend_, cols),
+        sums_(backend_, cols),
+        norms_(backend_, cols),
+        rows_(rows),
+        cols_(cols) {
+    kernels().fill(T(1), X_.matrix(rows, cols));
+    kernels().fill(T(2), Y_.matrix(rows, cols));
+    kernels().fill(T(1), scalars_.matrix(1, cols));  // nothing overflows, however often this is repeated
+  }
+
+  void run(const std::string& kernel) {
+    const MatrixView<T> X = X_.matrix(rows_, cols_), Y = Y_.matrix(rows_, cols_);
+    const T* const ones = scalars_.data();
+    if (kernel == "copy") {
+      kernels().copy(X, Y);
+    } else if (kernel == "dots") {
+      kernels().column_dots(X, Y, sums_.data());
+    } else if (kernel == "norms") {
+      kernels().column_norms_squared(X, norms_.data());
+    } else if (kernel == "axpy") {
+      kernels().column_axpy(ones, X, Y);
+    } else if (kernel == "xpby") {
+      kernels().column_xpby(X, ones, Y);
+    } else {
+      kernels().column_scale(ones, X);
+    }
+    backend_->synchronize();
+  }
+
+ private:
+  const Kernels<T>& kernels() const { return backend_->template kernels<T>(); }
+
+  std::shared_ptr<Backend> backend_;
+  Buffer<T> X_, Y_, scalars_;
+  Buffer<Accumulator<T>> sums_;
+  Buffer<double> norms_;
+  Index rows_, cols_;
+};
+
+/// How often a kernel goes through a block of its operands, reading or writing.
+int blocks_touched(const std::string& kernel) {
+  return kernel == "norms" ? 1 : kernel == "axpy" || kernel == "xpby" ? 3 : 2;
+}
+
+}  // namespace
+
+void kernels(Communicator& world, const KernelArguments& arguments) {
+  Journal journal(world, arguments.json);
+  constexpr Index unused_limit_order = 64;
+  LimitMeter meter(unused_limit_order, arguments.limit_mib);
+  const GridShape all{1, world.size()};
+  const auto grid = arguments.device == "gpu" ? program::make_gpu_grid(world, all, "auto")
+                                              : program::make_host_grid(world, all, "mpi");
+  for (const ScalarType type : arguments.types) {
+    for (const Index rows : arguments.rows) {
+      for (const Index cols : arguments.cols) {
+        with_scalar_type(type, [&]<Scalar T>() {
+          std::optional<Columns<T>> columns;
+          succeed_together(world, [&] { columns.emplace(grid->backend(), rows, cols); });
+          for (const std::string& kernel : arguments.kernels) {
+            const double bytes =
+                static_cast<double>(rows * cols * Index{sizeof(T)}) * blocks_touched(kernel) * world.size();
+            journal.add(
+                KernelResult{{kernel, rows, cols, type, arguments.device},
+                             bytes,
+                             samples<T>(*grid, meter, arguments.repetitions, [&] { columns->run(kernel); })});
+          }
+        });
+      }
+    }
+  }
+  journal.close();
+}
+
+}  // namespace gridlops::bench
