@@ -85,15 +85,11 @@ TEMPLATE_TEST_CASE("Products of several machines read in grid rows that are on o
       Y.fill(random_elements<T>(3));
       CAPTURE(describe(*grid), name_of(algorithm));
       CHECK(dot_test(*A).passed);
-      const auto read_by = [&](auto&& action) {
-        const Index before = grid->comm().traffic().bytes_read_from_peers;
-        action();
-        return grid->comm().traffic().bytes_read_from_peers - before;
-      };
-      const TrafficSince messages(grid->comm());
-      const Index forward = read_by([&] { A->apply(T(1), X, T(0), Y); });
-      const Index received = messages.received();
-      const Index adjoint = read_by([&] { A->apply_adjoint(T(1), Y, T(0), X); });
+      const TrafficSince since(grid->comm());
+      A->apply(T(1), X, T(0), Y);
+      const Index forward = since.read_in_place(), received = since.received();
+      A->apply_adjoint(T(1), Y, T(0), X);
+      const Index adjoint = since.read_in_place() - forward;
       if (algorithm == Algorithm::summa) {
         CHECK(forward == m_p * (n - n_q) * size);
         CHECK(adjoint == m_p * (n - n_q) * size);

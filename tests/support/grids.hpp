@@ -55,13 +55,16 @@ inline bool legal(Axis rows, Axis cols) {
          (rows == Axis::grid_cols && cols == Axis::grid_rows);
 }
 
-/// What this rank sent and received, and how often it called what, since this was made.
+/// What this rank sent, received and read in place, and how often it called what, since this was made.
 class TrafficSince {
  public:
   explicit TrafficSince(const Communicator& comm) : comm_(comm), before_(comm.traffic()) {}
 
   Index sent() const { return comm_.traffic().bytes_sent - before_.bytes_sent; }
   Index received() const { return comm_.traffic().bytes_received - before_.bytes_received; }
+  Index read_in_place() const {
+    return comm_.traffic().bytes_read_from_peers - before_.bytes_read_from_peers;
+  }
   Index calls(CommOperation operation) const {
     return comm_.traffic().calls_of(operation) - before_.calls_of(operation);
   }
