@@ -190,7 +190,9 @@ TEST_CASE("Batches bound the block, and each has a space of its own") {
     if (!grid->is_member()) continue;
     check_all<double>(grid, m, n, matrix, b, options, batches);
     for (Index j = 0; j < 12; ++j) CHECK(batches.verdict(j).reason == StopReason::converged);
-    for (Index j = 0; j < 2; ++j) CHECK(batches.verdict(10 + j).iterations == last_two.verdict(j).iterations);
+    // Sums over ranks may be in another order the second time.
+    for (Index j = 0; j < 2; ++j)
+      CHECK(std::abs(batches.verdict(10 + j).iterations - last_two.verdict(j).iterations) <= 1);
   }
 }
 
