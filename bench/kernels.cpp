@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
 #include "benchmarks.hpp"
 #include "gpu_grid.hpp"
 #include "gridlops/buffer.hpp"
+#include "gridlops/error.hpp"
 #include "host_grid.hpp"
 #include "journal.hpp"
 #include "samples.hpp"
@@ -71,6 +77,14 @@ void kernels(Communicator& world, const KernelArguments& arguments) {
   const GridShape all{1, world.size()};
   const auto grid = arguments.device == "gpu" ? program::make_gpu_grid(world, all, "auto")
                                               : program::make_host_grid(world, all, "mpi");
+  const auto largest = [](const std::vector<Index>& values) {
+    return *std::max_element(values.begin(), values.end());
+  };
+  Index most = 0;
+  if (__builtin_mul_overflow(largest(arguments.rows), largest(arguments.cols), &most) ||
+      most > std::numeric_limits<Index>::max() / Index{sizeof(std::complex<double>)})
+    throw UsageError(fmt::format("{} rows and {} columns are more than can be counted",
+                                 largest(arguments.rows), largest(arguments.cols)));
   for (const ScalarType type : arguments.types) {
     for (const Index rows : arguments.rows) {
       for (const Index cols : arguments.cols) {

@@ -124,11 +124,17 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
                       "there is no transport '", transport,
                       "' for host memory; there are auto, mpi, chain, one-sided, shared, mixed");
   const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
-  const Machine machine = my_machine(group);
-  MpiFamily family{.transport = transport == "auto" ? fastest_transport(machine, comm) : transport};
-  if (transport == "shared") require_one_machine(machine, comm);
-  if (transport == "shared" || transport == "mixed") require_shared_memory(machine, comm);
-  if (family.transport == "mixed") family.machine = machine.first_rank;
+  MpiFamily family{.transport = transport};
+  if (transport == "auto" || transport == "shared" || transport == "mixed") {
+    const Machine machine = my_machine(group);
+    if (transport == "auto") {
+      family.transport = fastest_transport(machine, comm);
+    } else {
+      if (transport == "shared") require_one_machine(machine, comm);
+      require_shared_memory(machine, comm);
+    }
+    if (family.transport == "mixed") family.machine = machine.first_rank;
+  }
   if (transport == "chain") family.relays = std::make_shared<Relays>();
   auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
   if (transport == "one-sided") try_window(*made);

@@ -144,6 +144,8 @@ def check_refusals(suite):
     for words in (["--solver", "lsqr"], ["--algorithm", "summa"]):
         run = suite.run("solve", "--rows", "9", "--cols", "3", "--grid", "1x2", "--one-pass", *words, ranks=2)
         suite.check(run.status == 2 and len(run.error_lines) == 1, "refusal of one pass", words, run.errors)
+    run = suite.run("kernels", "--rows", 9 * 10**18, "--cols", 4)
+    suite.check(run.status == 2 and len(run.error_lines) == 1 and str(9 * 10**18) in run.errors, "refusal of sizes", run.errors)
     run = suite.run("matmul", "--rows", "4", "--cols", "3", "--dtype", "f64,f16")
     suite.check(run.status == 2 and "f16" in run.errors, "refusal", run.errors)
 

@@ -61,7 +61,7 @@ TEST_CASE("Ranks of several machines share memory with their neighbours only") {
   CHECK(comm->transport() == "mixed");
   CHECK(comm->split(me / 2, me)->transport() == "shared");
   CHECK(comm->split(me % 2, me)->transport() == "mixed");
-  CHECK(comm->split(me / 4, -me)->transport() == (me < 4 || ranks > 6 ? "mixed" : "shared"));
+  CHECK(comm->split(me / 4, -me)->transport() == (me < 4 ? "mixed" : "shared"));
   CHECK(contains(message_of<UsageError>([] { make_host_communicator(world(), "shared"); }),
                  "several machines"));
 }
