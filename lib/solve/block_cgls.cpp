@@ -186,7 +186,7 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   v_.forget();
   v_.add_gram(run.sums());
   run.sums().reduce();
-  L_ = v_.adopt(run.sums(), norm_);
+  L_ = v_.adopt(run.sums(), 0);
   note_norms(L_, Small());
   scalars_.begin(L_, beta);
   p_width_ = 0;

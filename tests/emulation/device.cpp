@@ -64,7 +64,7 @@ Device::Device()
     : random_(static_cast<unsigned>(setting("GRIDLOPS_EMULATION_SEED", 1)) * 7919U +
               static_cast<unsigned>(getpid())),
       latest_start_us_(setting("GRIDLOPS_EMULATION_LATE_US", 500)),
-      hang_seconds_(setting("GRIDLOPS_EMULATION_HANG_SECONDS", 20)),
+      hang_seconds_(hang_seconds()),
       exclusive_(setting("GRIDLOPS_EMULATION_EXCLUSIVE", 0) != 0),
       worker_([this] { work_late(); }) {}
 

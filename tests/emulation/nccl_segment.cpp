@@ -40,7 +40,7 @@ Segment* open_segment(const SegmentName& name) {
 void close_segment(Segment* segment) { munmap(segment, sizeof(Segment)); }
 
 bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition) {
-  static const double limit = setting("GRIDLOPS_EMULATION_HANG_SECONDS", 20);
+  static const double limit = hang_seconds();
   const auto begin = std::chrono::steady_clock::now();
   while (!condition()) {
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

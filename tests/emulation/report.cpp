@@ -96,4 +96,6 @@ double setting(const char* name, double otherwise) {
   return text.empty() ? otherwise : std::atof(text.c_str());
 }
 
+double hang_seconds() { return setting("GRIDLOPS_EMULATION_HANG_SECONDS", 120); }
+
 }  // namespace emulation

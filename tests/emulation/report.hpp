@@ -38,5 +38,7 @@ void set_rank(int rank);
 
 /// A number of the environment's.
 double setting(const char* name, double otherwise);
+/// When waiting for peers is a hang: longer than a shared machine leaves a processor standing still.
+double hang_seconds();
 
 }  // namespace emulation

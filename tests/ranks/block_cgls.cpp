@@ -77,6 +77,22 @@ TEMPLATE_TEST_CASE("It does so at a condition of 1e4", "", double, std::complex<
     for (const Index nrhs : {1, 7}) compare_with_lapack<TestType>(grid, 1e4, 0, false, nrhs);
 }
 
+TEST_CASE("A column goes on from a gradient that is near the rounding of A") {
+  using T = std::complex<float>;
+  const auto grid = test_grids().back();
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
+  const auto A = uncut_operator<T>(grid, m, n, matrix);
+  SolveOptions options;
+  options.damp = 0.3;
+  options.tolerance = 4e-6;
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    const auto solution = solve<T>(block_cgls, *A, 5, random_elements<T>(seed), options);
+    if (!grid->is_member()) continue;
+    CAPTURE(seed);
+    for (Index j = 0; j < 5; ++j) CHECK(solution.verdict(j).reason == StopReason::converged);
+  }
+}
+
 TEST_CASE("A single column takes the iterations of CGLS where rounding cannot decide") {
   for (const auto& grid : test_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 3));
