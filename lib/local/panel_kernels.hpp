@@ -19,26 +19,31 @@ struct PanelKernels {
   static constexpr int widest_forward = 3, widest_adjoint = 6;
   static constexpr int most_panels = 2;  ///< that an adjoint kernel takes at once
 
-  /// Tiles that follow one another, of one panel, or those below each other of several.
+  /// Tiles that follow one another, of one panel, or those below each other of several: first all of the
+  /// first panel.
   struct Tiles {
     const Real* begin = nullptr;
-    const Real* end = nullptr;  ///< of the first panel
+    Index size = 0;  ///< of each panel, in elements
     Index panels = 1;
+  };
+  /// What products will need soon, of as many panels as they take at once.
+  struct Ahead {
+    const Real* begin = nullptr;
+    Index size = 0;    ///< of each panel
     Index stride = 0;  ///< from panel to panel
-    /// One of `count` equal parts, of each panel.
-    Tiles part(Index index, Index count) const {
-      const Index size = end - begin;
-      return {begin + size * index / count, begin + size * (index + 1) / count, panels, stride};
+    Ahead part(Index index, Index count) const {
+      const Index share = (size + count - 1) / count;
+      return {begin + index * share, share, stride};
     }
   };
 
-  // Meanwhile they bring tiles that are `ahead` into the second-level cache.
+  // Meanwhile they bring what is `ahead` into the second-level cache.
 
   /// sums += tiles · X, of one panel: X packed tile_cols × w per tile. Of each of the w × rows sums there is
   /// a register full of parts.
-  using Forward = void(const Tiles& tiles, const Real* X, Real* sums, const Tiles& ahead);
+  using Forward = void(const Tiles& tiles, const Real* X, Real* sums, const Ahead& ahead);
   /// X += tilesᵀ · Y: Y packed w × rows for each panel, X as above.
-  using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Tiles& ahead);
+  using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Ahead& ahead);
 
   Index tile_cols = 0;
   Index parts() const { return tile_cols / 2; }

@@ -33,6 +33,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   static constexpr int rows = static_cast<int>(PanelKernels<Real>::rows);
   static constexpr Index tile = rows * tile_cols;
   using Tiles = typename PanelKernels<Real>::Tiles;
+  using Ahead = typename PanelKernels<Real>::Ahead;
 
   template <int... index>
   static constexpr void fill_forward(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
@@ -44,34 +45,32 @@ class PanelLoops : VectorRegisters<Isa, Real> {
      ...);
   }
 
-  /// Fetches what is ahead in so many equal steps, in whole cache lines.
+  /// Fetches what is ahead in so many equal steps; a little more where they do not divide it.
+  template <int panels>
   class Fetching {
    public:
-    Fetching(const Tiles& ahead, Index steps)
-        : at_(ahead.begin),
-          end_(ahead.end),
-          share_((end_ - at_ + steps * line - 1) / (steps * line) * line),
-          panels_(ahead.panels),
-          stride_(ahead.stride) {}
+    Fetching(const Ahead& ahead, Index steps)
+        : at_(ahead.begin), share_((ahead.size + steps - 1) / steps), stride_(ahead.stride) {}
     [[gnu::always_inline]] void step() {
-      if (at_ >= end_) return;
-      for (Index p = 0; p < panels_; ++p)
-        for (Index i = 0; i < share_; i += line) __builtin_prefetch(at_ + p * stride_ + i, 0, 2);
+      Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
+        const Real* const from = at_ + p * stride_;
+        __builtin_prefetch(from, 0, 2);
+        for (Index i = line; i < share_; i += line) __builtin_prefetch(from + i, 0, 2);
+      });
       at_ += share_;
     }
 
    private:
     const Real* at_;
-    const Real* end_;
-    Index share_, panels_, stride_;
+    Index share_, stride_;
   };
 
   template <int width>
-  static void forward(const Tiles& tiles, const Real* X, Real* sums, const Tiles& ahead) {
-    const Index count = (tiles.end - tiles.begin) / tile;
+  static void forward(const Tiles& tiles, const Real* X, Real* sums, const Ahead& ahead) {
+    const Real* const end = tiles.begin + tiles.size;
     // As many rows at a time as there are registers for, beside a row and the columns.
     constexpr int at_once = width * rows + width < registers ? rows : rows / 2;
-    Fetching fetching(ahead, count * rows / at_once);
+    Fetching<1> fetching(ahead, tiles.size / tile * rows / at_once);
     for (int first = 0; first < rows; first += at_once) {
       Vector c[std::size_t{width}][std::size_t{at_once}];
       const auto sums_at = [&](int j, int i) { return sums + (j * rows + first + i) * lanes; };
@@ -80,10 +79,9 @@ class PanelLoops : VectorRegisters<Isa, Real> {
           c[j][i] = load(sums_at(j, i));
         });
       });
-      for (Index t = 0; t < count; ++t) {
+      const Real *a = tiles.begin + first * tile_cols, *x = X;
+      do {
         fetching.step();
-        const Real* const a = tiles.begin + t * tile + first * tile_cols;
-        const Real* const x = X + t * width * tile_cols;
         Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           Vector column[std::size_t{width}];
           Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -96,7 +94,9 @@ class PanelLoops : VectorRegisters<Isa, Real> {
             });
           });
         });
-      }
+        a += tile;
+        x += width * tile_cols;
+      } while (a < end);
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
         Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
           store(c[j][i], sums_at(j, i));
@@ -106,9 +106,9 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   }
 
   template <int panels, int width>
-  static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Tiles& ahead) {
-    const Index count = (tiles.end - tiles.begin) / tile;
-    Fetching fetching(ahead, count);
+  static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Ahead& ahead) {
+    const Index count = tiles.size / tile;
+    Fetching<panels> fetching(ahead, count);
     for (Index t = 0; t < count; ++t) {
       fetching.step();
       Real* const x = X + t * width * tile_cols;
@@ -119,7 +119,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
         });
       });
       Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
-        const Real* const a = tiles.begin + p * tiles.stride + t * tile;
+        const Real* const a = tiles.begin + p * tiles.size + t * tile;
         const Real* const y_of_panel = Y + p * y_stride;
         Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
           Vector row[std::size_t{vectors}];

@@ -58,8 +58,12 @@ class PanelMatrix<T>::Walk {
 
   /// The panels at once that begin with this one.
   Index panels(const Chunk& chunk) const { return std::min(at_once_, matrix_.panels() - chunk.panel); }
-  Tiles<T> span(const Chunk& chunk) const {
-    return chunk.panel < matrix_.panels() ? matrix_.span(chunk, panels(chunk)) : Tiles<T>();
+  Tiles<T> tiles(const Chunk& chunk) const { return matrix_.span(chunk, panels(chunk)); }
+  /// What comes after a chunk; after the last one, itself.
+  Ahead<T> ahead(const Chunk& chunk) const {
+    const Chunk next = after(chunk);
+    const Tiles<T> of = tiles(next.panel < matrix_.panels() ? next : chunk);
+    return {of.begin, of.size, of.size};
   }
   Chunk after(const Chunk& chunk) const {
     const Index first = chunk.panel - slot(chunk), end = std::min(first + block_, matrix_.panels());
@@ -88,7 +92,7 @@ template <Scalar T>
 Tiles<T> PanelMatrix<T>::span(const Chunk& chunk, Index panels) const {
   const Real<T>* const begin = storage_.data() + offset(chunk);
   const Index size = tiles_from(chunk.tile) * tile_size();
-  return {begin, begin + size, panels, size};
+  return {begin, size, panels};
 }
 
 template <Scalar T>
@@ -105,9 +109,8 @@ template <Scalar T>
 void PanelMatrix<T>::forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
   const Walk walk(*this, X.cols, 1);
   PanelForward<T> product(*kernels_, X, walk.slots());
-  for (Chunk chunk, next; chunk.panel < panels(); chunk = next) {
-    next = walk.after(chunk);
-    product.run(walk.slot(chunk), walk.span(chunk), chunk.tile, walk.span(next));
+  for (Chunk chunk; chunk.panel < panels(); chunk = walk.after(chunk)) {
+    product.run(walk.slot(chunk), walk.tiles(chunk), chunk.tile, walk.ahead(chunk));
     if (!is_last(chunk)) continue;
     const Range rows = panel_rows(chunk.panel);
     for (Index j = 0; j < Y.cols; ++j)
@@ -121,12 +124,11 @@ void PanelMatrix<T>::adjoint(Op op, T alpha, MatrixView<const T> Y, T beta, Matr
   // The sums of a tile stay in registers while all these panels add to them.
   const Walk walk(*this, Y.cols, PanelKernels<Real<T>>::most_panels);
   PanelAdjoint<T> product(*kernels_, op, cols_, Y.cols, walk.slots());
-  for (Chunk chunk, next; chunk.panel < panels(); chunk = next) {
-    next = walk.after(chunk);
+  for (Chunk chunk; chunk.panel < panels(); chunk = walk.after(chunk)) {
     if (chunk.tile == 0)
       for (Index k = 0; k < walk.panels(chunk); ++k)
         take_rows(product, walk.slot(chunk) + k, chunk.panel + k, Y, 0);
-    product.run(walk.slot(chunk), walk.span(chunk), chunk.tile, walk.span(next));
+    product.run(walk.slot(chunk), walk.tiles(chunk), chunk.tile, walk.ahead(chunk));
   }
   product.finish(alpha, beta, X);
 }
@@ -157,10 +159,10 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
     }
     const Walk walk(*this, 1, 1);
     for (Index tile = 0; tile < tiles(); tile += chunk_tiles) {
-      const auto ahead = walk.span(walk.after({has_product ? p : done, tile}));
+      const Ahead<T> ahead = walk.ahead({has_product ? p : done, tile});
       const Index shares = has_product && has_adjoint ? 2 : 1;
-      if (has_product) forward.run(0, walk.span({p, tile}), tile, ahead.part(0, shares));
-      if (has_adjoint) adjoint.run(0, walk.span({done, tile}), tile, ahead.part(shares - 1, shares));
+      if (has_product) forward.run(0, walk.tiles({p, tile}), tile, ahead.part(0, shares));
+      if (has_adjoint) adjoint.run(0, walk.tiles({done, tile}), tile, ahead.part(shares - 1, shares));
     }
     if (has_adjoint) ++done;
     if (has_product) {

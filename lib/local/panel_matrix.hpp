@@ -14,6 +14,8 @@ template <Scalar T>
 class PanelAdjoint;
 template <Scalar T>
 using Tiles = typename PanelKernels<Real<T>>::Tiles;
+template <Scalar T>
+using Ahead = typename PanelKernels<Real<T>>::Ahead;
 
 /// A matrix in host memory, stored in panels of a few rows, these in tiles (PanelKernels), and tiles in
 /// chunks (chunk_tiles). Chunks of the same columns lie one after the other. Products read chunks that stay

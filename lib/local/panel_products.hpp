@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "local/panel_kernels.hpp"
 #include "local/skinny_parts.hpp"
@@ -19,8 +20,10 @@ class ChunkedColumns {
   ChunkedColumns(Index rows, Index tile_cols, Index columns, int widest)
       : tile_cols_(tile_cols),
         tiles_((rows + tile_cols - 1) / tile_cols),
-        columns_(columns),
-        groups_((columns + widest - 1) / widest) {}
+        columns_(columns) {
+    const Index groups = (columns + widest - 1) / widest;
+    for (Index group = 0; group <= groups; ++group) begins_.push_back(group * columns / groups);
+  }
 
   Index size() const { return tiles_ * tile_cols_ * columns_; }
   Index tiles() const { return tiles_; }
@@ -28,10 +31,10 @@ class ChunkedColumns {
   Index tiles_from(Index tile) const { return std::min(chunk_tiles, tiles_ - tile); }
 
   Index columns() const { return columns_; }
-  Index groups() const { return groups_; }
-  Index begin(Index group) const { return group * columns_ / groups_; }
+  Index groups() const { return static_cast<Index>(begins_.size()) - 1; }
+  Index begin(Index group) const { return begins_[static_cast<std::size_t>(group)]; }
   Index width(Index group) const { return begin(group + 1) - begin(group); }
-  Index group_of(Index column) const { return ((column + 1) * groups_ - 1) / columns_; }
+  Index group_of(Index column) const { return ((column + 1) * groups() - 1) / columns_; }
 
   /// Where a group of the chunk that begins at `tile` begins.
   Index at(Index tile, Index group) const {
@@ -44,7 +47,8 @@ class ChunkedColumns {
   }
 
  private:
-  Index tile_cols_, tiles_, columns_, groups_;
+  Index tile_cols_, tiles_, columns_;
+  std::vector<Index> begins_;  // of the groups, and the end
 };
 
 template <class Table>
@@ -58,6 +62,7 @@ class PanelForward {
   using R = Real<T>;
   using Kernels = PanelKernels<R>;
   using Tiles = typename Kernels::Tiles;
+  using Ahead = typename Kernels::Ahead;
 
  public:
   PanelForward(const Kernels& kernels, MatrixView<const T> X, Index slots)
@@ -75,13 +80,14 @@ class PanelForward {
   }
 
   /// Adds a chunk's product to the slot's; that of the first one begins it.
-  void run(Index slot, const Tiles& chunk, Index tile, const Tiles& ahead) {
+  void run(Index slot, const Tiles& chunk, Index tile, const Ahead& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (tile == 0) std::fill_n(sums, slot_size(), R(0));
-    for (Index g = 0; g < place_.groups(); ++g) {
+    Ahead share = ahead.part(0, place_.groups());
+    for (Index g = 0; g < place_.groups(); ++g, share.begin += share.size) {
       kernel_for(kernels_.forward, place_.width(g))(chunk, coefficients_.data() + place_.at(tile, g),
                                                     sums + place_.begin(g) * Kernels::rows * kernels_.parts(),
-                                                    ahead.part(g, place_.groups()));
+                                                    share);
     }
   }
 
@@ -115,6 +121,7 @@ class PanelAdjoint {
   using R = Real<T>;
   using Kernels = PanelKernels<R>;
   using Tiles = typename Kernels::Tiles;
+  using Ahead = typename Kernels::Ahead;
 
  public:
   PanelAdjoint(const Kernels& kernels, Op op, Index cols, Index columns, Index slots)
@@ -148,12 +155,13 @@ class PanelAdjoint {
   }
 
   /// Adds the products with a chunk of the slot's panel, and of those in the slots after it.
-  void run(Index slot, const Tiles& chunks, Index tile, const Tiles& ahead) {
+  void run(Index slot, const Tiles& chunks, Index tile, const Ahead& ahead) {
     const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.panels - 1)];
     const R* const Y = rows_of_Y_.data() + slot * slot_size();
-    for (Index g = 0; g < place_.groups(); ++g) {
+    Ahead share = ahead.part(0, place_.groups());
+    for (Index g = 0; g < place_.groups(); ++g, share.begin += share.size) {
       kernel_for(table, place_.width(g))(chunks, Y + place_.begin(g) * Kernels::rows, slot_size(),
-                                         sums_.data() + place_.at(tile, g), ahead.part(g, place_.groups()));
+                                         sums_.data() + place_.at(tile, g), share);
     }
   }
 
