@@ -64,6 +64,8 @@ GRIDLOPS_EXPORT OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> member
 /// ranks part for part, the identity redistributes the model to where the data are.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> damped(OperatorPtr<T> A, double damp);
+/// What its range is a stack of: the data, and the model in its own order, where the identity puts it.
+GRIDLOPS_EXPORT std::vector<Space> damped_range(const Space& data, const Space& model);
 
 /// The space of a stack of these, and member k's rows of a matrix X in it, as a matrix of its own that uses
 /// X's memory.

@@ -166,17 +166,17 @@ OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> members) {
   return std::make_shared<BlockDiagonal<T>>(std::move(members));
 }
 
+std::vector<Space> damped_range(const Space& data, const Space& model) {
+  const ProcessGrid& grid = *model.grid;
+  if (held_by_same_ranks(grid, data.rows.axis, model.rows.axis)) return {data, model};
+  return {data, {model.grid, Cut::balanced(data.rows.axis, model.dimension(), grid), model.columns}};
+}
+
 template <Scalar T>
 OperatorPtr<T> damped(OperatorPtr<T> A, double damp) {
-  const Space& model = A->domain();
-  const Axis data_axis = A->range().rows.axis;
-  const ProcessGrid& grid = *model.grid;
-  const Space penalty =
-      held_by_same_ranks(grid, data_axis, model.rows.axis)
-          ? model
-          : Space{model.grid, Cut::balanced(data_axis, model.dimension(), grid), model.columns};
+  const std::vector<Space> range = damped_range(A->range(), A->domain());
   OperatorPtr<T> penalty_operator =
-      scale(static_cast<T>(static_cast<Real<T>>(damp)), identity<T>(penalty, model));
+      scale(static_cast<T>(static_cast<Real<T>>(damp)), identity<T>(range[1], A->domain()));
   return vertical_stack<T>({std::move(A), std::move(penalty_operator)});
 }
 

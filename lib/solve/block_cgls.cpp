@@ -134,7 +134,7 @@ std::vector<NamedMatrix<T>> BlockCgls<T>::shared() {
   std::vector<NamedMatrix<T>> matrices;
   DistMatrix<T> u = u_.block();
   if (stacked_) {
-    const std::vector<Space> parts = damped_range(A_.range(), full().range());
+    const std::vector<Space> parts = damped_range(A_.range(), A_.domain());
     matrices.push_back({"u", stack_member(parts, 0, u)});
     matrices.push_back({"u_damped", stack_member(parts, 1, u)});
   } else {

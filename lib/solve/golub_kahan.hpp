@@ -100,7 +100,7 @@ SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMat
   SolveOptions plain = options;
   plain.damp = 0;
   plain.initial_guess = false;
-  Method stacked_method(stacked.A(), plain, damped_range(A.range(), stacked.A().range()), more...);
+  Method stacked_method(stacked.A(), plain, damped_range(A.range(), A.domain()), more...);
   DistMatrix<T> correction(X.grid(), X.layout());
   SolveReport report = solve_columns(stacked_method, stacked.B(), correction, plain);
   X.grid()->backend()->template kernels<T>().add(T(1), std::as_const(correction).local(), T(1), X.local());

@@ -8,15 +8,6 @@
 
 namespace gridlops {
 
-/// The parts of the range of damped(A, D): data, and what damping adds. A stack's rows are ordered as the
-/// grid is, its members' are not.
-inline std::vector<Space> damped_range(const Space& data, const Space& stacked) {
-  const Partition &all = stacked.rows.partition, &upper = data.rows.partition;
-  std::vector<Index> sizes;
-  for (int part = 0; part < all.parts(); ++part) sizes.push_back(all.size(part) - upper.size(part));
-  return {data, {data.grid, {data.rows.axis, Partition::with_sizes(sizes)}, data.columns}};
-}
-
 /// The least-squares problem for the correction of an initial guess, where X is damped, not its correction:
 /// min ‖[A; D·I] Z − [B − A·X₀; −D·X₀]‖, X = X₀ + Z.
 template <Scalar T>
