@@ -12,9 +12,9 @@ namespace gridlops {
 
 /// Saving the complete state of a solver between two iterations, so that a job that dies or runs out of time
 /// can go on. With the operands and options of the first run, on a grid of the same shape, with the same
-/// operator and BLAS, a restart ends with the same bits as a run that was never interrupted, if sums over ranks
-/// repeat theirs (NCCL's may not; column_stable makes them); on another grid with the same result to within
-/// rounding. More iterations and another tolerance may be asked for.
+/// operator and BLAS, a restart ends with the same bits as a run that was never interrupted, if sums over
+/// ranks repeat theirs (NCCL's may not; column_stable makes them); on another grid with the same result to
+/// within rounding. More iterations and another tolerance may be asked for.
 ///
 /// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
 /// The files are written by all members of the grid, and are checked against their hashes when read.
