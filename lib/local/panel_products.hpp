@@ -14,7 +14,8 @@ namespace gridlops {
 inline constexpr Index chunk_tiles = 16;
 
 /// Where the elements of a matrix lie that meets the columns of panels: chunk after chunk; in a chunk group
-/// after group of its (real) columns; in a group tile after tile; there column after column, tile_cols each.
+/// after group of its (real) columns, of which there must be some; in a group tile after tile; there column
+/// after column, tile_cols each.
 class ChunkedColumns {
  public:
   ChunkedColumns(Index rows, Index tile_cols, Index columns, int widest)
