@@ -19,9 +19,7 @@ inline constexpr Index chunk_tiles = 16;
 class ChunkedColumns {
  public:
   ChunkedColumns(Index rows, Index tile_cols, Index columns, int widest)
-      : tile_cols_(tile_cols),
-        tiles_((rows + tile_cols - 1) / tile_cols),
-        columns_(columns) {
+      : tile_cols_(tile_cols), tiles_((rows + tile_cols - 1) / tile_cols), columns_(columns) {
     const Index groups = (columns + widest - 1) / widest;
     for (Index group = 0; group <= groups; ++group) begins_.push_back(group * columns / groups);
   }

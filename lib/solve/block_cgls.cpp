@@ -186,6 +186,7 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   v_.forget();
   v_.add_gram(run.sums());
   run.sums().reduce();
+  // However short beside A these gradients are, there is nothing else to go on from.
   L_ = v_.adopt(run.sums(), 0);
   note_norms(L_, Small());
   scalars_.begin(L_, beta);

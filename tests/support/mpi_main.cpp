@@ -114,7 +114,8 @@ int main(int argc, char** argv) {
     other_world = gridlops::make_gpu_communicator(*the_world, gridlops::testing::make_backend(),
                                                   setting("GRIDLOPS_TEST_TRANSPORT", "nccl"));
   } else {
-    other_world = gridlops::make_host_communicator(session.world(), setting("GRIDLOPS_TEST_TRANSPORT", "mpi"));
+    other_world =
+        gridlops::make_host_communicator(session.world(), setting("GRIDLOPS_TEST_TRANSPORT", "mpi"));
   }
   if (other_world != nullptr) the_world = other_world.get();
   signal(SIGALRM, on_alarm);
