@@ -37,13 +37,14 @@ struct PanelKernels {
     }
   };
 
-  // Meanwhile they bring what is `ahead` into the second-level cache.
+  // With each tile they take a step: they bring what it has ahead, and then what follows that, into the
+  // second-level cache.
 
   /// sums += tiles · X, of one panel: X packed tile_cols × w per tile. Of each of the w × rows sums there is
   /// a register full of parts.
-  using Forward = void(const Tiles& tiles, const Real* X, Real* sums, const Ahead& ahead);
+  using Forward = void(const Tiles& tiles, const Real* X, Real* sums, Ahead step);
   /// X += tilesᵀ · Y: Y packed w × rows for each panel, X as above.
-  using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Ahead& ahead);
+  using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, Ahead step);
 
   Index tile_cols = 0;
   Index parts() const { return tile_cols / 2; }

@@ -45,32 +45,25 @@ class PanelLoops : VectorRegisters<Isa, Real> {
      ...);
   }
 
-  /// Fetches what is ahead in so many equal steps; a little more where they do not divide it.
+  /// Fetches what a step has ahead, and goes on to what the next one has.
   template <int panels>
-  class Fetching {
-   public:
-    Fetching(const Ahead& ahead, Index steps)
-        : at_(ahead.begin), share_((ahead.size + steps - 1) / steps), stride_(ahead.stride) {}
-    [[gnu::always_inline]] void step() {
+  [[gnu::always_inline]] static void fetch(Ahead& step) {
+    Index i = 0;
+    do {
       Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
-        const Real* const from = at_ + p * stride_;
-        __builtin_prefetch(from, 0, 2);
-        for (Index i = line; i < share_; i += line) __builtin_prefetch(from + i, 0, 2);
+        __builtin_prefetch(step.begin + p * step.stride + i, 0, 2);
       });
-      at_ += share_;
-    }
-
-   private:
-    const Real* at_;
-    Index share_, stride_;
-  };
+      i += line;
+    } while (i < step.size);
+    step.begin += step.size;
+  }
 
   template <int width>
-  static void forward(const Tiles& tiles, const Real* X, Real* sums, const Ahead& ahead) {
-    const Real* const end = tiles.begin + tiles.size;
+  static void forward(const Tiles& tiles, const Real* X, Real* sums, Ahead step) {
+    const Index count = tiles.size / tile;
     // As many rows at a time as there are registers for, beside a row and the columns.
     constexpr int at_once = width * rows + width < registers ? rows : rows / 2;
-    Fetching<1> fetching(ahead, tiles.size / tile * rows / at_once);
+    constexpr int in_step = rows / at_once;  // a tile, or half the rows of two
     for (int first = 0; first < rows; first += at_once) {
       Vector c[std::size_t{width}][std::size_t{at_once}];
       const auto sums_at = [&](int j, int i) { return sums + (j * rows + first + i) * lanes; };
@@ -80,8 +73,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
         });
       });
       const Real *a = tiles.begin + first * tile_cols, *x = X;
-      do {
-        fetching.step();
+      const auto add_tile = [&]() __attribute__((always_inline)) {
         Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
           Vector column[std::size_t{width}];
           Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -96,7 +88,12 @@ class PanelLoops : VectorRegisters<Isa, Real> {
         });
         a += tile;
         x += width * tile_cols;
-      } while (a < end);
+      };
+      for (const Real* const end = a + count / in_step * in_step * tile; a != end;) {
+        fetch<1>(step);
+        Base::template unrolled<in_step>([&](auto) __attribute__((always_inline)) { add_tile(); });
+      }
+      if (count % in_step != 0) add_tile();
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
         Base::template unrolled<at_once>([&](auto i) __attribute__((always_inline)) {
           store(c[j][i], sums_at(j, i));
@@ -106,11 +103,10 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   }
 
   template <int panels, int width>
-  static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, const Ahead& ahead) {
+  static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, Ahead step) {
     const Index count = tiles.size / tile;
-    Fetching<panels> fetching(ahead, count);
     for (Index t = 0; t < count; ++t) {
-      fetching.step();
+      fetch<panels>(step);
       Real* const x = X + t * width * tile_cols;
       Vector sums[std::size_t{width}][std::size_t{vectors}];
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {

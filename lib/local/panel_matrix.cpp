@@ -184,7 +184,7 @@ bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choic
   struct Columns {
     Index least, most;
   };
-  constexpr std::array<Columns, 4> crossover{{{4, 64}, {4, 48}, {2, 64}, {2, 32}}};  // f32, f64, c64, c128
+  constexpr std::array<Columns, 4> crossover{{{4, 64}, {4, 64}, {2, 48}, {2, 32}}};  // f32, f64, c64, c128
   const Columns range = crossover[static_cast<std::size_t>(type)];
   return range.least <= columns && columns <= range.most;
 }

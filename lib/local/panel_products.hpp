@@ -82,11 +82,12 @@ class PanelForward {
   void run(Index slot, const Tiles& chunk, Index tile, const Ahead& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (tile == 0) std::fill_n(sums, slot_size(), R(0));
-    Ahead share = ahead.part(0, place_.groups());
-    for (Index g = 0; g < place_.groups(); ++g, share.begin += share.size) {
+    const Index steps = place_.tiles_from(tile);
+    Ahead step = ahead.part(0, place_.groups() * steps);
+    for (Index g = 0; g < place_.groups(); ++g, step.begin += step.size * steps) {
       kernel_for(kernels_.forward, place_.width(g))(chunk, coefficients_.data() + place_.at(tile, g),
                                                     sums + place_.begin(g) * Kernels::rows * kernels_.parts(),
-                                                    share);
+                                                    step);
     }
   }
 
@@ -157,10 +158,11 @@ class PanelAdjoint {
   void run(Index slot, const Tiles& chunks, Index tile, const Ahead& ahead) {
     const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.panels - 1)];
     const R* const Y = rows_of_Y_.data() + slot * slot_size();
-    Ahead share = ahead.part(0, place_.groups());
-    for (Index g = 0; g < place_.groups(); ++g, share.begin += share.size) {
+    const Index steps = place_.tiles_from(tile);
+    Ahead step = ahead.part(0, place_.groups() * steps);
+    for (Index g = 0; g < place_.groups(); ++g, step.begin += step.size * steps) {
       kernel_for(table, place_.width(g))(chunks, Y + place_.begin(g) * Kernels::rows, slot_size(),
-                                         sums_.data() + place_.at(tile, g), share);
+                                         sums_.data() + place_.at(tile, g), step);
     }
   }
 
