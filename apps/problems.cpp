@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <vector>
 
 #include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
 #include "gridlops/random.hpp"
 #include "seismic_section.hpp"
 
@@ -137,8 +137,7 @@ void check(const MakeProblemArguments& arguments) {
     throw UsageError(fmt::format("the kind spd is square, but --rows is {} and --cols {}", arguments.rows,
                                  arguments.cols));
   }
-  constexpr Index most = std::numeric_limits<Index>::max() / 16;
-  const auto fits = [](Index rows, Index cols) { return rows == 0 || cols <= most / rows; };
+  const auto fits = [type](Index rows, Index cols) { return fits_npy(rows, cols, type); };
   if (!fits(arguments.rows, arguments.cols) || !fits(arguments.cols, arguments.nrhs) ||
       !fits(arguments.rows, arguments.nrhs)) {
     throw UsageError(

@@ -33,6 +33,12 @@ void check_operand(const std::string& matrix_path, const NpyHeader& matrix, cons
                                  path, header.rows, header.cols, matrix_path, matrix.rows, matrix.cols,
                                  fit.rows, fit.dimension));
   }
+  for (const Index rows : {matrix.rows, matrix.cols}) {
+    if (fits_npy(rows, header.cols, header.type)) continue;
+    throw InputError(fmt::format(
+        "{} is {} x {} and {} {} x {}: the result, {} x {}, is larger than any file can be", matrix_path,
+        matrix.rows, matrix.cols, path, header.rows, header.cols, rows, header.cols));
+  }
 }
 
 }  // namespace gridlops::program

@@ -20,7 +20,8 @@ std::string transport_of(const ProcessGrid& grid);
 Algorithm resolve(Algorithm asked, const ProductShape& shape, GridShape grid);
 
 /// Throws InputError if the elements of a file are of another type than the matrix's, or if it has not as
-/// many rows as the dimension (in words: "columns of A") that it must fit.
+/// many rows as the dimension (in words: "columns of A") that it must fit, or if the result has too many
+/// elements to be counted.
 struct Fit {
   Index rows;
   const char* dimension;

@@ -19,6 +19,15 @@ struct NpyHeader {
   Index data_offset = 0;       ///< bytes before the first element
 };
 
+/// Whether a file may hold a matrix of this shape: at most 2^56 bytes, far more than any machine has, so that
+/// sums and small multiples of sizes stay within 64 bits. A dimension of 0 counts as 1, as in NumPy: the
+/// other one is the length of other arrays.
+constexpr bool fits_npy(Index rows, Index cols, ScalarType type) {
+  constexpr Index most_bytes = Index{1} << 56;
+  const Index lines = rows > 0 ? rows : 1, length = cols > 0 ? cols : 1;
+  return lines <= most_bytes / size_of(type) / length;
+}
+
 /// Reads and checks the header of a file of version 1, 2 or 3 with one or two dimensions of little-endian
 /// f4, f8, c8 or c16 elements, in C or Fortran order; also that the file has as many bytes as the header
 /// says. Rank 0 of comm reads; all get the result, or all throw InputError with the path and what was found

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
 #include <string_view>
 
 #include "base/message.hpp"
@@ -250,19 +249,6 @@ Range dictionary_range(std::string_view start, Index file_size, const std::strin
   return range;
 }
 
-/// The bytes that a whole file has; nothing if they are more than an Index can say.
-std::optional<Index> whole_size(const NpyHeader& header) {
-  Index elements = 0;
-  Index bytes = 0;
-  Index total = 0;
-  if (__builtin_mul_overflow(header.rows, header.cols, &elements) ||
-      __builtin_mul_overflow(elements, size_of(header.type), &bytes) ||
-      __builtin_add_overflow(bytes, header.data_offset, &total)) {
-    return std::nullopt;
-  }
-  return total;
-}
-
 }  // namespace
 
 NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
@@ -273,13 +259,14 @@ NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size,
   NpyHeader header = DictParser(dictionary, range.begin, path).parse();
   header.data_offset = range.end();
 
-  const std::optional<Index> expected_size = whole_size(header);
-  require<InputError>(expected_size.has_value(), path, ": its shape, ", header.rows, " x ", header.cols,
-                      ", is larger than any file can be; the file is damaged");
+  require<InputError>(fits_npy(header.rows, header.cols, header.type), path, ": its shape, ", header.rows,
+                      " x ", header.cols,
+                      ", is larger than any file can be, a dimension of 0 counted as 1; the file is damaged");
+  const Index expected_size = header.data_offset + header.rows * header.cols * size_of(header.type);
   require<InputError>(
-      file_size == *expected_size, path, ": has ", file_size, " bytes, but an array of ", header.rows, " x ",
-      header.cols, " elements of ", size_of(header.type), " bytes needs ", *expected_size, "; the file is ",
-      file_size < *expected_size ? "incomplete" : "damaged, or has other data after the array");
+      file_size == expected_size, path, ": has ", file_size, " bytes, but an array of ", header.rows, " x ",
+      header.cols, " elements of ", size_of(header.type), " bytes needs ", expected_size, "; the file is ",
+      file_size < expected_size ? "incomplete" : "damaged, or has other data after the array");
   return header;
 }
 

@@ -48,6 +48,7 @@ struct Formulas {
   RankCost summa(bool adjoint) const {
     const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
     RankCost cost;
+    if (m == 0 || n == 0) return cost;  // nothing is done
     cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n) * static_cast<double>(r_q);
     cost.bytes_received = m_p * (n - n_q);
     cost.bytes_sent = m_p * n_q * (Q - 1);
@@ -58,15 +59,15 @@ struct Formulas {
       cost.bytes_received += (n - n_p) * r_q;
       cost.bytes_sent += n_p * r_q * (P - 1);
     }
+    const std::vector<Range> blocks = common_refinement(C, Rx);
     Index steps = 0, widest = 0;
     if (form == SummaForm::broadcast) {
-      steps = static_cast<Index>(summa_panels(C, Rx, width).size());
+      steps = panel_count(blocks, width);
       widest = std::min(width, n);
     } else {
-      for (const GatherStep& step : gather_steps(C, Rx, width)) {
-        ++steps;
-        widest = std::max(widest, step.width());
-      }
+      steps = gather_step_count(blocks, width);
+      // The first step has the larger slice of every block.
+      for (const Range& block : blocks) widest += panel_count(block.size, steps);
       cost.workspace_bytes = widest * r_q;
     }
     cost.messages = steps * ((Q > 1) + (P > 1));
@@ -107,12 +108,15 @@ struct Formulas {
       cost.bytes_received += (m_p - own_m) * r;
       cost.bytes_sent += own_m * r * (Q - 1);
       ++cost.messages;
-      for (const Range& rows : cut_into_panels({{0, m_p}}, one_pass_chunk(C.largest(), element_bytes))) {
-        const Index N = rows.size * r, own = Partition::balanced(N, Q).size(q);
-        cost.bytes_received += own * (Q - 1) + N - own;
-        cost.bytes_sent += own * (Q - 1) + N - own;
-        ++cost.messages;
-      }
+      const Index chunk = one_pass_chunk(C.largest(), element_bytes);
+      const auto add_chunks = [&](Index count, Index rows) {
+        const Index N = rows * r, own = Partition::balanced(N, Q).size(q);
+        cost.bytes_received += count * (own * (Q - 1) + N - own);
+        cost.bytes_sent += count * (own * (Q - 1) + N - own);
+        cost.messages += count;
+      };
+      add_chunks(m_p / chunk, chunk);
+      if (m_p % chunk > 0) add_chunks(1, m_p % chunk);
       cost.workspace_bytes += 3 * m_p * r;
     }
     const Index own = std::max(P > 1 ? 2 * own_n : 0, Q > 1 ? own_m : 0),
@@ -124,8 +128,9 @@ struct Formulas {
   RankCost stationary_b(bool adjoint) const {
     const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
     const Index meet = intersect(C.range(q), Rx.range(p)).size;  // columns of A that are here and needed here
-    const Index steps = static_cast<Index>(row_panels(R, width).size());
     RankCost cost;
+    if (m == 0 || n == 0) return cost;  // nothing is done
+    const Index steps = panel_count(blocks_of(R), width);
     cost.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n_p) * static_cast<double>(r_q);
     cost.bytes_received = (m - m_p) * meet + m * (n_p - meet);
     cost.bytes_sent = m_p * (n_q - meet) + m * meet * (Q - 1);

@@ -43,7 +43,6 @@ class GatheringSumma final : public LinearOperator<T> {
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     const MatrixView<T> Y_local = Y.local();
-    if (steps_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
     const auto gather = [&](std::size_t step) {
       CommunicationGroup together(A_.grid()->comm());
       gather_A(step);

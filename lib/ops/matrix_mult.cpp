@@ -3,6 +3,7 @@
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/peer_blocks.hpp"
 
@@ -27,6 +28,9 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be stored in ",
                       name_of(options.storage), "; block and stationary-a never move it");
+  // Without elements there is nothing to multiply, in panels that may be more than memory can list.
+  if (!never_moves_A(algorithm) && (A.rows() == 0 || A.cols() == 0))
+    return zero<T>(range_in_blocks(A), domain_in_blocks(A));
   switch (algorithm) {
     case Algorithm::block:
       return make_block_mult(std::move(A), options);

@@ -12,12 +12,21 @@ namespace gridlops {
 /// speed and narrow enough that many of them overlap.
 inline Index panel_width(Index asked) { return asked > 0 ? asked : 256; }
 
+/// How many pieces of at most `width` a block of this size is cut into.
+inline Index panel_count(Index size, Index width) { return size / width + (size % width > 0); }
+inline Index panel_count(const std::vector<Range>& blocks, Index width) {
+  Index count = 0;
+  for (const Range& block : blocks) count += panel_count(block.size, width);
+  return count;
+}
+
 /// Each block cut again into pieces of at most `width`.
 inline std::vector<Range> cut_into_panels(const std::vector<Range>& blocks, Index width) {
   std::vector<Range> panels;
+  panels.reserve(static_cast<std::size_t>(panel_count(blocks, width)));
   for (const Range& block : blocks)
-    for (Index begin = block.begin; begin < block.end(); begin += width)
-      panels.push_back({begin, std::min(width, block.end() - begin)});
+    for (Index done = 0; done < block.size; done += panels.back().size)
+      panels.push_back({block.begin + done, std::min(width, block.size - done)});
   return panels;
 }
 
@@ -37,15 +46,22 @@ struct GatherStep {
   Index width() const { return A_parts.total(); }
 };
 
+/// As many steps as keep them at the panel width, or as the largest block has indices.
+inline Index gather_step_count(const std::vector<Range>& blocks, Index width) {
+  Index largest = 0, total = 0;
+  for (const Range& block : blocks) {
+    largest = std::max(largest, block.size);
+    total += block.size;
+  }
+  return std::min(panel_count(total, width), largest);
+}
+
 /// The steps of SUMMA in its all-gather form: every block of the common refinement cut, balanced, in as many
-/// slices as there are steps, so that all ranks give about as much to each. There are as many steps as keep
-/// them at the panel width, or as the largest block has indices.
+/// slices as there are steps, larger ones first, so that all ranks give about as much to each.
 inline std::vector<GatherStep> gather_steps(const Partition& columns_of_A, const Partition& rows_of_X,
                                             Index width) {
   const std::vector<Range> blocks = common_refinement(columns_of_A, rows_of_X);
-  Index largest = 0;
-  for (const Range& block : blocks) largest = std::max(largest, block.size);
-  const Index count = std::min((columns_of_A.total() + width - 1) / width, largest);
+  const Index count = gather_step_count(blocks, width);
   std::vector<GatherStep> steps(static_cast<std::size_t>(count));
   std::vector<std::vector<Index>> A_sizes(steps.size(),
                                           std::vector<Index>(static_cast<std::size_t>(columns_of_A.parts())));
@@ -70,11 +86,11 @@ inline std::vector<GatherStep> gather_steps(const Partition& columns_of_A, const
   return steps;
 }
 
-/// The steps of stationary-b: the rows of A, block by block of its owners, in pieces of at most `height`.
-inline std::vector<Range> row_panels(const Partition& rows_of_A, Index height) {
+/// The blocks of a partition. stationary-b cuts those of A's rows into its steps.
+inline std::vector<Range> blocks_of(const Partition& partition) {
   std::vector<Range> blocks;
-  for (int part = 0; part < rows_of_A.parts(); ++part) blocks.push_back(rows_of_A.range(part));
-  return cut_into_panels(blocks, height);
+  for (int part = 0; part < partition.parts(); ++part) blocks.push_back(partition.range(part));
+  return blocks;
 }
 
 /// The rows that are summed over a grid row at a time while the normal product passes over A, whose blocks

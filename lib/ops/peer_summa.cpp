@@ -28,9 +28,8 @@ class PeerSumma final : public LinearOperator<T> {
         column_stable_(options.column_stable),
         A_blocks_(make_peer_blocks<T>(grid().comm(), grid().backend())),
         operands_(make_peer_blocks<T>(grid().col_comm(), grid().backend())),
-        inner_(summa_panels(
-            cols_of_A(), rows_of_X(),
-            A_blocks_->in_place() ? std::max<Index>(cols_of_A().total(), 1) : panel_width(options.panel))),
+        inner_(summa_panels(cols_of_A(), rows_of_X(),
+                            A_blocks_->in_place() ? cols_of_A().total() : panel_width(options.panel))),
         lookahead_(A_blocks_->in_place() ? 0 : static_cast<std::size_t>(options.lookahead)),
         A_slots_(lookahead_ + 1),
         operand_slots_(lookahead_ + 1) {}
@@ -59,7 +58,6 @@ class PeerSumma final : public LinearOperator<T> {
   };
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    if (inner_.empty()) product_.multiply(Op::none, alpha, A_.local(), X.local(), beta, Y.local());
     Plan plan;
     const std::size_t first = first_panel();
     for (std::size_t step = 0; step < inner_.size(); ++step) {

@@ -24,7 +24,7 @@ class StationaryB final : public LinearOperator<T> {
         A_(std::move(A)),
         product_(A_.grid()->backend(), options.column_stable),
         order_(reduction_order(options)),
-        panels_(row_panels(A_.layout().rows.partition, panel_width(options.panel))),
+        panels_(cut_into_panels(blocks_of(A_.layout().rows.partition), panel_width(options.panel))),
         ring_(panels_.size(), options.lookahead) {
     if (!A_.grid()->is_member()) return;
     const ProcessGrid& grid = *A_.grid();
@@ -59,9 +59,6 @@ class StationaryB final : public LinearOperator<T> {
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     const MatrixView<T> X_local = X.local();
-    // Without any rows of A the product is zero.
-    if (panels_.empty())
-      product_.multiply(Op::adjoint, alpha, {nullptr, 0, X_local.rows}, Y.local(), beta, X_local);
     const auto send = [&](std::size_t step) {
       scatter_A(step);
       send_Y(step, Y);

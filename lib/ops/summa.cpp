@@ -49,7 +49,6 @@ class Summa final : public LinearOperator<T> {
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     if (neighbours_) neighbours_->show_for_good(local_A());
     const MatrixView<T> Y_local = Y.local();
-    if (panels_.empty()) product_.multiply(Op::none, alpha, local_A(), X.local(), beta, Y_local);
     const auto send = [&](std::size_t step) {
       CommunicationGroup together(A_.grid()->comm());
       send_A(step);

@@ -26,6 +26,15 @@ def write_files(folder):
     (folder / "text.npy").write_text("1.0 2.0 3.0\n" * 8)
     (folder / "empty.npy").write_bytes(b"")
     (folder / "regular").write_text("no folder\n")
+    for name, shape in [("none_wide", (0, 2**63 - 1)), ("none_tall", (2**63 - 1, 0)), ("none", (0, 0)), ("none4", (0, 4)),
+                        ("most_wide", (0, 2**53)), ("most_tall", (2**53, 0))]:
+        write_header(folder / f"{name}.npy", shape)
+
+
+def write_header(path, shape):
+    """A file of f64 without elements."""
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
 
 
 def multiply(**changes):
@@ -63,6 +72,15 @@ CASES = [
     (multiply(input="text.npy"), BAD_INPUT, ["text.npy"]),
     (multiply(input="empty.npy"), BAD_INPUT, ["empty.npy"]),
     (multiply(input="."), BAD_INPUT, ["."]),
+    (multiply(matrix="none_wide.npy", input="none.npy", adjoint=True), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
+    (multiply(matrix="none_tall.npy", input="none.npy"), BAD_INPUT, ["none_tall.npy", "9223372036854775807 x 0"]),
+    (multiply(matrix="none.npy", input="none_wide.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
+    (solve(matrix="none_wide.npy", rhs="none.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
+    (solve(matrix="none_tall.npy", rhs="none_tall.npy"), BAD_INPUT, ["none_tall.npy", "9223372036854775807 x 0"]),
+    (solve(matrix="none.npy", rhs="none_wide.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
+    # Of these the result has too many elements.
+    (multiply(matrix="most_tall.npy", input="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
+    (solve(matrix="most_wide.npy", rhs="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
     (multiply(output="nowhere/out.npy"), BAD_OUTPUT, ["nowhere/out.npy"]),
     (multiply(output="regular/out.npy"), BAD_OUTPUT, ["regular/out.npy"]),
     (multiply(output="."), BAD_OUTPUT, ["."]),
@@ -107,6 +125,7 @@ CASES = [
     (make(kind="multiples", condition="9"), USAGE, ["--condition 9", "multiples"]),
     (make(condition="0.5"), USAGE, ["--condition", "'0.5'"]),
     (make(rows="4000000000", cols="4000000000"), USAGE, ["4000000000"]),
+    (make(rows="0", cols="9007199254740993"), USAGE, ["9007199254740993"]),
     (make(out="regular/made"), BAD_OUTPUT, ["regular/made"]),
 ]
 # These words are read before MPI matters: one rank tells as much as four.
@@ -125,6 +144,29 @@ def check_case(suite, words, status, mentions):
         missing = [mention for mention in mentions if mention not in run.error_lines[0]]
         suite.check(not missing, "the error does not mention", missing, ":", run.error_lines[0])
     suite.check(sorted(suite.folder.iterdir()) == before, "files have come:", set(suite.folder.iterdir()) - set(before))
+
+
+def check_no_elements(suite):
+    """Files without elements may be wide or tall: nothing is listed along such a dimension. Beyond what NumPy reads they are
+    refused, by every algorithm."""
+    for name in ("none_wide.npy", "none_tall.npy"):
+        try:
+            suite.check(np.load(suite.folder / name) is None, "NumPy reads", name)
+        except ValueError:
+            pass
+    for algorithm in ("auto", "block", "summa", "stationary-a", "stationary-b"):
+        for matrix, adjoint in (("wide", True), ("tall", None)):
+            for kind, status in (("none", BAD_INPUT), ("most", 0)):
+                run = suite.run(*multiply(matrix=f"{kind}_{matrix}.npy", input="none.npy", adjoint=adjoint, algorithm=algorithm),
+                                ranks=2, shell="ulimit -v 4000000; {}")
+                suite.succeeded(run, status)
+        for kind, matrix, status in (("none", "wide", BAD_INPUT), ("none", "tall", BAD_INPUT), ("most", "wide", 0), ("most", "tall", 0)):
+            rhs = "none" if matrix == "wide" else f"{kind}_tall"
+            run = suite.run(*solve(matrix=f"{kind}_{matrix}.npy", rhs=f"{rhs}.npy", algorithm=algorithm, dry_run=True), ranks=2,
+                            shell="ulimit -v 4000000; {}")
+            suite.succeeded(run, status)
+    suite.check(np.load(suite.folder / "out.npy").shape == (2**53, 0), "shape of a product without elements")
+    (suite.folder / "out.npy").unlink()
 
 
 def check_environment(suite):
@@ -161,6 +203,7 @@ def test(suite, full):
     write_files(suite.folder)
     for words, status, mentions in CASES:
         check_case(suite, words, status, mentions)
+    check_no_elements(suite)
     check_environment(suite)
     check_disk_limits(suite)
     check_memory(suite)

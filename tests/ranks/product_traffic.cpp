@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the counters of the communicators show is what the cost model says, on every rank.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <map>
 
 #include "gridlops/error.hpp"
@@ -50,6 +54,28 @@ class MeteredBackend final : public Backend {
 
   std::shared_ptr<Backend> host_ = make_host_backend();
   std::map<void*, Index> in_use_;
+};
+
+/// While it lives this process gets 2 GiB more than it has, so that what lists too much fails before it takes
+/// all memory.
+class LittleMemory {
+ public:
+  LittleMemory() {
+    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    set(std::min(before_.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{2} << 30)));
+  }
+  ~LittleMemory() { set(before_.rlim_cur); }
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
+
+ private:
+  void set(rlim_t bytes) const {
+    const rlimit limit{bytes, before_.rlim_max};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  }
+  rlimit before_{};
 };
 
 std::vector<GridPtr> metered_grids() {
@@ -259,6 +285,40 @@ TEST_CASE("operators keep no more scratch memory than the model says", "[product
               check_scratch(grid, algorithm, shape, adjoint, {.panel = panel, .form = form});
     }
   }
+}
+
+TEST_CASE("panels are counted, not listed", "[product_traffic]") {
+  const LittleMemory little;
+  // On 2 x 2 ranks each half is cut at 256; a step sends in rows and in columns.
+  constexpr Index many = Index{1} << 45, steps = many / 256;
+  const auto messages = [&](Algorithm algorithm, const ProductShape& shape, SummaForm form) {
+    return product_cost(algorithm, shape, {2, 2}, 0, 1, false, 0, form).messages;
+  };
+  for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
+    CHECK(messages(Algorithm::summa, {3, many, 2}, form) == 2 * steps);
+  CHECK(messages(Algorithm::stationary_b, {many, 3, 2}, SummaForm::broadcast) == 3 * steps);
+  CHECK(normal_product_cost({many, 3, 2}, {1, 2}, 0, 1).messages ==
+        1 + many / one_pass_chunk(2, sizeof(double)));
+  for (const ProductShape& shape : {ProductShape{3, many, 2}, {many, 3, 2}, {0, many, 2}, {many, 0, 2}})
+    CHECK(choose_algorithm(shape, {2, 2}) != Algorithm::automatic);
+  // Nor are the panels of a product without elements.
+  if (const auto grid =
+          std::make_shared<ProcessGrid>(world(), GridShape{1, world().size()}, make_host_backend());
+      grid->is_member()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const auto& [rows, cols] : {std::pair{Index{0}, many}, {many, Index{0}}}) {
+        DistMatrix<double> A(grid, matrix_layout(algorithm, *grid, rows, cols));
+        const OperatorPtr<double> op = matrix_mult(algorithm, std::move(A));
+        CHECK((op->rows() == rows && op->cols() == cols));
+      }
+    }
+  }
+}
+
+TEST_CASE("no panel is wider than the dimension that it cuts", "[product_traffic]") {
+  constexpr Index widest = std::numeric_limits<Index>::max();
+  CHECK(cut_into_panels({{0, 3}, {3, 4}}, widest) == std::vector<Range>{{0, 3}, {3, 4}});
+  CHECK(gather_steps(Partition::balanced(7, 2), Partition::balanced(7, 2), widest).size() == 1);
 }
 
 TEST_CASE("the normal product moves what the model says, and keeps no more scratch memory",

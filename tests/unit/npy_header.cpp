@@ -55,8 +55,10 @@ TEST_CASE("headers as NumPy writes them, and in every other spelling of Python",
       {" \t{ 'shape' :( 2 , 3 )\n,\r'descr': '=c16' , 'fortran_order':False } \n\n", ScalarType::c128, 2, 3,
        2, false},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L), }", ScalarType::f32, 3, 4, 2, false},
-      {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9223372036854775807), }", ScalarType::f64, 0,
-       9223372036854775807, 2, false}};
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9007199254740992), }", ScalarType::f64, 0,
+       9007199254740992, 2, false},
+      {"{'descr': '<c16', 'fortran_order': False, 'shape': (4503599627370496, 0), }", ScalarType::c128,
+       4503599627370496, 0, 2, false}};
   for (const Case& expected : cases) {
     for (const int version : {1, 2, 3}) {
       const std::string start = file_start(expected.dictionary, version);
@@ -125,6 +127,9 @@ TEST_CASE("shapes that are no matrix's", "[npy]") {
       {"(4294967296, 4294967296)", "larger than any file"},
       {"(1152921504606846976, 1)", "larger than any file"},
       {"(1152921504606846975, 1)", "larger than any file"},
+      {"(0, 9223372036854775807)", "larger than any file"},
+      {"(9223372036854775807, 0)", "larger than any file"},
+      {"(0, 9007199254740993)", "larger than any file"},
       {"(5)", "a comma before it"},
       {"(,)", "a size"},
       {"(2 3)", "a comma or the end of the shape"},
@@ -211,7 +216,7 @@ TEST_CASE("any byte of a header may be wrong", "[npy]") {
 
 TEST_CASE("what is written can be read, and the elements are aligned", "[npy]") {
   for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
-    for (const Index rows : {Index{0}, Index{1}, Index{123456789}, Index{1} << 54}) {
+    for (const Index rows : {Index{0}, Index{1}, Index{123456789}, Index{1} << 47}) {
       for (const int dimensions : {1, 2}) {
         const Index cols = dimensions == 1 ? 1 : 17;
         const std::string start = npy_header_text({type, rows, cols, dimensions, true, 0});
