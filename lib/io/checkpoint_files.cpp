@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
+#include "gridlops/text_file.hpp"
 #include "io/temporary_file.hpp"
 #include "io/tiles.hpp"
 
@@ -140,6 +142,11 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+void write_manifest(const std::string& directory, const Manifest& manifest) {
+  write_text_file(message(directory, "/", manifest_name),
+                  [text = manifest_text(manifest)]() mutable { return std::exchange(text, {}); });
+}
+
 /// The folder that the manifest in a directory names, if there is a sound one.
 std::string current_generation(const std::string& directory) {
   try {
@@ -162,7 +169,7 @@ void check_checkpoint_directory(Communicator& comm, const std::string& directory
   succeed_together(comm, [&] {
     if (comm.rank() != 0) return;
     make_directory(directory);
-    const TemporaryFile trial(directory + "/" + manifest_name);
+    check_output_file(message(directory, "/", manifest_name));
   });
 }
 
@@ -202,11 +209,11 @@ void CheckpointWriter::finish(std::map<std::string, std::string> facts) {
     if (grid_->comm().rank() != 0) return;
     const std::string previous = current_generation(directory_);
     manifest_.folder = ".";
-    write_text_file(message(folder(), "/", manifest_name), manifest_text(manifest_));
+    write_manifest(folder(), manifest_);
     synchronise_directory(directory_);
     manifest_.folder = name_;
     manifest_.previous = previous;
-    write_text_file(message(directory_, "/", manifest_name), manifest_text(manifest_));
+    write_manifest(directory_, manifest_);
     remove_older(directory_, name_, previous);
   });
   finished_ = true;

@@ -2,15 +2,90 @@
 #include "io/temporary_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <system_error>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/text_file.hpp"
 
 namespace gridlops {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What all temporary names for a file that are made on this host begin with. The host is hashed, as its name
+/// may be too long for what a name may have.
+std::string prefix_of(const std::string& target) {
+  std::array<char, 256> host{};
+  static_cast<void>(::gethostname(host.data(), host.size() - 1));
+  return message(target, ".tmp.", XXH32(host.data(), std::char_traits<char>::length(host.data()), 0), "-");
+}
+
+enum class Lock { taken, anothers, impossible };
+
+/// Locks a byte beyond all data, as locks keep others from writing where a file system enforces them. The
+/// kernel drops the lock when the descriptor is closed, or its process dies.
+Lock lock(int descriptor) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = Index{1} << 62;
+  range.l_len = 1;
+  if (::fcntl(descriptor, F_OFD_SETLK, &range) == 0) return Lock::taken;
+  return errno == EAGAIN || errno == EACCES ? Lock::anothers : Lock::impossible;
+}
+
+FileDescriptor open_to_lock(const std::string& name) {
+  return FileDescriptor(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+/// The process of a temporary name, of which this is what follows the prefix: "PID-N". 0 for other names.
+pid_t process_of(std::string_view rest) {
+  pid_t process = 0;
+  int attempt = 0;
+  const char* const end = rest.data() + rest.size();
+  const auto [dash, error] = std::from_chars(rest.data(), end, process);
+  if (error != std::errc() || dash == end || *dash != '-') return 0;
+  const auto [stopped, wrong] = std::from_chars(dash + 1, end, attempt);
+  return wrong == std::errc() && stopped == end && process > 0 ? process : 0;
+}
+
+/// Removes a temporary file unless the run that made it is alive.
+void remove_if_dead(const fs::path& path, pid_t process) {
+  // Where locks cannot be had this alone tells. A container may give every run the same number.
+  const bool has_process = ::kill(process, 0) == 0 || errno != ESRCH;
+  if (has_process && process != ::getpid()) return;
+  const FileDescriptor descriptor = open_to_lock(path);
+  struct stat status {};
+  if (descriptor.number() >= 0 && ::fstat(descriptor.number(), &status) == 0 && S_ISREG(status.st_mode) &&
+      lock(descriptor.number()) == Lock::taken)
+    ::unlink(path.c_str());
+}
+
+/// Removes what runs that were killed have left of a file.
+void remove_dead(const fs::path& target) {
+  const std::string prefix = prefix_of(target.filename());
+  const fs::path folder = target.parent_path();
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    if (const pid_t process = process_of(std::string_view(name).substr(prefix.size())); process > 0)
+      remove_if_dead(entry->path(), process);
+  }
+}
+
+}  // namespace
 
 TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
   std::error_code error;
@@ -22,10 +97,21 @@ TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
   require<OutputError>(
       !std::filesystem::exists(target_, error) || std::filesystem::is_regular_file(target_, error), path,
       ": exists, is no regular file, and will not be replaced by one; give another name");
+  remove_dead(target_);
   for (int attempt = 0; !file_; ++attempt) {
-    name_ = message(target_.string(), ".tmp.", ::getpid(), "-", attempt);
+    name_ = message(prefix_of(target_), ::getpid(), "-", attempt);
     file_ = OutputFile::create(name_);
+    if (file_ && !guard()) file_.reset();
   }
+}
+
+/// Locks the new file. False if another run came before and takes it for one that was left.
+bool TemporaryFile::guard() {
+  lock_ = open_to_lock(name_);
+  if (lock_.number() < 0) return errno != ENOENT;
+  if (lock(lock_.number()) == Lock::anothers) return false;
+  struct stat status {};
+  return ::fstat(lock_.number(), &status) != 0 || status.st_nlink > 0;
 }
 
 TemporaryFile::~TemporaryFile() {
@@ -35,6 +121,15 @@ TemporaryFile::~TemporaryFile() {
 void TemporaryFile::prepare(const std::string& start, Index bytes) {
   file_->resize(bytes);
   file_->write(start.data(), static_cast<Index>(start.size()), 0);
+  file_->finish();
+}
+
+void TemporaryFile::fill(const std::function<std::string()>& next_piece) {
+  Index size = 0;
+  for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
+    file_->write(piece.data(), static_cast<Index>(piece.size()), size);
+    size += static_cast<Index>(piece.size());
+  }
   file_->finish();
 }
 
@@ -53,10 +148,12 @@ void synchronise_directory(const std::filesystem::path& directory) {
   if (descriptor.number() >= 0) static_cast<void>(::fsync(descriptor.number()));
 }
 
-void write_text_file(const std::string& path, const std::string& text) {
+void write_text_file(const std::string& path, const std::function<std::string()>& next_piece) {
   TemporaryFile file(path);
-  file.prepare(text, static_cast<Index>(text.size()));
+  file.fill(next_piece);
   file.take_name();
 }
+
+void check_output_file(const std::string& path) { const TemporaryFile trial(path); }
 
 }  // namespace gridlops

@@ -28,7 +28,7 @@ PUBLIC = {
     "dist": ["dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["cost_model", "dot_test", "linear_operator", "matrix_mult", "normal_product", "operator_algebra"],
     "solve": ["checkpoint", "inversion", "one_pass_cgls", "solve_observer", "solver", "sparse_solver", "spectrum"],
-    "io": ["npy"],
+    "io": ["npy", "text_file"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
 
