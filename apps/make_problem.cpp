@@ -53,7 +53,7 @@ ExitStatus make_problem(Communicator& world, const MakeProblemArguments& argumen
   check(arguments);
   const ProblemFiles files(arguments.directory);
   make_directory(world, arguments.directory);
-  check_outputs(world, {{"--out", files.A}, {"--out", files.B}, {"--out", files.X}});
+  check_outputs(world, {}, {{"--out", files.A}, {"--out", files.B}, {"--out", files.X}});
   const auto grid = make_grid(world, {});
   run_on_members(world, *grid, [&] {
     with_scalar_type(type_of(arguments), [&]<Scalar T>() { make_on_grid<T>(arguments, grid, files); });

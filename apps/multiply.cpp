@@ -59,7 +59,8 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   Measurements measured;
   auto grid = make_grid(world, common);
   measured.setup_seconds = clock.lap();
-  check_outputs(world, {{"--output", arguments.output}, {"--report", common.report}});
+  check_outputs(world, {{"--matrix", common.matrix}, {"--input", arguments.input}},
+                {{"--output", arguments.output}, {"--report", common.report}});
   const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
   check_operand(common.matrix, files.A, arguments.input, files.X,
                 arguments.adjoint ? Fit{files.A.rows, "rows of A"} : Fit{files.A.cols, "columns of A"});

@@ -1,94 +1,94 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "output_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "gridlops/error.hpp"
+#include "gridlops/text_file.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-std::string reason() { return std::system_category().message(errno); }
+namespace fs = std::filesystem;
 
-void check_one(const NamedOutput& output) {
-  std::error_code ignored;
-  if (std::filesystem::exists(output.path, ignored) &&
-      !std::filesystem::is_regular_file(output.path, ignored)) {
-    throw OutputError(
-        fmt::format("{} {}: exists and is no regular file; give another name", output.option, output.path));
+std::optional<struct stat> status_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status;
+}
+
+bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/// Where a name leads to: the folder and the name in it, and the file if there is one.
+struct Place {
+  explicit Place(const std::string& path) {
+    std::error_code error;
+    fs::path target = fs::canonical(path, error);
+    if (error) target = path;
+    name = target.filename();
+    folder = status_of(target.has_parent_path() ? target.parent_path() : fs::path("."));
+    file = status_of(target);
   }
-  const std::string trial = fmt::format("{}.try.{}", output.path, ::getpid());
-  const int descriptor = ::open(trial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    throw OutputError(
-        fmt::format("{} {}: no file can be made there: {}; nothing was computed, as its result would be lost",
-                    output.option, output.path, reason()));
+
+  std::string name;
+  std::optional<struct stat> folder, file;
+};
+
+/// Whether writing one replaces the other. A file that takes the place of a hard link leaves the others.
+bool is_same(const Place& one, const Place& other) {
+  if (one.file && other.file && one.file->st_nlink == 1 && is_same(*one.file, *other.file)) return true;
+  return one.folder && other.folder && is_same(*one.folder, *other.folder) && one.name == other.name;
+}
+
+void check_different(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs) {
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    if (outputs[k].path.empty()) continue;
+    const Place place(outputs[k].path);
+    for (std::size_t other = 0; other < k; ++other) {
+      if (outputs[other].path.empty() || !is_same(place, Place(outputs[other].path))) continue;
+      throw UsageError(fmt::format("{} {} and {} {} are the same file; give each its own",
+                                   outputs[other].option, outputs[other].path, outputs[k].option,
+                                   outputs[k].path));
+    }
+    for (const NamedFile& input : inputs) {
+      if (input.path.empty()) continue;
+      if (!is_same(place, Place(input.path))) continue;
+      throw UsageError(fmt::format("{} {} would replace {} {}, which is the same file; give another name",
+                                   outputs[k].option, outputs[k].path, input.option, input.path));
+    }
   }
-  ::close(descriptor);
-  ::unlink(trial.c_str());
+}
+
+void check_writable(const NamedFile& output) {
+  try {
+    check_output_file(output.path);
+  } catch (const OutputError& error) {
+    throw OutputError(
+        fmt::format("{} {}; nothing was computed, as its result would be lost", output.option, error.what()));
+  }
 }
 
 }  // namespace
 
-OutputText::OutputText(std::string path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.tmp.{}", path_, ::getpid())) {
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("cannot make the file");
+NamedFile manifest_in(const char* option, const std::string& directory) {
+  return {option, directory.empty() ? directory : directory + "/manifest.json"};
 }
 
-OutputText::~OutputText() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(temporary_.c_str());
-}
-
-void OutputText::fail(const char* what) const {
-  throw OutputError(fmt::format("{}: {}: {}", path_, what, reason()));
-}
-
-void OutputText::write(std::string_view text) {
-  constexpr std::size_t enough = 1 << 16;
-  pending_ += text;
-  if (pending_.size() >= enough) flush();
-}
-
-void OutputText::flush() {
-  for (std::size_t done = 0; done < pending_.size();) {
-    const ssize_t written = ::write(descriptor_, pending_.data() + done, pending_.size() - done);
-    if (written < 0 && errno != EINTR) fail("cannot write; is there space left?");
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  pending_.clear();
-}
-
-void OutputText::commit() {
-  flush();
-  if (::fsync(descriptor_) != 0) fail("its data did not reach the disk");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot take this name");
-  ::close(descriptor_);
-  descriptor_ = -1;
-}
-
-void check_outputs(Communicator& world, const std::vector<NamedOutput>& outputs) {
-  for (const NamedOutput& one : outputs) {
-    for (const NamedOutput& other : outputs) {
-      if (&one != &other && !one.path.empty() && one.path == other.path) {
-        throw UsageError(fmt::format("{} and {} both name {}; they are different files", one.option,
-                                     other.option, one.path));
-      }
-    }
-  }
+void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
+                   const std::vector<NamedFile>& outputs) {
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    for (const NamedOutput& output : outputs)
-      if (!output.path.empty()) check_one(output);
+    check_different(inputs, outputs);
+    for (const NamedFile& output : outputs)
+      if (!output.path.empty()) check_writable(output);
   });
 }
 

@@ -2,40 +2,23 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gridlops/communicator.hpp"
 
 namespace gridlops::program {
 
-/// A text file that appears complete or not at all: written under a temporary name beside its own, which it
-/// takes in commit(). Without commit() nothing is left. Throws OutputError.
-class OutputText {
- public:
-  explicit OutputText(std::string path);
-  ~OutputText();
-  OutputText(const OutputText&) = delete;
-  OutputText& operator=(const OutputText&) = delete;
-
-  void write(std::string_view text);
-  void commit();
-
- private:
-  [[noreturn]] void fail(const char* what) const;
-  void flush();
-
-  std::string path_, temporary_, pending_;
-  int descriptor_ = -1;
-};
-
-struct NamedOutput {
+/// A file that an option names; of a directory of checkpoints its manifest.
+struct NamedFile {
   const char* option;
   std::string path;  // empty: not asked for
 };
+NamedFile manifest_in(const char* option, const std::string& directory);
 
-/// Whether all these files can be written, tried before the work that would be lost otherwise (collective).
-/// Throws OutputError on all ranks if rank 0 cannot, and UsageError if two options name the same file.
-void check_outputs(Communicator& world, const std::vector<NamedOutput>& outputs);
+/// Before anything is computed (collective): that no output replaces another one or an input, by whatever
+/// name or link, and that all outputs can be written. Throws on all ranks what rank 0 finds: UsageError, or
+/// OutputError.
+void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
+                   const std::vector<NamedFile>& outputs);
 
 }  // namespace gridlops::program

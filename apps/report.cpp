@@ -5,10 +5,11 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
-#include "output_file.hpp"
 
 namespace gridlops::program {
 
@@ -89,10 +90,9 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
   const AllMeasurements all = collect(world, mine);
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    OutputText file(path);
-    file.write(json_of(facts, world.size(), all, solved).dump(1));
-    file.write("\n");
-    file.commit();
+    write_text_file(path, [text = json_of(facts, world.size(), all, solved).dump(1) + "\n"]() mutable {
+      return std::exchange(text, {});
+    });
   });
 }
 
@@ -100,15 +100,15 @@ void write_history(Communicator& world, const std::string& path, const SolveRepo
   if (path.empty()) return;
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    OutputText file(path);
-    file.write("iteration,column,residual_norm,tested_norm\n");
-    for (const IterationRecord& record : solved.history) {
-      for (std::size_t k = 0; k < record.columns.size(); ++k) {
-        file.write(fmt::format("{},{},{},{}\n", record.iteration, record.columns[k], record.residual_norms[k],
-                               record.tested_norms[k]));
-      }
-    }
-    file.commit();
+    std::string rows = "iteration,column,residual_norm,tested_norm\n";
+    write_text_file(path, [&, next = solved.history.begin()]() mutable {
+      constexpr std::size_t enough = 1 << 16;
+      for (; next != solved.history.end() && rows.size() < enough; ++next)
+        for (std::size_t k = 0; k < next->columns.size(); ++k)
+          rows += fmt::format("{},{},{},{}\n", next->iteration, next->columns[k], next->residual_norms[k],
+                              next->tested_norms[k]);
+      return std::exchange(rows, {});
+    });
   });
 }
 

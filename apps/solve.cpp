@@ -322,10 +322,17 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   measured.setup_seconds = clock.lap();
   const std::string& report_path = arguments.product.report;
   if (!arguments.dry_run) {
-    check_outputs(world, {{"--output", arguments.output},
-                          {"--variances", arguments.variances},
-                          {"--history", arguments.history},
-                          {"--report", report_path}});
+    const CheckpointArguments& checkpoint = arguments.checkpoint;
+    check_outputs(world,
+                  {{"--matrix", arguments.product.matrix},
+                   {"--rhs", arguments.rhs},
+                   {"--initial", arguments.initial},
+                   manifest_in("--restart", checkpoint.restart),
+                   manifest_in("--checkpoint", checkpoint.directory)},
+                  {{"--output", arguments.output},
+                   {"--variances", arguments.variances},
+                   {"--history", arguments.history},
+                   {"--report", report_path}});
   }
   if (!arguments.checkpoint.directory.empty()) catch_signals();
   const Task task = read_headers(world, arguments, grid);

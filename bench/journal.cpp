@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "clock.hpp"
 #include "console.hpp"
 #include "environment.hpp"
+#include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
 #include "output_file.hpp"
 
@@ -101,7 +104,7 @@ std::string title() {
 }  // namespace
 
 Journal::Journal(Communicator& world, std::string json_path) : world_(world), path_(std::move(json_path)) {
-  program::check_outputs(world, {{"--json", path_}});
+  program::check_outputs(world, {}, {{"--json", path_}});
   document_ = {
       {"schema", "gridlops.bench/1"}, {"environment", environment(world)}, {"results", Json::array()}};
 }
@@ -168,10 +171,7 @@ void Journal::close() {
   succeed_together(world_, [&] {
     if (world_.rank() != 0) return;
     document_["environment"]["load_average_at_end"] = load_average();
-    program::OutputText file(path_);
-    file.write(document_.dump(1));
-    file.write("\n");
-    file.commit();
+    write_text_file(path_, [text = document_.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
   });
 }
 

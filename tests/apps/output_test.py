@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a killed run has left goes with the next run that writes the same output. output_test.py LAUNCH PROGRAM"""
+"""No output replaces an input or another output, by whatever name; and what a killed run has left goes with the next run that
+writes the same output. output_test.py LAUNCH PROGRAM"""
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -8,6 +10,98 @@ import time
 import numpy as np
 
 import program
+
+USAGE, BAD_OUTPUT = 2, 74
+
+
+def write_files(folder):
+    rng = np.random.default_rng(5)
+    np.save(folder / "A.npy", program.random_matrix(rng, (6, 6), "f64") + 6 * np.eye(6))
+    for name in ("B", "X0"):
+        np.save(folder / f"{name}.npy", program.random_matrix(rng, (6, 2), "f64"))
+    (folder / "folder").mkdir()
+    (folder / "link.npy").symlink_to("A.npy")
+    (folder / "folder" / "up.npy").symlink_to(folder / "B.npy")
+    (folder / "here").symlink_to(".")
+    os.link(folder / "A.npy", folder / "hard.npy")
+
+
+def multiply(*words):
+    return ["multiply", "--matrix", "A.npy", "--input", "B.npy", *words]
+
+
+def solve(*words):
+    return ["solve", "--matrix", "A.npy", "--rhs", "B.npy", *words]
+
+
+# What is refused, and the two names that the message must have.
+SAME = [
+    (multiply("--output", "A.npy"), ["--output A.npy", "--matrix A.npy"]),
+    (multiply("--output", "./B.npy"), ["--output ./B.npy", "--input B.npy"]),
+    (multiply("--output", "o.npy", "--report", "A.npy"), ["--report A.npy", "--matrix A.npy"]),
+    (multiply("--output", "./o.npy", "--report", "o.npy"), ["--output ./o.npy", "--report o.npy"]),
+    (solve("--output", "folder/../A.npy"), ["--output folder/../A.npy", "--matrix A.npy"]),
+    (solve("--output", "link.npy"), ["--output link.npy", "--matrix A.npy"]),
+    (solve("--output", "folder/up.npy"), ["--output folder/up.npy", "--rhs B.npy"]),
+    (solve("--output", "here/A.npy"), ["--output here/A.npy", "--matrix A.npy"]),
+    (solve("--output", "o.npy", "--report", "A.npy"), ["--report A.npy", "--matrix A.npy"]),
+    (solve("--output", "o.npy", "--history", "B.npy"), ["--history B.npy", "--rhs B.npy"]),
+    (solve("--output", "X0.npy", "--initial", "X0.npy"), ["--output X0.npy", "--initial X0.npy"]),
+    (solve("--output", "o.npy", "--solver", "lsqr", "--variances", "here/o.npy"), ["--output o.npy", "--variances here/o.npy"]),
+    (solve("--output", "o.npy", "--history", "folder/../here/o.npy"), ["--output o.npy", "--history folder/../here/o.npy"]),
+    (solve("--output", "o.npy", "--checkpoint", ".", "--report", "manifest.json"),
+     ["--report manifest.json", "--checkpoint ./manifest.json"]),
+]
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): (path.is_symlink(), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def check_same(suite):
+    before = contents(suite.folder)
+    for number, (words, mentions) in enumerate(SAME):
+        run = suite.run(*words, ranks=2 if number % 4 == 0 else None)
+        suite.succeeded(run, USAGE)
+        suite.check(len(run.error_lines) == 1 and all(mention in run.errors for mention in mentions), "the error does not mention",
+                    mentions, run.errors)
+        if not suite.check(contents(suite.folder) == before, "files were changed by", run.command):
+            shutil.rmtree(suite.folder)
+            suite.folder.mkdir()
+            write_files(suite.folder)
+    run = suite.run("make-problem", "--rows", 6, "--cols", 5, "--rhs", 2, "--out", "folder")
+    suite.succeeded(run)
+    (suite.folder / "folder" / "B.npy").unlink()
+    (suite.folder / "folder" / "B.npy").symlink_to("A.npy")
+    before = contents(suite.folder)
+    suite.succeeded(suite.run("make-problem", "--rows", 7, "--cols", 5, "--rhs", 2, "--out", "folder"), USAGE)
+    suite.check(contents(suite.folder) == before, "make-problem wrote two files into one")
+
+
+def check_different(suite):
+    """What no name is lost by."""
+    A = np.load(suite.folder / "A.npy")
+    expected = A @ np.load(suite.folder / "B.npy")
+    # The other name of a hard link stays with what it had.
+    suite.succeeded(suite.run(*multiply("--output", "hard.npy")))
+    suite.check(np.array_equal(np.load(suite.folder / "A.npy"), A), "A was lost by its other name")
+    # A link stays, and what it leads to is replaced, by text, too.
+    (suite.folder / "target.npy").write_bytes(b"old")
+    (suite.folder / "target.json").write_bytes(b"old")
+    (suite.folder / "to.npy").symlink_to("target.npy")
+    (suite.folder / "to.json").symlink_to("target.json")
+    suite.succeeded(suite.run(*multiply("--output", "to.npy", "--report", "to.json")))
+    for name in ("hard.npy", "target.npy"):
+        suite.close(np.load(suite.folder / name), expected, 1e-13, name)
+    suite.check((suite.folder / "to.npy").is_symlink() and (suite.folder / "to.json").is_symlink(), "links were replaced")
+    suite.check((suite.folder / "target.json").read_text(encoding="utf-8").startswith("{"), "no report where a link leads to")
+    # The same name in two folders; a checkpoint that is gone on from and added to.
+    suite.succeeded(suite.run(*multiply("--output", "folder/o.npy", "--report", "o.npy")))
+    for _ in range(2):
+        words = ["--restart", "C"] if (suite.folder / "C").exists() else []
+        suite.succeeded(suite.run(*solve("--output", "o.npy", "--checkpoint", "C", "--checkpoint-every", 1, *words)))
+    for name in ("/dev/null", "."):
+        suite.succeeded(suite.run(*multiply("--output", name)), BAD_OUTPUT)
 
 
 class Writer:
@@ -59,6 +153,9 @@ def check_leftovers(suite):
 
 
 def test(suite, _):
+    write_files(suite.folder)
+    check_same(suite)
+    check_different(suite)
     check_leftovers(suite)
 
 
