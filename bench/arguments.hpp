@@ -56,7 +56,9 @@ struct SolveArguments {
 struct CommArguments {
   std::vector<std::string> operations{"broadcast"};
   std::vector<std::string> transports{"mpi"};
-  std::vector<Index> bytes;  ///< of the whole operand on a rank
+  /// Of the operand of every rank; where ranks have parts of one, of the whole: what all-gather gives each
+  /// rank, and what reduce-scatter takes from each.
+  std::vector<Index> bytes;
   int repetitions = 5;
   std::string json;
 };

@@ -11,19 +11,27 @@ namespace gridlops::bench {
 
 namespace {
 
-/// One operation on operands of so many bytes, on all ranks of a communicator.
+constexpr Index element_bytes = sizeof(double);
+
+/// The smallest size that is not smaller than the one asked for and that the operation can have: whole
+/// elements, and where the ranks have parts of the operand, equal ones.
+Index possible_bytes(const std::string& operation, Index asked, int ranks) {
+  const bool has_parts = operation == "all-gather" || operation == "reduce-scatter";
+  const Index unit = element_bytes * (has_parts ? ranks : 1);
+  return (asked / unit + (asked % unit > 0)) * unit;
+}
+
+/// One operation on operands of so many bytes, which are possible, on all ranks of a communicator.
 class Exchange {
  public:
-  Exchange(Communicator& comm, const CommCase& what) : comm_(comm), what_(what) {
-    const auto ranks = static_cast<std::size_t>(comm.size());
-    // Parts of a gathered or scattered operand are equal.
-    part_ = what.bytes / static_cast<Index>(sizeof(double)) / comm.size();
-    whole_.resize(static_cast<std::size_t>(part_) * ranks, 1.0);
-    other_.resize(whole_.size(), 1.0);
-  }
+  Exchange(Communicator& comm, const CommCase& what)
+      : comm_(comm),
+        what_(what),
+        whole_(static_cast<std::size_t>(what.bytes / element_bytes), 1.0),
+        other_(whole_) {}
 
   void run() {
-    const Index count = part_ * comm_.size();
+    const Index count = what_.bytes / element_bytes, part = count / comm_.size();
     if (what_.operation == "broadcast") {
       comm_.broadcast({whole_.data(), count}, 0);
     } else if (what_.operation == "reduce") {
@@ -31,14 +39,23 @@ class Exchange {
     } else if (what_.operation == "all-reduce") {
       comm_.all_reduce({whole_.data(), count}, ReduceOp::max);
     } else if (what_.operation == "all-gather") {
-      comm_.all_gather({other_.data(), part_}, {whole_.data(), count});
+      comm_.all_gather({other_.data(), part}, {whole_.data(), count});
     } else if (what_.operation == "reduce-scatter") {
-      comm_.reduce_scatter({whole_.data(), count}, {other_.data(), part_}, ReduceOp::max);
+      comm_.reduce_scatter({whole_.data(), count}, {other_.data(), part}, ReduceOp::max);
     } else {  // every rank to the next one
       const int next = (comm_.rank() + 1) % comm_.size(),
                 previous = (comm_.rank() + comm_.size() - 1) % comm_.size();
       comm_.send_receive({whole_.data(), count}, next, {other_.data(), count}, previous);
     }
+  }
+
+  /// By all ranks together, in one operation.
+  Index bytes_sent() {
+    const Index before = comm_.traffic().bytes_sent;
+    run();
+    std::array<Index, 1> sum{comm_.traffic().bytes_sent - before};
+    comm_.all_reduce(sum, ReduceOp::sum);
+    return sum[0];
   }
 
   /// Of one operation, of the slowest rank: the mean of as many in a row as take a millisecond or so.
@@ -55,7 +72,6 @@ class Exchange {
  private:
   Communicator& comm_;
   const CommCase& what_;
-  Index part_;
   std::vector<double> whole_, other_;
 };
 
@@ -67,8 +83,12 @@ void comm(Communicator& world, const CommArguments& arguments) {
     const std::unique_ptr<Communicator> ranks = make_host_communicator(world, transport);
     for (const std::string& operation : arguments.operations) {
       for (const Index bytes : arguments.bytes) {
-        CommResult result{{operation, ranks->transport(), bytes}, ranks->size(), {}};
+        CommResult result{{operation, ranks->transport(), possible_bytes(operation, bytes, ranks->size())},
+                          ranks->size(),
+                          0,
+                          {}};
         Exchange exchange(*ranks, result.what);
+        result.bytes_sent = exchange.bytes_sent();
         exchange.seconds();
         for (int repetition = 0; repetition < arguments.repetitions; ++repetition)
           result.seconds.push_back(exchange.seconds());

@@ -123,7 +123,10 @@ void Grammar::define_solve() {
 
 void Grammar::define_comm() {
   OptionList list(*app_.add_subcommand("comm", "Operations of communicators"));
-  number_list(list, "--bytes", comm_.bytes, "N[,...]", "Size of the whole operand on a rank")->required();
+  number_list(list, "--bytes", comm_.bytes, "N[,...]",
+              "Size of each rank's operand; all-gather: of what each rank gets, reduce-scatter: of what each "
+              "gives. Rounded up to whole elements of 8 bytes, of these two equally many for each rank")
+      ->required();
   choice_list(list, "--operation", comm_.operations,
               named({"broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"}),
               "Operations [broadcast]");

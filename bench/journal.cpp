@@ -128,6 +128,7 @@ void Journal::add(const CommResult& result) {
                                   {"transport", result.what.transport},
                                   {"ranks", result.ranks},
                                   {"bytes", result.what.bytes},
+                                  {"bytes_sent", result.bytes_sent},
                                   {"repetitions", result.seconds.size()},
                                   {"seconds", seconds},
                                   {"gbs", bytes / seconds / 1e9}});

@@ -74,12 +74,13 @@ struct KernelResult {
 
 struct CommCase {
   std::string operation, transport;
-  Index bytes = 0;  ///< of the whole operand on a rank
+  Index bytes = 0;  ///< as in CommArguments, but as large as the operation really is
 };
 
 struct CommResult {
   CommCase what;
   int ranks = 1;
+  Index bytes_sent = 0;         ///< by all ranks together, in one operation
   std::vector<double> seconds;  ///< of one operation, of the slowest rank
 };
 
