@@ -5,9 +5,7 @@
 demo_picture.py FOLDER [--tolerance T], where FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, history.csv.
 """
 import argparse
-import collections
 import csv
-import json
 from pathlib import Path
 
 import matplotlib
@@ -16,17 +14,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from demo_check import read_models, read_report, relative_error, verdicts
+
 POSITION_SPACING = 10  # metres between positions along the line, and between depth samples
 DEPTH_SPACING = 10
-
-
-def best_multiple(image, truth):
-    """The multiple of image that is nearest to truth: the adjoint has no scale of its own."""
-    return image * (np.vdot(image, truth) / np.vdot(image, image))
-
-
-def relative_error(model, truth):
-    return np.linalg.norm(model - truth) / np.linalg.norm(truth)
 
 
 def read_history(path, columns):
@@ -42,14 +33,13 @@ def read_history(path, columns):
 
 
 def print_table(report, errors):
-    verdicts = collections.Counter(column["reason"] for column in report["columns"])
     iterations = [column["iterations"] for column in report["columns"]]
     p, q = report["grid"]
     print()
     print(f"  matrix                  {report['rows']} x {report['cols']} {report['dtype']}, "
           f"{report['nrhs']} right-hand sides")
     print(f"  grid, algorithm         {p} x {q}, {report['algorithm']} over {report['transport']}")
-    print(f"  verdicts                {', '.join(f'{count} {reason}' for reason, count in verdicts.most_common())}")
+    print(f"  verdicts                {', '.join(f'{count} {reason}' for reason, count in verdicts(report).most_common())}")
     print(f"  iterations              {min(iterations)} to {max(iterations)}")
     print(f"  seconds computing       {report['seconds']['compute']:.2f}")
     for name, error in errors.items():
@@ -87,19 +77,17 @@ def main():
     arguments = parser.parse_args()
     folder = arguments.folder
 
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    truth = np.load(folder / "X_true.npy")
-    adjoint = best_multiple(np.load(folder / "X_adjoint.npy"), truth)
-    inverted = np.load(folder / "X.npy")
-    errors = {"the adjoint": relative_error(adjoint, truth), "the inversion": relative_error(inverted, truth)}
+    report = read_report(folder)
+    truth, models = read_models(folder)
+    errors = {name: relative_error(model, truth) for name, model in models.items()}
     print_table(report, errors)
 
     figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
     figure.suptitle(f"{report['solver'].upper()} on {report['ranks']} ranks, {report['nrhs']} right-hand sides at once")
     limit = np.percentile(np.abs(truth.real), 99.5) or 1.0  # robust against single spikes
     draw_model(axes[0, 0], truth, limit, "True model")
-    draw_model(axes[0, 1], adjoint, limit, f"Adjoint, best scaled: error {100 * errors['the adjoint']:.1f} %")
-    image = draw_model(axes[1, 0], inverted, limit, f"Inversion: error {100 * errors['the inversion']:.1f} %")
+    draw_model(axes[0, 1], models["the adjoint"], limit, f"Adjoint, best scaled: error {100 * errors['the adjoint']:.1f} %")
+    image = draw_model(axes[1, 0], models["the inversion"], limit, f"Inversion: error {100 * errors['the inversion']:.1f} %")
     figure.colorbar(image, ax=axes, label="real part of the model", shrink=0.6)
     draw_convergence(axes[1, 1], read_history(folder / "history.csv", truth.shape[1]), arguments.tolerance)
     picture = folder / "demo.png"

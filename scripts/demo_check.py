@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether scripts/demo computed what README.md promises: demo_check.py FOLDER. Status 1, and a line for each broken promise, if not.
+
+FOLDER holds X_true.npy, X_adjoint.npy, X.npy and report.json. demo_picture.py shows the same figures.
+"""
+import collections
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# Bounds of the errors, over the norm of the true model: "the adjoint gets it about half wrong, the inversion to within a few
+# per cent".
+PROMISED = {"the adjoint": (0.35, 0.65), "the inversion": (0.0, 0.03)}
+
+
+def best_multiple(image, truth):
+    """The multiple of image that is nearest to truth: the adjoint has no scale of its own."""
+    return image * (np.vdot(image, truth) / np.vdot(image, image))
+
+
+def read_models(folder):
+    """The true model, then by name what was computed."""
+    truth = np.load(folder / "X_true.npy")
+    return truth, {"the adjoint": best_multiple(np.load(folder / "X_adjoint.npy"), truth),
+                   "the inversion": np.load(folder / "X.npy")}
+
+
+def read_report(folder):
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def verdicts(report):
+    """How many columns ended for which reason."""
+    return collections.Counter(column["reason"] for column in report["columns"])
+
+
+def relative_error(model, truth):
+    return np.linalg.norm(model - truth) / np.linalg.norm(truth)
+
+
+def broken_promises(folder):
+    report = read_report(folder)
+    truth, models = read_models(folder)
+    found = verdicts(report)
+    if found != {"converged": truth.shape[1]}:
+        yield f"not all of {truth.shape[1]} columns converged: {dict(found)}"
+    for name, model in models.items():
+        error = relative_error(model, truth)
+        low, high = PROMISED[name]
+        if not low <= error <= high:  # nor if it is NaN
+            yield f"the error of {name} is {100 * error:.1f} % of the true model, not {100 * low:.0f} to {100 * high:.0f} %"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    problems = list(broken_promises(Path(sys.argv[1])))
+    print("\n".join(f"demo: {problem}" for problem in problems), end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/demo fails where a figure is not as promised. demo_test.py SCRIPT, which is scripts/demo_check.py"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+COLUMNS = 4
+
+
+def result(inversion_error=0.014, adjoint_error=0.47, reasons=("converged",) * COLUMNS):
+    """What the demo leaves, with errors that are known: what is added is orthogonal to the truth."""
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=(30, COLUMNS)) + 1j * rng.normal(size=(30, COLUMNS))
+    other = rng.normal(size=truth.shape)
+    other = other - truth * (np.vdot(truth, other) / np.vdot(truth, truth))
+    other *= np.linalg.norm(truth) / np.linalg.norm(other)
+    # The error of the best multiple of truth + t other is t / sqrt(1 + t^2). The adjoint's scale and phase do not count.
+    t = adjoint_error / np.sqrt(1 - adjoint_error**2)
+    return {"X_true": truth, "X": truth + inversion_error * other, "X_adjoint": (3e4 - 1e4j) * (truth + t * other)}, reasons
+
+
+def spoilt():
+    arrays, reasons = result()
+    arrays["X"][3, 2] = np.nan
+    return arrays, reasons
+
+
+CASES = [
+    ("as promised", result(), None),
+    ("an inversion that is 5 % off", result(inversion_error=0.05), "the error of the inversion is 5.0 %"),
+    ("an adjoint that is as good as the inversion", result(adjoint_error=0.02), "the error of the adjoint is 2.0 %"),
+    ("an adjoint that has nothing of the model", result(adjoint_error=0.9), "the error of the adjoint is 90.0 %"),
+    ("a NaN", spoilt(), "the error of the inversion is nan %"),
+    ("a column that did not converge", result(reasons=("converged",) * 3 + ("iteration_limit",)), "not all of 4 columns converged"),
+    ("a column without a verdict", result(reasons=("converged",) * 3), "not all of 4 columns converged"),
+]
+
+
+def main(script):
+    failures = 0
+    for what, (arrays, reasons), expected in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, array in arrays.items():
+                np.save(Path(folder) / f"{name}.npy", array)
+            report = {"columns": [{"reason": reason} for reason in reasons]}
+            (Path(folder) / "report.json").write_text(json.dumps(report), encoding="utf-8")
+            run = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, check=False)
+        lines = run.stderr.splitlines()
+        if (run.returncode, len(lines)) != ((0, 0) if expected is None else (1, 1)) or (expected or "") not in run.stderr:
+            failures += 1
+            print(f"FAILED: {what}: status {run.returncode}, {run.stderr!r}, not {expected!r}")
+    print(f"{len(CASES)} cases, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
