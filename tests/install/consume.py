@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The installed library is complete: consume.py BUILD_FOLDER SOURCE_ROOT [COMPILER…].
 
-Installs the build into a temporary folder, checks what is there, then builds tests/install/program.cpp against it
-with nothing but pkg-config, and runs it on two ranks.
+Installs the build into a temporary folder, checks what is there, then builds tests/install/program.cpp and gpu_program.cpp
+against it with nothing but pkg-config, and runs them.
 """
 import os
 import re
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SONAME = "libgridlops.so.0"
+PACKAGES = ("gridlops", "gridlops_gpu")  # each with a library of that name
 
 
 def run(command, **options):
@@ -39,10 +39,10 @@ def check_headers(include, source):
         sys.exit(f"installed headers differ from include/gridlops: {sorted(expected ^ installed)}")
 
 
-def check_library(library):
+def check_library(library, soname):
     dynamic = run(["readelf", "-d", library])
-    if f"soname: [{SONAME}]" not in dynamic:
-        sys.exit(f"{library.name}: its soname is not {SONAME}:\n{dynamic}")
+    if f"soname: [{soname}]" not in dynamic:
+        sys.exit(f"{library.name}: its soname is not {soname}:\n{dynamic}")
     if re.search(r"\(R(?:UN)?PATH\)", dynamic):
         sys.exit(f"{library.name}: still has a path into the build:\n{dynamic}")
     # Besides our own names only what every C++ library shares: weak instances of the standard library's templates.
@@ -52,30 +52,45 @@ def check_library(library):
         sys.exit(f"{library.name} exports names that are not ours:\n" + "\n".join(foreign))
 
 
+def move_package(package, root):
+    """The package is not where it will be used; everything in it must hang on the one line that says so."""
+    text = package.read_text(encoding="utf-8")
+    prefix = re.search(r"^prefix=(.*)$", text, re.MULTILINE)[1]
+    package.write_text(text.replace(f"prefix={prefix}\n", f"prefix={root}{prefix}\n", 1), encoding="utf-8")
+
+
+def check_requirements(name, environment):
+    """Users need what public headers include, and that is MPI; what the library was made with is its own affair."""
+    asked = run(["pkg-config", "--print-requires", "--print-requires-private", name], env=environment).split()
+    foreign = [word for word in asked if word != "gridlops" and not re.search(r"mpi", word)]
+    if foreign:
+        sys.exit(f"{name}.pc asks users for {foreign}")
+
+
 def main(build, source, compiler):
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch) / "root"
         run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
-        package = only(root.rglob("gridlops.pc"), "gridlops.pc")
-        text = package.read_text(encoding="utf-8")
-        # The package is not where it will be used; everything in it must hang on the one line that says so.
-        prefix = re.search(r"^prefix=(.*)$", text, re.MULTILINE)[1]
-        text = text.replace(f"prefix={prefix}\n", f"prefix={root}{prefix}\n", 1)
-        package.write_text(text, encoding="utf-8")
-        libdir = only(root.rglob(SONAME), SONAME).parent
-
         check_headers(only(root.rglob("include"), "include folder"), source)
-        check_library((libdir / SONAME).resolve())
+        for name in PACKAGES:
+            soname = f"lib{name}.so.0"
+            package = only(root.rglob(f"{name}.pc"), f"{name}.pc")
+            move_package(package, root)
+            library = only(root.rglob(soname), soname)
+            check_library(library.resolve(), soname)
 
-        paths = [str(package.parent), os.environ.get("PKG_CONFIG_PATH", "")]
-        found = dict(os.environ, PKG_CONFIG_PATH=":".join(filter(None, paths)))
-        flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "gridlops"], env=found))
-        program = Path(scratch) / "program"
-        run([*compiler, "-std=c++20", source / "tests/install/program.cpp", *flags, "-o", program])
+        def with_path(variable, first):
+            return dict(os.environ, **{variable: ":".join(filter(None, [str(first), os.environ.get(variable, "")]))})
 
-        library_paths = [str(libdir), os.environ.get("LD_LIBRARY_PATH", "")]
-        environment = dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, library_paths)))
-        print(run([source / "tests/support/launch", "2", program], env=environment), end="")
+        found = with_path("PKG_CONFIG_PATH", package.parent)
+        environment = with_path("LD_LIBRARY_PATH", library.parent)
+        for name, source_file, launch in (("gridlops", "program.cpp", [source / "tests/support/launch", "2"]),
+                                          ("gridlops_gpu", "gpu_program.cpp", [])):
+            check_requirements(name, found)
+            flags = shlex.split(run(["pkg-config", "--cflags", "--libs", name], env=found))
+            program = Path(scratch) / "program"
+            run([*compiler, "-std=c++20", source / "tests/install" / source_file, *flags, "-o", program])
+            print(run([*launch, program], env=environment), end="")
         for tool in root.rglob("bin/gridlops"):
             print(run([tool, "--version"], env=environment), end="")
 

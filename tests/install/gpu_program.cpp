@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a user of GPUs might ask first. Whatever was built, it is linked to the same libraries; where no GPU
+// can be used it learns why.
+#include <gridlops/backend.hpp>
+#include <gridlops/error.hpp>
+#include <gridlops/gpu.hpp>
+
+#include <iostream>
+
+int main() {
+  using namespace gridlops;
+  const GpuInfo info = gpu_info();
+  std::cout << info.devices << " GPUs " << info.versions << ' ' << info.problem << '\n';
+  try {
+    make_gpu_backend(0);
+    return info.devices > 0 ? 0 : 1;
+  } catch (const Error& error) {
+    std::cout << error.what() << '\n';
+    return info.devices == 0 && !info.problem.empty() ? 0 : 1;
+  }
+}
