@@ -65,7 +65,7 @@ def mentioned(path, text, by_name):
     for module in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
         yield posixpath.join(folder, module + ".py")
     # Scripts without a suffix are called by their path.
-    yield from re.findall(r"\b(?:scripts|tests)/[\w/-]+(?![\w./-])", text)
+    yield from re.findall(r"\b(?:scripts|tests|bench)/[\w/-]+(?![\w./-])", text)
 
 
 def check(root):
