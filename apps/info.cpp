@@ -130,10 +130,15 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
   for (const auto& entry : hosts) {
     const HostFacts& host = entry.second;
     if (host.threads <= host.cores) continue;
-    warn(fmt::format(
-        "{} ranks with {} BLAS threads in all share the {} cores of {}; start fewer ranks, or set "
-        "OPENBLAS_NUM_THREADS={}",
-        host.ranks, host.threads, host.cores, entry.first, std::max<Index>(host.cores / host.ranks, 1)));
+    std::string advice = fmt::format("start {} rank{} at most", host.cores, host.cores == 1 ? "" : "s");
+    if (host.threads > host.ranks) {
+      const std::string fewer_threads =
+          fmt::format("set OPENBLAS_NUM_THREADS={}", std::max<Index>(host.cores / host.ranks, 1));
+      advice = host.ranks > host.cores ? advice + ", and " + fewer_threads
+                                       : "start fewer ranks, or " + fewer_threads;
+    }
+    warn(fmt::format("{} ranks with {} BLAS threads in all share the {} cores of {}; {}", host.ranks,
+                     host.threads, host.cores, entry.first, advice));
   }
 }
 

@@ -65,6 +65,21 @@ def check_info(suite):
         suite.check(any(f"{2 * cores} BLAS threads" in line and "OPENBLAS_NUM_THREADS" in line
                         for line in threads.warning_lines), "no warning of too many threads:", threads.errors)
 
+    if cores > 8:
+        print("not tested: more ranks than cores, of which there are", cores)
+        return
+    # With one thread each the only advice is fewer ranks.
+    most = "1 rank" if cores == 1 else f"{cores} ranks"
+    crowd = suite.run("info", ranks=cores + 1)
+    suite.succeeded(crowd)
+    lines = [line for line in crowd.warning_lines if "BLAS threads" in line]
+    suite.check(len(lines) == 1 and f"start {most} at most" in lines[0] and "OPENBLAS_NUM_THREADS" not in lines[0],
+                "advice for more ranks than cores:", crowd.errors)
+    more_threads = suite.run("info", ranks=cores + 1, on_each_rank=["env", "OPENBLAS_NUM_THREADS=2"])
+    if facts(more_threads).get("threads") == "2 per rank":
+        suite.check(f"start {most} at most, and set OPENBLAS_NUM_THREADS=1" in more_threads.errors,
+                    "advice for more ranks than cores with two threads each:", more_threads.errors)
+
 
 def check_way_of_device_memory(suite):
     """By an MPI that takes it, and by one that does not; the settings are the double's."""
