@@ -13,7 +13,7 @@ std::optional<std::string> requested_text(const std::vector<std::string>& argume
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   Grammar grammar;
   parse(grammar.app(), arguments);
-  return {grammar.command(), unknown_variables(*subcommand_given(grammar.app()))};
+  return {grammar.command(), unknown_variables(grammar.app(), {"GRIDLOPS_BENCH_"})};
 }
 
 }  // namespace gridlops::program

@@ -13,8 +13,9 @@
 
 namespace gridlops::program {
 
-/// GRIDLOPS_SOLVE_DAMP_RELATIVE for "solve" and "damp-relative".
-std::string environment_name(const std::string& subcommand, const std::string& option);
+/// GRIDLOPS_SOLVE_DAMP_RELATIVE for "damp-relative" of solve in gridlops, GRIDLOPS_BENCH_SOLVE_ROWS for
+/// "rows" of solve in gridlops-bench.
+std::string environment_name(const CLI::App& subcommand, const std::string& option);
 
 template <class Value>
 using Names = std::vector<std::pair<std::string, Value>>;
@@ -74,7 +75,7 @@ class OptionList {
 
  private:
   CLI::Option* dress(CLI::Option* option, const std::string& placeholder) {
-    option->envname(environment_name(app_.get_name(), option->get_lnames()[0]));
+    option->envname(environment_name(app_, option->get_lnames()[0]));
     return placeholder.empty() ? option : option->type_name(placeholder);
   }
 

@@ -94,7 +94,7 @@ void complete(CLI::App& app) {
     subcommand->formatter(app.get_formatter());
     subcommand->set_version_flag("--version", version_text, about_version);
     subcommand->footer(fmt::format("Every --long-option can be given in the environment, too, as {}.",
-                                   environment_name(subcommand->get_name(), "long-option")));
+                                   environment_name(*subcommand, "long-option")));
   }
 }
 
@@ -136,14 +136,19 @@ void parse(CLI::App& app, const Texts& arguments) {
   }
 }
 
-Texts unknown_variables(const CLI::App& subcommand) {
-  Texts known, warnings;
-  for (const CLI::Option* option : subcommand.get_options()) known.push_back(option->get_envname());
-  for (const std::string& name : environment_names(environment_name(subcommand.get_name(), ""))) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      warnings.push_back(fmt::format("the environment variable {} stands for no option of {}{}", name,
-                                     subcommand.get_name(), suggestion(name, known)));
-    }
+Texts unknown_variables(const CLI::App& app, const Texts& foreign) {
+  Texts known{"GRIDLOPS_DEVICE_MPI", "GRIDLOPS_KERNELS", "GRIDLOPS_TIMEOUT"};  // what the library reads
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
+  Texts others{"GRIDLOPS_EMULATION_", "GRIDLOPS_TEST_"};
+  others.insert(others.end(), foreign.begin(), foreign.end());
+  Texts warnings;
+  for (const std::string& name : environment_names("GRIDLOPS_")) {
+    const bool is_foreign = std::any_of(others.begin(), others.end(),
+                                        [&](const std::string& begin) { return name.rfind(begin, 0) == 0; });
+    if (is_foreign || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    warnings.push_back(fmt::format("the environment variable {} means nothing to {}{}", name, app.get_name(),
+                                   suggestion(name, known)));
   }
   return warnings;
 }

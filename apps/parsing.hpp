@@ -23,7 +23,8 @@ void parse(CLI::App& app, const std::vector<std::string>& arguments);
 /// The subcommand that was given, or null.
 const CLI::App* subcommand_given(const CLI::App& app);
 
-/// One warning for every variable that looks like one of the subcommand's and is none.
-std::vector<std::string> unknown_variables(const CLI::App& subcommand);
+/// One warning for every variable GRIDLOPS_… that no option of the program, nor the library, has, unless it
+/// begins as one of those that are foreign: another program's.
+std::vector<std::string> unknown_variables(const CLI::App& app, const std::vector<std::string>& foreign);
 
 }  // namespace gridlops::program

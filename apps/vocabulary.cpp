@@ -20,8 +20,8 @@ std::string upper_case(std::string text) {
 
 }  // namespace
 
-std::string environment_name(const std::string& subcommand, const std::string& option) {
-  return "GRIDLOPS_" + upper_case(subcommand) + "_" + upper_case(option);
+std::string environment_name(const CLI::App& subcommand, const std::string& option) {
+  return upper_case(subcommand.get_parent()->get_name() + "-" + subcommand.get_name() + "-" + option);
 }
 
 Names<ScalarType> types() {

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What cannot be done ends soon on all ranks, with the documented status, one error line that has the values, and no
 output file. bad_input_test.py LAUNCH PROGRAM"""
+import re
+from pathlib import Path
+
 import numpy as np
 
 import program
 
+ROOT = Path(__file__).resolve().parents[2]
 RANKS = 4
 SECONDS = 5  # for a refusal, launching included
 USAGE, BAD_INPUT, NO_MEMORY, BAD_OUTPUT = 2, 65, 71, 74
@@ -173,10 +177,24 @@ def check_environment(suite):
     run = suite.run(*solve(), ranks=None, environment={"GRIDLOPS_SOLVE_TOLERANCE": "tight"})
     suite.succeeded(run, USAGE)
     suite.check("'tight'" in run.errors and "GRIDLOPS_SOLVE_TOLERANCE" in run.errors, "source is not told:", run.errors)
-    run = suite.run(*multiply(), ranks=None, environment={"GRIDLOPS_MULTIPLY_PANNEL": "3"})
+    run = suite.run(*solve(), environment={"GRIDLOPS_BENCH_SOLVE_ITERATIONS": "none"})
     suite.succeeded(run)
-    suite.check(len(run.warning_lines) == 1 and "did you mean 'GRIDLOPS_MULTIPLY_PANEL'?" in run.warning_lines[0],
-                "no warning of an unknown variable:", run.errors)
+    suite.check(not run.warning_lines, "a variable of gridlops-bench matters to gridlops:", run.errors)
+    # Unknown variables are told once, with what may have been meant; the library's, the tests' and the benchmark's are known.
+    unknown = {"GRIDLOPS_MULTIPLY_PANNEL": "GRIDLOPS_MULTIPLY_PANEL", "GRIDLOPS_SOLVE_DAMPP": "GRIDLOPS_SOLVE_DAMP",
+               "GRIDLOPS_KERNEL": "GRIDLOPS_KERNELS", "GRIDLOPS_NOTHING_OF_OURS": None}
+    known = {"GRIDLOPS_KERNELS": "auto", "GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_DEVICE_MPI": "auto", "GRIDLOPS_TEST_SOMETHING": "1",
+             "GRIDLOPS_EMULATION_SOMETHING": "1", "GRIDLOPS_BENCH_SOLVE_ROWS": "many", "GRIDLOPS_SOLVE_DAMP": "0.5"}
+    run = suite.run(*multiply(), ranks=3, environment={**known, **dict.fromkeys(unknown, "3")})
+    suite.succeeded(run)
+    suite.check(len(run.warning_lines) == len(unknown), "not one warning for each unknown variable:", run.errors)
+    for name, meant in unknown.items():
+        lines = [line for line in run.warning_lines if f" {name} " in line]
+        suite.check(len(lines) == 1 and (f"did you mean '{meant}'?" in lines[0]) == (meant is not None),
+                    "no warning of", name, ":", run.errors)
+    read = {name for path in (ROOT / "lib").rglob("*.cpp")
+            for name in re.findall(r'getenv\("(GRIDLOPS_\w+)"\)', path.read_text(encoding="utf-8"))}
+    suite.check(read and read <= set(known), "variables of the library that are not tested here:", read - set(known))
     (suite.folder / "out.npy").unlink()
 
 

@@ -151,6 +151,21 @@ def check_picture(suite):
             suite.check("40 x 31 times 1, 5 columns" in (suite.folder / "R.svg").read_text(encoding="utf-8"), "title")
 
 
+def check_environment(suite):
+    """Variables of this program's options are heard; those of solve in gridlops, where it means more, are not."""
+    words = ["solve", "--rows", "9", "--cols", "3", *QUICK]
+    run = suite.run(*words, environment={"GRIDLOPS_SOLVE_SOLVER": "fista", "GRIDLOPS_SOLVE_ITERATIONS": "0", "GRIDLOPS_SOLVE_DAMP": "1",
+                                         "GRIDLOPS_KERNELS": "auto", "GRIDLOPS_BENCH_SOLVE_SOLVER": "lsmr"})
+    suite.succeeded(run)
+    suite.check(not run.warning_lines, "warnings:", run.errors)
+    results = results_of(suite, run, SOLVE, 1)
+    suite.check([result["solver"] for result in results] == ["lsmr"], "GRIDLOPS_BENCH_SOLVE_SOLVER is not heard:", results)
+    run = suite.run(*words, environment={"GRIDLOPS_BENCH_SOLVE_SOLVR": "lsmr", "GRIDLOPS_KERNEL": "blas"})
+    suite.succeeded(run)
+    for meant in ("GRIDLOPS_BENCH_SOLVE_SOLVER", "GRIDLOPS_KERNELS"):
+        suite.check(sum(f"did you mean '{meant}'?" in line for line in run.warning_lines) == 1, "no suggestion of", meant, ":", run.errors)
+
+
 def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
@@ -171,6 +186,7 @@ def test(suite, _):
     check_comm(suite)
     check_kernels(suite)
     check_picture(suite)
+    check_environment(suite)
     check_refusals(suite)
 
 

@@ -22,7 +22,7 @@ REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdow
 # Where products run: the program gets it as options of its environment.
 DEVICE = os.environ.get("GRIDLOPS_TEST_DEVICE", "cpu")
 TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
-ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "MATMUL")
+ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "BENCH_MATMUL", "BENCH_SOLVE")
              for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
 
 # In a container without /sys the topology library of Open MPI complains on standard error.
