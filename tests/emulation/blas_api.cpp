@@ -11,6 +11,7 @@
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
+  int device = emulation::current_device();
 };
 
 namespace {
@@ -24,8 +25,12 @@ CBLAS_TRANSPOSE transposition(cublasOperation_t op) {
 
 template <class T>
 Region block(const T* data, Size rows, Size cols, Size stride, bool written) {
-  return {data, static_cast<std::size_t>(rows) * sizeof(T), static_cast<std::size_t>(stride) * sizeof(T),
-          static_cast<std::size_t>(cols), written};
+  return {data,
+          static_cast<std::size_t>(rows) * sizeof(T),
+          static_cast<std::size_t>(stride) * sizeof(T),
+          static_cast<std::size_t>(cols),
+          written,
+          alignof(T)};
 }
 
 template <class T>
@@ -71,6 +76,7 @@ cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g, Call 
       g.ldb < std::max<Size>(1, rows_B) || g.ldc < std::max<Size>(1, g.m))
     return CUBLAS_STATUS_INVALID_VALUE;
   emulation::Device& gpu = emulation::device();
+  emulation::require_current(handle->device, emulation::text_of(name, ": the handle"));
   std::vector<Region> regions{block(g.A, rows_A, cols_A, g.lda, false),
                               block(g.B, rows_B, cols_B, g.ldb, false), block(g.C, g.m, g.n, g.ldc, true)};
   gpu.enqueue({handle->stream}, name, regions, [g, call, &gpu]() mutable {
@@ -103,11 +109,15 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  if (emulation::enter("cublasDestroy")) return CUBLAS_STATUS_NOT_INITIALIZED;
   delete handle;
   --emulation::device().blas_handles;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  if (emulation::enter("cublasSetStream")) return CUBLAS_STATUS_NOT_INITIALIZED;
+  emulation::require_current(handle->device, "cublasSetStream: the handle");
+  emulation::require_current(stream->device, "cublasSetStream: the stream");
   handle->stream = stream;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -26,15 +26,20 @@ struct Ledger {
 };
 Ledger ledger();
 
-/// The n-th next call (from 1) whose name begins with `function` fails with an error of its kind. The
-/// environment's GRIDLOPS_EMULATION_FAIL=RANK:FUNCTION:N does the same on one rank of the first communicator.
+/// The n-th next call (from 1) of a function of CUDA, cuBLAS or NCCL, or of a kernel, fails with an error of
+/// its kind. The environment's GRIDLOPS_EMULATION_FAIL=RANK:FUNCTION:N does the same on one rank of the job.
 void fail_call(const std::string& function, long n);
+
+/// The next kernel of this name takes so long.
+void slow_kernel(const std::string& name, double seconds);
 
 /// What the double checks. All are on, but for those that GRIDLOPS_EMULATION_OFF names, separated by commas:
 /// so tests show that it is the detector that finds the fault.
 enum class Detector {
   races,
   ranges,
+  alignment,
+  devices,
   host_access,
   pageable,
   copies,

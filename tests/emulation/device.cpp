@@ -50,6 +50,22 @@ void report_leaks() {
 
 bool device_exists() { return is_made; }
 
+int device_count() {
+  static const int count = static_cast<int>(setting("GRIDLOPS_EMULATION_DEVICES", 2));
+  return count;
+}
+
+int& current_device() {
+  thread_local int current = 0;
+  return current;
+}
+
+void require_current(int number, const std::string& what) {
+  if (number != current_device())
+    violation(Detector::devices, what, " of device ", number, " is used while device ", current_device(),
+              " is current");
+}
+
 Device& device() {
   static Device* const the_device = [] {
     auto* made = new Device;  // outlives everything: its worker never ends
@@ -71,6 +87,7 @@ Device::Device()
 void Device::check(cudaStream_t stream, const std::string& label) const {
   if (stream == nullptr) end_with_report(label + " on the default stream, which would wait for all others");
   if (streams.count(stream) == 0) end_with_report(label + " on a stream that was destroyed");
+  require_current(stream->device, text_of(label, ": stream ", stream->number));
 }
 
 OperationPtr Device::enqueue(const std::vector<cudaStream_t>& on, const std::string& label,
@@ -88,8 +105,13 @@ OperationPtr Device::enqueue(const std::vector<cudaStream_t>& on, const std::str
   operation->streams = on;
   operation->after = std::move(after);
   operation->step = std::move(step);
-  for (const Region& region : regions)
+  for (const Region& region : regions) {
+    const Allocation* allocation = memory.find(region.begin);
+    if (allocation != nullptr && allocation->on_device && allocation->device != on.front()->device)
+      violation(Detector::devices, label, " on device ", on.front()->device, " uses ", allocation->name(),
+                " of device ", allocation->device);
     memory.touch(region, known, on.front()->number, on.front()->tick, host, operation->label);
+  }
   for (const cudaStream_t stream : on) {
     stream->moment = known;
     stream->queue.push_back(operation);
@@ -104,6 +126,7 @@ cudaStream_t Device::make_stream() {
   const Lock lock(mutex);
   auto* stream = new CUstream_st;
   stream->number = ++streams_made_;
+  stream->device = current_device();
   streams.insert(stream);
   return stream;
 }
@@ -117,6 +140,7 @@ void Device::destroy(cudaStream_t stream) {
 void Device::record(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(mutex);
   check(stream, "cudaEventRecord");
+  require_current(event->device, "cudaEventRecord: an event");
   event->moment = stream->moment;
   event->moment.join(host);
   event->last = stream->queue.empty() ? nullptr : stream->queue.back();
@@ -154,7 +178,7 @@ void Device::wait_for(cudaEvent_t event) {
 
 void Device::wait_for(cudaStream_t stream) {
   const Lock lock(mutex);
-  check(stream, "cudaStreamSynchronize");
+  if (streams.count(stream) == 0) end_with_report("a stream that was destroyed is waited for");
   drive_until([&] { return stream->queue.empty(); });
   host.join(stream->moment);
 }

@@ -39,6 +39,7 @@ using OperationPtr = std::shared_ptr<Operation>;
 
 struct CUstream_st {
   int number = 0;
+  int device = 0;
   std::deque<emulation::OperationPtr> queue;
   emulation::Moment moment;  ///< what is ordered before the next operation
   long tick = 0;
@@ -46,15 +47,17 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  int device = 0;
   emulation::Moment moment;
   emulation::OperationPtr last;  ///< null where nothing was left to wait for
 };
 
 namespace emulation {
 
-/// One device. Streams are queues; operations run one at a time, in an order that the seed chooses among
-/// those that the streams and events allow, and late: by a thread that waits a little before each, unless the
-/// host waits for the device and drives it itself. All that is known is guarded by `mutex`.
+/// The devices of this process, which share a scheduler. Streams are queues; operations run one at a time, in
+/// an order that the seed chooses among those that the streams and events allow, and late: by a thread that
+/// waits a little before each, unless the host waits for the device and drives it itself. All that is known
+/// is guarded by `mutex`.
 class Device {
  public:
   Device();
@@ -101,6 +104,14 @@ class Device {
   bool stepping_ = false;
   std::thread worker_;
 };
+
+/// How many devices there are, and which one is the calling thread's.
+int device_count();
+int& current_device();
+/// Ends the process unless what belongs to this device is used with it.
+void require_current(int number, const std::string& what);
+/// Keeps the error as CUDA's last one of this thread, and returns it.
+cudaError_t failed(cudaError_t error);
 
 /// Whether the device of this process has been made.
 bool device_exists();

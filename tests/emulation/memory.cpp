@@ -91,7 +91,7 @@ void* Memory::allocate(std::size_t bytes, bool on_device) {
   }
   char* begin = region + (body - rounded_up(bytes, alignment));
   if (is_on(Detector::uninitialised)) poison(alias(begin), bytes);
-  allocations_[begin] = {begin, bytes, ++numbers_, on_device, false, {}};
+  allocations_[begin] = {begin, bytes, ++numbers_, on_device, current_device(), false, {}};
   return begin;
 }
 
@@ -150,6 +150,9 @@ void Memory::touch(const Region& region, const Moment& known, int stream, long t
     violation(Detector::ranges, *label, " ", now.written ? "writes" : "reads", " bytes ", now.offset, " to ",
               now.offset + region.extent(), " of ", allocation->name());
   }
+  if (const auto address = reinterpret_cast<std::uintptr_t>(region.begin); address % region.alignment != 0)
+    violation(Detector::alignment, *label, now.written ? " writes" : " reads", " elements aligned to ",
+              region.alignment, " bytes at offset ", now.offset, " of ", allocation->name());
   std::vector<Access>& accesses = allocation->accesses;
   std::erase_if(accesses, [&](const Access& old) { return settled.includes(old.stream, old.tick); });
   for (const Access& old : accesses) {

@@ -19,11 +19,12 @@ struct Region {
   const void* begin = nullptr;
   std::size_t width = 0, pitch = 0, count = 1;
   bool written = false;
+  std::size_t alignment = 1;  ///< of the elements
 
   std::size_t extent() const { return count == 0 || width == 0 ? 0 : (count - 1) * pitch + width; }
 };
-inline Region reads(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, false}; }
-inline Region writes(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, true}; }
+inline Region reads(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, false, 1}; }
+inline Region writes(const void* begin, std::size_t bytes) { return {begin, bytes, bytes, 1, true, 1}; }
 
 struct Access {
   std::size_t offset, width, pitch, count;
@@ -38,6 +39,7 @@ struct Allocation {
   std::size_t size = 0;
   int number = 0;
   bool on_device = true;
+  int device = 0;
   bool freed = false;
   std::vector<Access> accesses;  // that later ones may have to be ordered after
 

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -18,14 +19,24 @@ using emulation::Lock;
 namespace {
 
 /// GRIDLOPS_EMULATION_MPI: plain takes no device memory; aware does, and says so; boastful says so, but what
-/// should arrive in device memory does not.
-enum class Ability { plain, aware, boastful };
+/// should arrive in device memory does not; refusing says so, but its functions return errors.
+enum class Ability { plain, aware, boastful, refusing };
 
 Ability ability() {
   const char* text = std::getenv("GRIDLOPS_EMULATION_MPI");
   const std::string name = text == nullptr ? "plain" : text;
-  return name == "aware" ? Ability::aware : name == "boastful" ? Ability::boastful : Ability::plain;
+  return name == "aware"      ? Ability::aware
+         : name == "boastful" ? Ability::boastful
+         : name == "refusing" ? Ability::refusing
+                              : Ability::plain;
 }
+
+bool is_device(const void* address) {
+  if (!emulation::device_exists()) return false;
+  const Lock lock(device().mutex);
+  return device().memory.is_device(address);
+}
+bool refuses(const void* address) { return ability() == Ability::refusing && is_device(address); }
 
 /// Where what is lost goes, while the process lasts.
 void* nowhere(std::size_t bytes) {
@@ -37,10 +48,9 @@ void* nowhere(std::size_t bytes) {
 /// The address that the real MPI gets for the program's.
 void* reached(const char* function, const void* address, std::size_t bytes, bool written) {
   void* const own = const_cast<void*>(address);
-  if (!emulation::device_exists() || bytes == 0) return own;
+  if (bytes == 0 || !is_device(address)) return own;
   emulation::Device& gpu = device();
   const Lock lock(gpu.mutex);
-  if (!gpu.memory.is_device(address)) return own;
   ++emulation::running_ledger().device_addresses_to_mpi;
   if (ability() == Ability::plain) {
     const emulation::Allocation* allocation = gpu.memory.find(address);
@@ -79,6 +89,15 @@ void* gather_address(const char* function, void* all, const int counts[], const 
 
 }  // namespace
 
+int emulation::rank_in_job() {
+  static std::atomic<int> rank = -1;
+  int runs = 0, is_over = 0, found = 0;
+  if (rank >= 0 || PMPI_Initialized(&runs) != MPI_SUCCESS || runs == 0) return rank;
+  if (PMPI_Finalized(&is_over) != MPI_SUCCESS || is_over != 0) return rank;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &found);
+  return rank = found;
+}
+
 extern "C" {
 
 // A name to ask a linker for that would be content with the MPI library's functions.
@@ -88,30 +107,36 @@ const int emulation_stands_before_mpi = 1;
 int MPIX_Query_cuda_support() { return ability() == Ability::plain ? 0 : 1; }
 
 int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Bcast(broadcast_address("MPI_Bcast", data, count, type, root, comm), count, type, root, comm);
 }
 int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
+  if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Ibcast(broadcast_address("MPI_Ibcast", data, count, type, root, comm), count, type, root, comm,
                      request);
 }
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
+  if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Isend(reached("MPI_Isend", data, bytes_of(count, type), false), count, type, to, tag, comm,
                     request);
 }
 int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
               MPI_Request* request) {
+  if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Irecv(reached("MPI_Irecv", data, bytes_of(count, type), true), count, type, from, tag, comm,
                     request);
 }
 int MPI_Allgatherv(const void* mine, int count, MPI_Datatype type, void* all, const int counts[],
                    const int offsets[], MPI_Datatype all_type, MPI_Comm comm) {
+  if (refuses(all)) return MPI_ERR_BUFFER;
   return PMPI_Allgatherv(mine, count, type,
                          gather_address("MPI_Allgatherv", all, counts, offsets, all_type, comm), counts,
                          offsets, all_type, comm);
 }
 int MPI_Iallgatherv(const void* mine, int count, MPI_Datatype type, void* all, const int counts[],
                     const int offsets[], MPI_Datatype all_type, MPI_Comm comm, MPI_Request* request) {
+  if (refuses(all)) return MPI_ERR_BUFFER;
   return PMPI_Iallgatherv(mine, count, type,
                           gather_address("MPI_Iallgatherv", all, counts, offsets, all_type, comm), counts,
                           offsets, all_type, comm, request);

@@ -3,7 +3,11 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <list>
+#include <string>
 #include <utility>
 
 #include "emulation/nccl_calls.hpp"
@@ -17,15 +21,67 @@ namespace {
 thread_local int group_depth = 0;
 thread_local std::vector<std::shared_ptr<emulation::Call>> group;
 
+/// NCCL_COMM_BLOCKING=0: calls return ncclInProgress and go on in the background, and the communicator takes
+/// no others until ncclCommGetAsyncError() has said that it is done.
+bool is_blocking() {
+  const char* text = std::getenv("NCCL_COMM_BLOCKING");
+  return text == nullptr || std::string(text) != "0";
+}
+
+using Clock = std::chrono::steady_clock;
+struct Background {
+  std::vector<ncclComm_t> comms;  // that are busy with it
+  std::function<void()> end;
+  Clock::time_point due;
+};
+std::list<Background> background;
+
+/// Does it, or has it done later.
+ncclResult_t carry_out(const std::vector<ncclComm_t>& comms, std::function<void()> end) {
+  if (is_blocking() || comms.empty()) {
+    end();
+    return ncclSuccess;
+  }
+  const emulation::Lock lock(emulation::device().mutex);
+  for (const ncclComm_t comm : comms) comm->busy = true;
+  background.push_back({comms, std::move(end), Clock::now() + std::chrono::milliseconds(1)});
+  return ncclInProgress;
+}
+
+/// What of it is due.
+void go_on() {
+  const emulation::Lock lock(emulation::device().mutex);
+  for (auto task = background.begin(); task != background.end();) {
+    if (task->due > Clock::now()) {
+      ++task;
+      continue;
+    }
+    for (const ncclComm_t comm : task->comms) comm->busy = false;
+    task->end();
+    task = background.erase(task);
+  }
+}
+
+ncclResult_t issue(std::vector<std::shared_ptr<emulation::Call>> calls) {
+  std::vector<ncclComm_t> comms;
+  for (const auto& call : calls) comms.push_back(call->comm());
+  return carry_out(comms, [calls] { emulation::issue_group(calls); });
+}
+
+bool may_be_called(ncclComm_t comm, const char* function) {
+  if (comm == nullptr || comm->dead || comm->busy) return false;
+  emulation::require_current(comm->device, emulation::text_of(function, ": a communicator"));
+  return true;
+}
+
 ncclResult_t start(const char* function, Kind kind, const void* from, void* to, std::size_t count,
                    ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   if (emulation::enter(function)) return ncclInternalError;
-  if (comm == nullptr || comm->dead || root < 0 || root >= comm->size) return ncclInvalidArgument;
+  if (!may_be_called(comm, function) || root < 0 || root >= comm->size) return ncclInvalidArgument;
   // As NCCL does it: an empty collective is dropped at once, whatever the other ranks have.
   if (count == 0 && kind != Kind::send && kind != Kind::receive) return ncclSuccess;
   group.push_back(std::make_shared<emulation::Call>(kind, from, to, count, type, op, root, comm, stream));
-  if (group_depth == 0) emulation::issue_group(std::exchange(group, {}));
-  return ncclSuccess;
+  return group_depth == 0 ? issue(std::exchange(group, {})) : ncclSuccess;
 }
 
 /// The ranks of one colour in their new order.
@@ -72,11 +128,12 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   SegmentName name;
   std::memcpy(&name, id.internal, sizeof(name));
   *comm = emulation::join(name, size, rank);
-  return ncclSuccess;
+  return carry_out({*comm}, [] {});
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
   if (emulation::enter("ncclCommSplit")) return ncclInternalError;
+  if (!may_be_called(comm, "ncclCommSplit")) return ncclInvalidArgument;
   *child = nullptr;
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
   comm->require_quiet("ncclCommSplit");
@@ -88,18 +145,20 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   if (joins && members.front() == comm->rank) name = emulation::make_segment();
   const auto names = comm->exchange("ncclCommSplit", {name.process, name.file, name.uid, 0});
   if (names.empty()) return ncclRemoteError;
+  ncclComm_t made = nullptr;
   if (joins) {
     const auto& first = names[static_cast<std::size_t>(members.front())];
     const auto own_place = std::find(members.begin(), members.end(), comm->rank);
-    *child = emulation::join({static_cast<int>(first[0]), static_cast<int>(first[1]), first[2]},
-                             static_cast<int>(members.size()), static_cast<int>(own_place - members.begin()));
+    made = emulation::join({static_cast<int>(first[0]), static_cast<int>(first[1]), first[2]},
+                           static_cast<int>(members.size()), static_cast<int>(own_place - members.begin()));
   }
-  return ncclSuccess;
+  return carry_out({comm}, [child, made] { *child = made; });
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (emulation::enter("ncclCommDestroy")) return ncclInternalError;
   if (!comm->dead) {
+    if (!may_be_called(comm, "ncclCommDestroy")) return ncclInvalidArgument;
     comm->require_quiet("ncclCommDestroy");
     const auto counts = comm->exchange("ncclCommDestroy", {comm->issued, 0, 0, 0});
     for (const auto& count : counts)
@@ -115,6 +174,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (emulation::enter("ncclCommAbort")) return ncclInternalError;
   const emulation::Lock lock(emulation::device().mutex);
   comm->segment->aborted = 1;
   if (!comm->dead) forget_one();
@@ -123,14 +183,20 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  *error = comm->segment->aborted != 0 ? ncclRemoteError : ncclSuccess;
+  if (emulation::enter("ncclCommGetAsyncError")) return ncclInternalError;
+  go_on();
+  *error = comm->segment->aborted != 0 ? ncclRemoteError : comm->busy ? ncclInProgress : ncclSuccess;
   return ncclSuccess;
 }
 ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {
+  if (emulation::enter("ncclCommCount")) return ncclInternalError;
+  if (!may_be_called(comm, "ncclCommCount")) return ncclInvalidArgument;
   *count = comm->size;
   return ncclSuccess;
 }
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
+  if (emulation::enter("ncclCommUserRank")) return ncclInternalError;
+  if (!may_be_called(comm, "ncclCommUserRank")) return ncclInvalidArgument;
   *rank = comm->rank;
   return ncclSuccess;
 }
@@ -141,9 +207,9 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
+  if (emulation::enter("ncclGroupEnd")) return ncclInternalError;
   if (group_depth == 0) return ncclInvalidUsage;
-  if (--group_depth == 0) emulation::issue_group(std::exchange(group, {}));
-  return ncclSuccess;
+  return --group_depth == 0 ? issue(std::exchange(group, {})) : ncclSuccess;
 }
 
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,

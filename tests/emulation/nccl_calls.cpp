@@ -89,6 +89,7 @@ std::vector<Region> Call::regions() const {
     if (!used || size == 0) return;
     require_device(address);
     regions.push_back(written ? writes(address, size) : reads(address, size));
+    regions.back().alignment = size_of(static_cast<ncclDataType_t>(signature_.type));
   };
   switch (signature_.kind) {
     case Kind::broadcast:

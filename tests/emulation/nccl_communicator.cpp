@@ -45,12 +45,12 @@ ncclComm_t join(const SegmentName& name, int size, int rank) {
   auto* comm = new ncclComm;
   comm->segment = open_segment(name);
   comm->rank = rank;
+  comm->device = current_device();
   comm->size = size;
   comm->segment->processes[static_cast<std::size_t>(rank)] = {getpid(), gpu.memory.file()};
   ++comm->segment->joined;
   wait_in_host(*comm->segment, "ncclCommInitRank", [&] { return comm->segment->joined >= size; });
   if (name.process == getpid()) close(name.file);
-  set_rank(rank);
   const Lock lock(gpu.mutex);
   comm->outermost = gpu.communicators == 0;
   if (comm->outermost) order_of_issue().clear();

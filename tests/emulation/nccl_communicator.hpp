@@ -15,9 +15,11 @@ struct ncclComm {
   int rank = 0, size = 1;
   bool outermost = false;  ///< no other lived when it was made: its end is where orders are compared
   bool dead = false;       ///< aborted here
-  long issued = 0;         ///< collective operations
-  long turn = 0;           ///< and those that are over
-  long rounds = 0;         ///< of host exchanges
+  bool busy = false;       ///< with what goes on in the background, where NCCL_COMM_BLOCKING=0
+  int device = 0;
+  long issued = 0;                                             ///< collective operations
+  long turn = 0;                                               ///< and those that are over
+  long rounds = 0;                                             ///< of host exchanges
   std::array<long, emulation::most_ranks> sent{}, received{};  ///< messages issued, per peer
   emulation::OperationPtr last;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Faults that the double must report, one per run: planted_faults NAME. Written against the vendor's
 // functions, as a careless library would be. planted_faults.py knows what each must lead to.
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 #include <nccl.h>
@@ -244,6 +245,65 @@ void overrun() {
   cudaMemsetAsync(s.device + 1, 0, bytes, s.one);
 }
 
+void misaligned_operand() {
+  const Setup s;
+  cublasHandle_t handle = nullptr;
+  cublasCreate(&handle);
+  cublasSetStream(handle, s.one);
+  const auto at = [](double* memory) { return reinterpret_cast<cuDoubleComplex*>(memory); };
+  const cuDoubleComplex one{1, 0}, zero{0, 0};
+  cublasZgemm_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, at(s.device), 2, at(s.device + 9), 2, &zero,
+                 at(s.other), 2);
+  cudaStreamSynchronize(s.one);
+  cublasDestroy(handle);
+}
+
+void misaligned_message() {
+  const Setup s;
+  const Communicators c;
+  ncclAllReduce(reinterpret_cast<char*>(s.device) + 4, s.other, count - 1, ncclFloat64, ncclSum, c.world,
+                s.one);
+  cudaStreamSynchronize(s.one);
+}
+
+void stream_of_other_device() {
+  const Setup s;
+  cudaSetDevice(1);
+  cudaMemsetAsync(s.device, 0, bytes, s.one);
+  cudaSetDevice(0);
+}
+
+void memory_of_other_device() {
+  const Setup s;
+  cudaSetDevice(1);
+  const Setup t;
+  cudaMemcpyAsync(t.device, s.device, bytes, cudaMemcpyDeviceToDevice, t.one);
+}
+
+void event_of_other_device() {
+  const Setup s;
+  cudaSetDevice(1);
+  const Setup t;
+  cudaEventRecord(s.event, t.one);
+}
+
+void handle_of_other_device() {
+  cublasHandle_t handle = nullptr;
+  cublasCreate(&handle);
+  cudaSetDevice(1);
+  const Setup s;
+  cublasSetStream(handle, s.one);
+  cublasDestroy(handle);
+}
+
+void communicator_of_other_device() {
+  const Communicators c;
+  cudaSetDevice(1);
+  const Setup s;
+  broadcast(s.device, c.world, s.one);
+  cudaStreamSynchronize(s.one);
+}
+
 void use_after_free() {
   const Setup s;
   double* memory = nullptr;
@@ -310,6 +370,13 @@ const std::map<std::string, std::function<void()>> faults{
     {"crossing_orders", crossing_orders},
     {"crossing_orders_in_one_stream", crossing_orders_in_one_stream},
     {"overrun", overrun},
+    {"misaligned_operand", misaligned_operand},
+    {"misaligned_message", misaligned_message},
+    {"stream_of_other_device", stream_of_other_device},
+    {"memory_of_other_device", memory_of_other_device},
+    {"event_of_other_device", event_of_other_device},
+    {"handle_of_other_device", handle_of_other_device},
+    {"communicator_of_other_device", communicator_of_other_device},
     {"use_after_free", use_after_free},
     {"early_free", early_free},
     {"early_free_of_host_memory", early_free_of_host_memory},

@@ -16,14 +16,14 @@ namespace {
 struct PlannedFailure {
   std::string function;
   long n = 0;
-  int rank = -1;  // of the first communicator; -1: this process, whatever its rank
+  int rank = -1;  // in the job; -1: this process, whatever its rank
 };
 PlannedFailure planned;
-int rank_of_process = -1;
 
 const char* name_of(Detector detector) {
-  static constexpr const char* names[] = {"races",         "ranges",     "host_access", "pageable", "copies",
-                                          "uninitialised", "signatures", "orders",      "hangs",    "leaks"};
+  static constexpr const char* names[] = {"races",       "ranges",   "alignment", "devices",
+                                          "host_access", "pageable", "copies",    "uninitialised",
+                                          "signatures",  "orders",   "hangs",     "leaks"};
   return names[static_cast<int>(detector)];
 }
 
@@ -48,7 +48,7 @@ bool is_on(Detector detector) {
 }
 
 void report(const std::string& text) {
-  std::fprintf(stderr, "[emulation] rank %d, process %d: %s\n", rank_of_process, static_cast<int>(getpid()),
+  std::fprintf(stderr, "[emulation] rank %d, process %d: %s\n", rank_in_job(), static_cast<int>(getpid()),
                text.c_str());
   std::fflush(stderr);
 }
@@ -82,13 +82,8 @@ bool enter(const char* function) {
   }();
   const Lock lock(device().mutex);
   ++running_ledger().calls[function];
-  if (planned.n == 0 || (planned.rank >= 0 && planned.rank != rank_of_process)) return false;
-  if (std::string(function).compare(0, planned.function.size(), planned.function) != 0) return false;
-  return --planned.n == 0;
-}
-
-void set_rank(int rank) {
-  if (rank_of_process < 0) rank_of_process = rank;
+  if (planned.n == 0 || (planned.rank >= 0 && planned.rank != rank_in_job())) return false;
+  return planned.function == function && --planned.n == 0;
 }
 
 double setting(const char* name, double otherwise) {

@@ -33,8 +33,8 @@ void violation(Detector detector, const Parts&... parts) {
 bool enter(const char* function);
 /// The running account, to be changed with the lock of the device held.
 Ledger& running_ledger();
-/// How reports name this process: by its rank in the first communicator, when there is one.
-void set_rank(int rank);
+/// The rank in the job, once MPI runs; -1 before.
+int rank_in_job();
 
 /// A number of the environment's.
 double setting(const char* name, double otherwise);

@@ -13,13 +13,12 @@ using emulation::Allocation;
 using emulation::Detector;
 using emulation::Device;
 using emulation::device;
+using emulation::failed;
 using emulation::Lock;
 
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
-
-cudaError_t failed(cudaError_t error) { return last_error = error; }
 
 std::size_t hash_of(const void* data, std::size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
@@ -35,6 +34,8 @@ cudaError_t free_memory(void* memory, cudaStream_t stream, const char* function)
                          allocation == nullptr ? "no allocation" : allocation->name());
     return failed(cudaErrorInvalidValue);
   }
+  if (allocation->on_device)
+    emulation::require_current(allocation->device, std::string(function) + ": memory");
   const auto release = [&gpu, allocation] {
     gpu.memory.free(*allocation);
     return true;
@@ -88,19 +89,38 @@ void enqueue_copy(const Copy& copy, cudaStream_t stream) {
     emulation::Memory::poison(copy.to, copy.bytes);
 }
 
+/// Some virtual GPUs have none.
+bool has_memory_pools() { return emulation::setting("GRIDLOPS_EMULATION_POOLS", 1) != 0; }
+
+/// Null if there is not enough memory.
+void* allocate_on_device(std::size_t bytes) {
+  void* memory = device().memory.allocate(bytes, true);
+  if (memory != nullptr) ++emulation::running_ledger().allocations;
+  return memory;
+}
+
 }  // namespace
+
+cudaError_t emulation::failed(cudaError_t error) { return last_error = error; }
 
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (emulation::enter("cudaGetDeviceCount")) return failed(cudaErrorInsufficientDriver);
-  *count = 1;
+  *count = emulation::device_count();
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int number) { return number == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int number) {
+  if (emulation::enter("cudaSetDevice")) return failed(cudaErrorUnknown);
+  if (number < 0 || number >= emulation::device_count()) return failed(cudaErrorInvalidDevice);
+  emulation::current_device() = number;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (emulation::enter("cudaDeviceGetAttribute")) return failed(cudaErrorUnknown);
   *value = attribute == cudaDevAttrMultiProcessorCount      ? 4
            : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+           : attribute == cudaDevAttrMemoryPoolsSupported   ? (has_memory_pools() ? 1 : 0)
                                                             : 0;
   return cudaSuccess;
 }
@@ -124,18 +144,33 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  if (emulation::enter("cudaDeviceGetDefaultMemPool")) return failed(cudaErrorUnknown);
+  if (!has_memory_pools()) return failed(cudaErrorNotSupported);
   *pool = nullptr;
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
+  return emulation::enter("cudaMemPoolSetAttribute") ? failed(cudaErrorUnknown) : cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (emulation::enter("cudaMalloc")) return failed(cudaErrorMemoryAllocation);
+  const Lock lock(device().mutex);
+  *memory = allocate_on_device(bytes);
+  return *memory == nullptr ? failed(cudaErrorMemoryAllocation) : cudaSuccess;
+}
+cudaError_t cudaFree(void* memory) {
+  if (emulation::enter("cudaFree")) return failed(cudaErrorUnknown);
+  return free_memory(memory, nullptr, "cudaFree");
+}
 
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
   if (emulation::enter("cudaMallocAsync")) return failed(cudaErrorMemoryAllocation);
+  if (!has_memory_pools()) return failed(cudaErrorNotSupported);
   Device& gpu = device();
   const Lock lock(gpu.mutex);
-  *memory = gpu.memory.allocate(bytes, true);
+  *memory = allocate_on_device(bytes);
   if (*memory == nullptr) return failed(cudaErrorMemoryAllocation);
-  ++emulation::running_ledger().allocations;
   // In another stream it is there only after this point.
   gpu.enqueue({stream}, "cudaMallocAsync", {emulation::writes(*memory, bytes)}, [] { return true; });
   return cudaSuccess;
@@ -155,12 +190,13 @@ cudaError_t cudaFreeHost(void* memory) {
   return free_memory(memory, nullptr, "cudaFreeHost");
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  if (emulation::enter("cudaPointerGetAttributes")) return failed(cudaErrorUnknown);
   const Lock lock(device().mutex);
   const Allocation* allocation = device().memory.find(memory);
   attributes->type = allocation == nullptr   ? cudaMemoryTypeUnregistered
                      : allocation->on_device ? cudaMemoryTypeDevice
                                              : cudaMemoryTypeHost;
-  attributes->device = 0;
+  attributes->device = allocation == nullptr ? 0 : allocation->device;
   attributes->devicePointer = attributes->hostPointer = const_cast<void*>(memory);
   return cudaSuccess;
 }
@@ -191,6 +227,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (emulation::enter("cudaDeviceGetStreamPriorityRange")) return failed(cudaErrorUnknown);
   *least = 0;
   *greatest = -5;
   return cudaSuccess;
@@ -201,6 +238,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (emulation::enter("cudaStreamDestroy")) return failed(cudaErrorUnknown);
   device().destroy(stream);
   return cudaSuccess;
 }
@@ -218,10 +256,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   if (emulation::enter("cudaEventCreateWithFlags")) return failed(cudaErrorUnknown);
   const Lock lock(device().mutex);
   *event = new CUevent_st;
+  (*event)->device = emulation::current_device();
   device().events.insert(*event);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (emulation::enter("cudaEventDestroy")) return failed(cudaErrorUnknown);
   const Lock lock(device().mutex);
   if (device().events.erase(event) == 0) return failed(cudaErrorInvalidValue);
   delete event;

@@ -21,8 +21,8 @@ struct OperandRegions {
   void add(const MatrixView<T>& view, bool written) {
     const auto bytes = [](Index elements) { return static_cast<std::size_t>(elements) * sizeof(T); };
     const Index stride = view.cols == 1 ? view.rows : view.stride;
-    regions.push_back(
-        {view.data, bytes(view.rows), bytes(stride), static_cast<std::size_t>(view.cols), written});
+    regions.push_back({view.data, bytes(view.rows), bytes(stride), static_cast<std::size_t>(view.cols),
+                       written, alignof(T)});
   }
   template <class T>
   void reads(const MatrixView<T>& view) {
