@@ -22,11 +22,8 @@ void run_on_members(Communicator& world, const ProcessGrid& grid, const std::fun
   if (grid.is_member()) {
     try {
       work();
-    } catch (const CommunicationError&) {
-      throw;
-    } catch (const OutOfMemory&) {
-      throw;
     } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
       status = error.status();
       text = error.what();
     }

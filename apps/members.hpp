@@ -20,11 +20,7 @@ void run_on_members(Communicator& world, const ProcessGrid& grid, const std::fun
 template <class Make>
 auto allocate_together(Communicator& comm, Make&& make) {
   std::optional<decltype(make())> made;
-  try {
-    succeed_together(comm, [&] { made.emplace(make()); });
-  } catch (const OutOfMemory& error) {
-    throw Error(error.status(), error.what());  // not this rank's alone
-  }
+  succeed_together(comm, [&] { made.emplace(make()); });
   return std::move(*made);
 }
 

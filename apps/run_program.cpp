@@ -15,11 +15,8 @@ namespace {
 ExitStatus explained(bool talks, const std::function<ExitStatus()>& run) {
   try {
     return run();
-  } catch (const CommunicationError&) {
-    throw;  // these two may be one rank's alone, and must end the job
-  } catch (const OutOfMemory&) {
-    throw;
   } catch (const Error& error) {
+    if (error.known_to() == KnownTo::one_rank) throw;  // it ends the job
     if (talks && error.status() == ExitStatus::try_again) warn(error.what());
     if (talks && error.status() != ExitStatus::try_again) complain(error.what());
     return error.status();

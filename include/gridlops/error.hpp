@@ -21,15 +21,22 @@ enum class ExitStatus {
   try_again = 75,   ///< a peer was lost or timed out, or a checkpoint was asked for and written
 };
 
+/// Who has met an error: all ranks that took part, alike, or perhaps the rank that throws it alone. The
+/// others may wait for that one, so the job must end, unless succeed_together() lets all of them know.
+enum class KnownTo { all_ranks, one_rank };
+
 /// Base of everything this library throws. The message says what is wrong, with the values, why it matters,
 /// and what to try. Unless a function says otherwise it throws the same error on all ranks that called it.
 class GRIDLOPS_EXPORT Error : public std::runtime_error {
  public:
-  Error(ExitStatus status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  Error(ExitStatus status, const std::string& message, KnownTo known_to = KnownTo::all_ranks)
+      : std::runtime_error(message), status_(status), known_to_(known_to) {}
   ExitStatus status() const noexcept { return status_; }
+  KnownTo known_to() const noexcept { return known_to_; }
 
  private:
   ExitStatus status_;
+  KnownTo known_to_;
 };
 
 /// An argument that no correct program passes: a negative size, an unknown name, a tolerance below zero.
@@ -58,13 +65,15 @@ class GRIDLOPS_EXPORT OutputError : public Error {
 
 class GRIDLOPS_EXPORT OutOfMemory : public Error {
  public:
-  explicit OutOfMemory(const std::string& message) : Error(ExitStatus::out_of_memory, message) {}
+  explicit OutOfMemory(const std::string& message, KnownTo known_to = KnownTo::one_rank)
+      : Error(ExitStatus::out_of_memory, message, known_to) {}
 };
 
-/// A transport's call failed. Only the rank that saw the failure throws; the job should be ended.
+/// A transport's call failed. Only the rank that saw the failure throws.
 class GRIDLOPS_EXPORT CommunicationError : public Error {
  public:
-  explicit CommunicationError(const std::string& message) : Error(ExitStatus::internal, message) {}
+  explicit CommunicationError(const std::string& message, KnownTo known_to = KnownTo::one_rank)
+      : Error(ExitStatus::internal, message, known_to) {}
 };
 
 /// A solver was asked to save its state and end, and did; nothing is wrong.

@@ -57,9 +57,9 @@ Failure run_and_catch(const std::function<void()>& local_part) {
     case Kind::output:
       throw OutputError(text);
     case Kind::memory:
-      throw OutOfMemory(text);
+      throw OutOfMemory(text, KnownTo::all_ranks);
     case Kind::communication:
-      throw CommunicationError(text);
+      throw CommunicationError(text, KnownTo::all_ranks);
     case Kind::other:
       break;
   }

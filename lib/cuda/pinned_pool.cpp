@@ -56,10 +56,12 @@ PinnedBlock PinnedPool::take(Index bytes) {
     free.pop_front();
   } else {
     void* memory = nullptr;
-    const cudaError_t error = cudaMallocHost(&memory, std::size_t{1} << size_class);
-    require<OutOfMemory>(error == cudaSuccess, "no ", Index{1} << size_class,
-                         " bytes of page-locked host memory are left, through which data reach the GPU (",
-                         cudaGetErrorString(error), "); use fewer ranks on this node");
+    const Index size = Index{1} << size_class;
+    require<OutOfMemory>(
+        is_enough_memory(cudaMallocHost(&memory, static_cast<std::size_t>(size)), "cudaMallocHost", size),
+        "no ", size,
+        " bytes of page-locked host memory are left, through which data reach the GPU; use fewer ranks on "
+        "this node");
     block.data_ = static_cast<char*>(memory);
   }
   block.pool_ = this;

@@ -25,6 +25,7 @@ void check_agreement(int failing_rank, const Thrown& thrown, ExitStatus status, 
     caught = true;
     CHECK(typeid(error) == typeid(E));
     CHECK(error.status() == status);
+    CHECK(error.known_to() == KnownTo::all_ranks);
     CHECK(error.what() == "rank " + std::to_string(failing_rank) + ": " + text);
   }
   CHECK(caught);

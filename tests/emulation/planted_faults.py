@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The double reports every planted fault, and it is the named detector that does: without it nothing is said.
 
-planted_faults.py LAUNCH PLANTED_FAULTS FAILING_CALL
+planted_faults.py LAUNCH PLANTED_FAULTS FAILING_CALL [GRIDLOPS]
 """
 import os
 import subprocess
 import sys
+import tempfile
 
 # Fault, ranks, the detector that finds it, what must be said.
 FAULTS = [
@@ -28,6 +29,13 @@ FAULTS = [
     ("crossing_orders", 4, "orders", "operations lie on cycles"),
     ("crossing_orders_in_one_stream", 4, "hangs", "hang: 'ncclBroadcast"),
     ("overrun", 1, "ranges", "writes bytes 8 to 520 of allocation"),
+    ("misaligned_operand", 1, "alignment", "aligned to 16 bytes at offset 72"),
+    ("misaligned_message", 2, "alignment", "aligned to 8 bytes at offset 4"),
+    ("stream_of_other_device", 1, "devices", "of device 0 is used while device 1 is current"),
+    ("memory_of_other_device", 1, "devices", "on device 1 uses allocation"),
+    ("event_of_other_device", 1, "devices", "an event of device 0"),
+    ("handle_of_other_device", 1, "devices", "the handle of device 0"),
+    ("communicator_of_other_device", 2, "devices", "a communicator of device 0"),
     ("use_after_free", 1, "ranges", "freed"),
     ("early_free", 1, "races", "cudaFreeAsync"),
     ("early_free_of_host_memory", 1, "races", "may still use"),
@@ -37,6 +45,14 @@ FAULTS = [
 ]
 # Calls of NCCL that fail on one rank of four.
 FAILURES = ["1:ncclBroadcast:1", "0:ncclBroadcast:7", "3:ncclReduce:2", "2:ncclCommSplit:2"]
+
+# Calls of the program `gridlops` that fail on one rank of four, by transport: of CUDA, a kernel, cuBLAS, and NCCL.
+PROGRAM_FAILURES = [
+    *((transport, failure) for transport in ("nccl", "mpi") for failure in (
+        "0:cublasCreate:1", "3:cudaStreamCreateWithPriority:2", "1:cudaMemcpyAsync:9", "2:column_norms_squared:3",
+        "0:cublasDgemm_64:2", "3:cublasDgemm_64:5", "2:cudaEventRecord:11", "1:cudaPointerGetAttributes:4")),
+    *(("nccl", failure) for failure in ("1:ncclCommInitRank:1", "2:ncclCommSplit:2", "0:ncclAllGather:2", "3:ncclGroupEnd:1")),
+]
 
 
 def run(launch, ranks, command, environment, seconds=60):
@@ -77,7 +93,32 @@ def check_failures(launch, program):
         yield f"rank 2 stays away: status {status}, no error on ranks {silent}\n{said}"
 
 
+def check_program(launch, program):
+    """Whatever fails on whichever rank, the job ends by itself, and that rank says what has failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        make = ["make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder]
+        status, said = run(launch, 1, [program, *make], {})
+        if status != 0:
+            yield f"gridlops {' '.join(make)}: status {status}\n{said}"
+            return
+        solve = [program, "solve", "--matrix", f"{folder}/A.npy", "--rhs", f"{folder}/B.npy", "--output", f"{folder}/X.npy",
+                 "--device", "gpu", "--algorithm", "stationary-a", "--grid", "2x2", "--quiet", "--transport"]
+        # Nothing but the program's own care may end it in time.
+        patient = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
+        for transport in ("nccl", "mpi"):
+            status, said = run(launch, 4, [*solve, transport], patient)
+            if status != 0:
+                yield f"solve over {transport} without failures: status {status}\n{said}"
+        for transport, failure in PROGRAM_FAILURES:
+            status, said = run(launch, 4, [*solve, transport], {**patient, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
+            rank, call, _ = failure.split(":")
+            cause = [line for line in said.splitlines() if f"rank {rank}" in line and call in line]
+            if status != 70 or not cause:
+                yield f"{failure} over {transport}: status {status}, rank {rank} names {call} in {len(cause)} lines\n{said}"
+
+
 if __name__ == "__main__":
-    problems = [*check_faults(sys.argv[1], sys.argv[2]), *check_failures(sys.argv[1], sys.argv[3])]
+    problems = [*check_faults(sys.argv[1], sys.argv[2]), *check_failures(sys.argv[1], sys.argv[3]),
+                *(problem for program in sys.argv[4:] for problem in check_program(sys.argv[1], program))]
     print("\n".join(problems) or "every fault was reported")
     sys.exit(1 if problems else 0)
