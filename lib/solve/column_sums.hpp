@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "gridlops/dist_matrix.hpp"
@@ -72,9 +73,12 @@ class ColumnSums {
     const Index local_columns = X.local().cols;
     if (!X.owned() || local_columns == 0) return;
     constexpr Index step = sizeof(Value) / sizeof(double);
+    // Complex sums lie where complex numbers may: devices store them whole.
+    used_ = (used_ + step - 1) / step * step;
     // What there is no more room for is brought to the host first.
-    if (used_ + step * local_columns > local_.size()) collect();
-    local_.reserve(grid_.backend(), sums_at_once * local_columns);
+    const Index room = sums_at_once * local_columns + 1;
+    if (std::max(used_ + step * local_columns, room) > local_.size()) collect();
+    local_.reserve(grid_.backend(), room);
     compute(grid_.backend()->template kernels<T>(), reinterpret_cast<Value*>(local_.data() + used_));
     pending_.push_back(
         {used_, local_columns, step, first + static_cast<std::size_t>(X.local_col_range().begin)});
@@ -95,7 +99,8 @@ class ColumnSums {
     used_ = 0;
   }
 
-  static constexpr Index sums_at_once = 4;  // per column, a complex one being two
+  static constexpr Index sums_at_once =
+      4;  // per column, a complex one being two; and a gap before one of these
 
   const ProcessGrid& grid_;
   ReductionOrder order_;
