@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gridlops/buffer.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 
 namespace gridlops::cuda {
@@ -99,19 +100,33 @@ class Trial {
   std::int32_t* memory_;
 };
 
+/// An MPI that returns an error has shown that it cannot.
+bool succeeds(Trial& trial, bool (Trial::*operation)()) {
+  try {
+    return (trial.*operation)();
+  } catch (const CommunicationError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool mpi_takes_device_memory(Communicator& host, Backend& backend) {
   if (!all_agree(host, mpi_claims_device_memory() && is_wanted())) return false;
-  bool is_right = true;
+  // What fails may leave messages behind; nothing else is sent on these communicators. Each rank tries alone
+  // first, so that none waits for another whose MPI refuses.
+  const auto alone = host.split(host.rank(), 0), together = host.split(0, host.rank());
   for (const Index length : message_lengths) {
-    std::unique_ptr<Trial> trial;
-    succeed_together(host, [&] { trial = std::make_unique<Trial>(host, backend, length); });
-    // All of them on every rank, whatever the one before has shown here.
+    std::unique_ptr<Trial> mine, ours;
+    succeed_together(host, [&] {
+      mine = std::make_unique<Trial>(*alone, backend, length);
+      ours = std::make_unique<Trial>(*together, backend, length);
+    });
+    if (!all_agree(host, succeeds(*mine, &Trial::passes_on))) return false;
     for (bool (Trial::*operation)() : {&Trial::gathers, &Trial::broadcasts, &Trial::passes_on})
-      is_right = (*trial.*operation)() && is_right;
+      if (!all_agree(host, succeeds(*ours, operation))) return false;
   }
-  return all_agree(host, is_right);
+  return true;
 }
 
 }  // namespace gridlops::cuda

@@ -86,7 +86,8 @@ def check_way_of_device_memory(suite):
     if "GRIDLOPS_TEST_DOUBLE" not in os.environ:
         return
     for ability, way, words in [("plain", "auto", "by way of the host"), ("aware", "auto", "MPI takes device memory"),
-                                ("aware", "staged", "by way of the host"), ("boastful", "auto", "by way of the host")]:
+                                ("aware", "staged", "by way of the host"), ("boastful", "auto", "by way of the host"),
+                                ("refusing", "auto", "by way of the host")]:
         run = suite.run("info", ranks=2, environment={"GRIDLOPS_EMULATION_MPI": ability, "GRIDLOPS_DEVICE_MPI": way})
         suite.check(words in facts(run).get("GPU", ""), "GPU is", facts(run).get("GPU"), "with", ability, way, run.errors)
 

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Device memory reaches MPI itself only where that says that it takes it, and shows it. The double's MPI does
 // so as GRIDLOPS_EMULATION_MPI says.
-#include <cstdlib>
-
 #include "conformance/communicator_contract.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/gpu.hpp"
 #include "support/mpi_main.hpp"
+#include "support/variable.hpp"
 
 using namespace gridlops;
 using gridlops::testing::Operand;
 using gridlops::testing::Subject;
+using gridlops::testing::Variable;
 using gridlops::testing::world;
 
 namespace {
-
-/// A variable of the environment, on this rank and while this lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 Subject over_mpi() {
   const std::shared_ptr<Backend> backend = make_gpu_backend(0);
@@ -83,6 +71,22 @@ TEST_CASE("An MPI that loses what it says it takes is found out, and gets no mor
   const Subject subject = over_mpi();
   CHECK(mpi_claims_device_memory());
   if (world().size() == 1) return;
+  CHECK(subject.comm->transport() == "mpi-staged");
+  CHECK(addresses_in_use(subject) == 0);
+}
+
+TEST_CASE("An MPI that refuses what it says it takes is found out, and gets no more") {
+  const Variable ability("GRIDLOPS_EMULATION_MPI", "refusing");
+  const Subject subject = over_mpi();
+  CHECK(mpi_claims_device_memory());
+  CHECK(subject.comm->transport() == "mpi-staged");
+  CHECK(addresses_in_use(subject) == 0);
+}
+
+TEST_CASE("If one rank's MPI refuses device memory, none gets any") {
+  const Variable ability("GRIDLOPS_EMULATION_MPI",
+                         world().rank() == world().size() - 1 ? "refusing" : "aware");
+  const Subject subject = over_mpi();
   CHECK(subject.comm->transport() == "mpi-staged");
   CHECK(addresses_in_use(subject) == 0);
 }
