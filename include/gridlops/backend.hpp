@@ -146,7 +146,9 @@ GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
 /// Blocks of less than a page are not shared. Linux only: elsewhere it throws UsageError.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_shared_host_backend();
 
-/// GPU number `device` of this machine. In a library without GPU support it throws UsageError, and says how
+/// GPU number `device` of this machine. It may be used from any thread, one at a time, and leaves its device
+/// that thread's current one. A call of the vendor's libraries that fails throws an Error that is known to
+/// this rank alone. In a library without GPU support it throws UsageError, and says how
 /// to get it.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
 

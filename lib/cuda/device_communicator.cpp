@@ -69,6 +69,7 @@ DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<Cons
                                                       OnDevice&& on_device) {
   Pending pending;
   if (place_of(operands) == Place::device) {
+    context_->make_current();
     if (size() > 1) context_->communication_follows_compute();
     pending = on_device();
   } else {
@@ -82,7 +83,9 @@ DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<Cons
 }
 
 std::unique_ptr<Communicator> DeviceCommunicator::do_split(std::optional<int> color, int key) {
-  return split_device(host_->split(color, key), color, key);
+  std::unique_ptr<Communicator> child_host = host_->split(color, key);
+  context_->make_current();
+  return split_device(std::move(child_host), color, key);
 }
 
 DeviceCommunicator::Pending DeviceCommunicator::do_barrier(Completion completion) {
@@ -184,18 +187,22 @@ DeviceCommunicator::Pending DeviceCommunicator::do_all_to_all(ConstElements send
 
 DeviceCommunicator::Pending DeviceCommunicator::do_send(ConstElements data, int destination, int tag,
                                                         Completion completion) {
-  if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
   return route(
       {data}, completion, [&] { return host_->start_send(data, destination, tag); },
-      [&] { return send_device(as_reals(data), destination, tag); });
+      [&] {
+        if (size() == 1) context_->communication_follows_compute();
+        return send_device(as_reals(data), destination, tag);
+      });
 }
 
 DeviceCommunicator::Pending DeviceCommunicator::do_receive(Elements data, int source, int tag,
                                                            Completion completion) {
-  if (size() == 1 && place_of({data}) == Place::device) context_->communication_follows_compute();
   return route(
       {data}, completion, [&] { return host_->start_receive(data, source, tag); },
-      [&] { return receive_device(as_reals(data), source, tag); });
+      [&] {
+        if (size() == 1) context_->communication_follows_compute();
+        return receive_device(as_reals(data), source, tag);
+      });
 }
 
 DeviceCommunicator::Pending DeviceCommunicator::send_device(ConstElements data, int destination, int tag) {

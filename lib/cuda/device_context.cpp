@@ -2,9 +2,9 @@
 #include "cuda/device_context.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/message.hpp"
@@ -20,26 +20,18 @@ double timeout_from_environment() {
   return text == nullptr || *text == '\0' ? 600 : std::strtod(text, nullptr);
 }
 
-cudaStream_t make_stream(int priority) {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
-        "cudaStreamCreateWithPriority");
-  return stream;
-}
+using Clock = std::chrono::steady_clock;
 
-/// Memory that is released stays with the process: taking it again costs nothing.
-void keep_released_memory(int device) {
-  cudaMemPool_t pool = nullptr;
-  check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
-  std::uint64_t everything = ~std::uint64_t{0};
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything),
-        "cudaMemPoolSetAttribute");
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace
 
 std::shared_ptr<DeviceContext> DeviceContext::of(int device) {
+  static std::mutex mutex;
   static std::map<int, std::weak_ptr<DeviceContext>> contexts;
+  const std::lock_guard lock(mutex);
   std::shared_ptr<DeviceContext> context = contexts[device].lock();
   if (context == nullptr) {
     context.reset(new DeviceContext(device));
@@ -48,9 +40,10 @@ std::shared_ptr<DeviceContext> DeviceContext::of(int device) {
   return context;
 }
 
-DeviceContext::DeviceContext(int device) : pinned_(*this), timeout_seconds_(timeout_from_environment()) {
-  check(cudaSetDevice(device), "cudaSetDevice");
-  keep_released_memory(device);
+DeviceContext::DeviceContext(int device)
+    : device_(device), pinned_(*this), memory_(*this), timeout_seconds_(timeout_from_environment()) {
+  make_current();
+  memory_.look_for_pool(device);
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   compute_ = make_stream(least);
@@ -58,23 +51,39 @@ DeviceContext::DeviceContext(int device) : pinned_(*this), timeout_seconds_(time
 }
 
 DeviceContext::~DeviceContext() {
-  if (!has_failed_) {
-    cudaStreamSynchronize(communication_);
-    cudaStreamSynchronize(compute_);
-  }
-  cudaStreamDestroy(communication_);
-  cudaStreamDestroy(compute_);
+  cudaSetDevice(device_);
+  if (has_failed_) return;
+  cudaStreamSynchronize(communication());
+  cudaStreamSynchronize(compute());
 }
+
+DeviceContext::Stream DeviceContext::make_stream(int priority) {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
+        "cudaStreamCreateWithPriority");
+  return Stream(stream);
+}
+
+void DeviceContext::make_current() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
 
 void DeviceContext::communication_follows_compute() {
-  const PooledEvent now = events_.record(compute_);
-  check(cudaStreamWaitEvent(communication_, now.get(), 0), "cudaStreamWaitEvent");
+  followed_ = std::make_shared<PooledEvent>(events_.record(compute()));
+  check(cudaStreamWaitEvent(communication(), followed_->get(), 0), "cudaStreamWaitEvent");
 }
 
-PooledEvent DeviceContext::communication_so_far() { return events_.record(communication_); }
+void DeviceContext::communicates_until(const std::shared_ptr<PooledEvent>& end) {
+  constexpr std::size_t many = 64;  // to be asked about where the host never waits
+  while (communications_.size() > many && is_over(communications_.front())) {
+    communications_.pop_front();
+    ++communications_over_;
+  }
+  communications_.push_back({followed_, end});
+}
+
+PooledEvent DeviceContext::communication_so_far() { return events_.record(communication()); }
 
 void DeviceContext::compute_follows(cudaEvent_t event) {
-  check(cudaStreamWaitEvent(compute_, event, 0), "cudaStreamWaitEvent");
+  check(cudaStreamWaitEvent(compute(), event, 0), "cudaStreamWaitEvent");
 }
 
 bool DeviceContext::is_reached(cudaEvent_t event) {
@@ -86,15 +95,18 @@ bool DeviceContext::is_reached(cudaEvent_t event) {
 
 void DeviceContext::open_group() {
   require<UsageError>(!group_is_open_, "a group of operations was opened within another; close that first");
-  require<CommunicationError>(ncclGroupStart() == ncclSuccess, "ncclGroupStart failed");
+  make_current();
+  if (const ncclResult_t result = ncclGroupStart(); result != ncclSuccess)
+    fail(message("ncclGroupStart failed: ", ncclGetErrorString(result)));
   group_is_open_ = true;
   ++group_number_;
 }
 
 void DeviceContext::close_group() {
+  make_current();
   group_is_open_ = false;
   const std::vector<std::function<void()>> steps = std::exchange(after_group_, {});
-  if (const ncclResult_t result = ncclGroupEnd(); result != ncclSuccess)
+  if (const ncclResult_t result = settled(ncclGroupEnd()); result != ncclSuccess)
     fail(message("ncclGroupEnd failed: ", ncclGetErrorString(result),
                  "; NCCL_DEBUG=WARN shows what NCCL knows of the cause"));
   for (const std::function<void()>& step : steps) step();
@@ -120,34 +132,75 @@ void DeviceContext::wait(cudaEvent_t event) {
     check(cudaEventSynchronize(event), "cudaEventSynchronize");
     return;
   }
-  using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
+  auto begin_of_communication = begin;
+  Index communication = 0;
   for (Index polls = 0; !is_reached(event); ++polls) {
     if (polls % 64 != 63) continue;
     check_communicators();
-    const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (timeout_seconds_ > 0 && waited > timeout_seconds_)
-      fail(message(
-          "the GPU has waited ", timeout_seconds_,
-          " s for other ranks: one of them is lost, or does not take part (GRIDLOPS_TIMEOUT changes how "
-          "long to wait)"));
-    if (waited > 0.001) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (const Index now = communication_under_way(); now == 0 || now != communication) {
+      communication = now;
+      begin_of_communication = Clock::now();
+    }
+    if (timeout_seconds_ > 0 && seconds_since(begin_of_communication) > timeout_seconds_) fail_for_waiting();
+    if (seconds_since(begin) > 0.001) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }
 
-void DeviceContext::check_communicators() {
+bool DeviceContext::is_over(const Communication& communication) {
+  return communication.end->get() != nullptr && is_reached(communication.end->get());
+}
+
+Index DeviceContext::communication_under_way() {
+  while (!communications_.empty() && is_over(communications_.front())) {
+    communications_.pop_front();
+    ++communications_over_;
+  }
+  const bool is_begun = !communications_.empty() && is_reached(communications_.front().begin->get());
+  return is_begun ? communications_over_ + 1 : 0;
+}
+
+void DeviceContext::fail_for_waiting() {
+  fail(message("the GPU has waited ", timeout_seconds_,
+               " s for other ranks: one of them is lost, or does not take part (GRIDLOPS_TIMEOUT changes how "
+               "long to wait)"));
+}
+
+bool DeviceContext::check_communicators() {
+  bool goes_on = false;
   for (const ncclComm_t comm : communicators_) {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t status = ncclCommGetAsyncError(comm, &error);
-    if (status == ncclSuccess && (error == ncclSuccess || error == ncclInProgress)) continue;
-    fail(message("NCCL reports: ", ncclGetErrorString(status == ncclSuccess ? error : status),
-                 "; another rank has failed, whose message tells why"));
+    if (status != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // who knows the cause may speak first
+      fail(message("NCCL reports: ", ncclGetErrorString(status == ncclSuccess ? error : status),
+                   "; another rank has failed, whose message tells why"));
+    }
+    goes_on = goes_on || error == ncclInProgress;
   }
+  return goes_on;
+}
+
+ncclResult_t DeviceContext::settled(ncclResult_t result) {
+  if (result != ncclInProgress) return result;
+  for (const auto begin = Clock::now(); check_communicators();) {
+    if (timeout_seconds_ > 0 && seconds_since(begin) > timeout_seconds_) fail_for_waiting();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  return ncclSuccess;
 }
 
 void DeviceContext::synchronize() {
-  const PooledEvent now = events_.record(compute_);
+  make_current();
+  const PooledEvent now = events_.record(compute());
   wait(now.get());
+}
+
+void DeviceContext::await_all() {
+  for (const cudaStream_t stream : {communication(), compute()}) {
+    const PooledEvent now = events_.record(stream);
+    wait(now.get());
+  }
 }
 
 void DeviceContext::forget(ncclComm_t comm) { std::erase(communicators_, comm); }

@@ -4,12 +4,15 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "cuda/device_memory.hpp"
 #include "cuda/pinned_pool.hpp"
 #include "gridlops/types.hpp"
 
@@ -28,12 +31,20 @@ class DeviceContext {
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
 
-  cudaStream_t compute() const { return compute_; }
-  cudaStream_t communication() const { return communication_; }
+  int device() const { return device_; }
+  /// Makes the device the calling thread's: to be called wherever a thread comes in from outside.
+  void make_current() const;
+
+  cudaStream_t compute() const { return compute_.get(); }
+  cudaStream_t communication() const { return communication_.get(); }
   PinnedPool& pinned() { return pinned_; }
+  DeviceMemory& memory() { return memory_; }
 
   /// What is begun in the communication stream from now on sees what was begun in the compute stream before.
   void communication_follows_compute();
+  /// Its end is the event, once that is recorded, and the work that it follows is what the communication
+  /// stream was last made to follow: so that wait() can tell what the device is waiting for.
+  void communicates_until(const std::shared_ptr<PooledEvent>& end);
   /// The place in the communication stream that has been reached now.
   PooledEvent communication_so_far();
   /// What is begun in the compute stream from now on comes after the event.
@@ -50,11 +61,17 @@ class DeviceContext {
   void after_group(std::function<void()> step);
 
   /// Waits for the event on the host. Meanwhile the communicators are asked for errors: if one has failed, or
-  /// waiting takes longer than GRIDLOPS_TIMEOUT seconds (600), all are aborted, and CommunicationError is
-  /// thrown.
+  /// one communication of the device takes longer than GRIDLOPS_TIMEOUT seconds (600), all are aborted, and
+  /// CommunicationError is thrown. The time of the rank's own work does not count.
   void wait(cudaEvent_t event);
   bool is_reached(cudaEvent_t event);
   void synchronize();
+  /// Waits for both streams.
+  void await_all();
+
+  /// The result of a call of NCCL when it is over: where NCCL_COMM_BLOCKING=0 it goes on in the background,
+  /// and nothing may be asked of its communicators, nor follow it in a stream, before.
+  ncclResult_t settled(ncclResult_t result);
 
   EventPool& events() { return events_; }
 
@@ -70,12 +87,33 @@ class DeviceContext {
   Index staging_chunk_bytes = Index{4} << 20;
 
  private:
-  explicit DeviceContext(int device);
-  void check_communicators();
+  struct DestroyStream {
+    void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  };
+  using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
+  static Stream make_stream(int priority);
 
+  /// Of the device, from the work that it follows to its end.
+  struct Communication {
+    std::shared_ptr<PooledEvent> begin, end;
+  };
+
+  explicit DeviceContext(int device);
+  /// Throws if one of them has failed; true while NCCL goes on in the background for one.
+  bool check_communicators();
+  bool is_over(const Communication& communication);
+  /// Which communication, counted from the first, the device is waiting for other ranks in; 0: in none.
+  Index communication_under_way();
+  [[noreturn]] void fail_for_waiting();
+
+  int device_;
   EventPool events_;
-  cudaStream_t compute_ = nullptr, communication_ = nullptr;
+  Stream compute_, communication_;
   PinnedPool pinned_;
+  DeviceMemory memory_;
+  std::shared_ptr<PooledEvent> followed_;     // in the compute stream, by the communication stream
+  std::deque<Communication> communications_;  // that were not seen to be over
+  Index communications_over_ = 0;
   std::vector<ncclComm_t> communicators_;
   bool group_is_open_ = false;
   Index group_number_ = 0;

@@ -41,31 +41,26 @@ CudaBackend::CudaBackend(int device)
     : name_(message("GPU ", number_of_existing(device))),
       context_(DeviceContext::of(device)),
       environment_(*context_) {
+  context_->make_current();
   check(cublasCreate(&environment_.blas), "cublasCreate");
   check(cublasSetStream(environment_.blas, context_->compute()), "cublasSetStream");
 }
 
 CudaBackend::~CudaBackend() {
+  cudaSetDevice(context_->device());
   if (!context_->has_failed()) cudaStreamSynchronize(context_->compute());
-  cublasDestroy(environment_.blas);
 }
 
 void* CudaBackend::do_allocate(Index bytes) {
-  void* memory = nullptr;
-  const cudaError_t error = cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), context_->compute());
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // otherwise the next launch reports it
-    return nullptr;
-  }
-  check(error, "cudaMallocAsync", bytes);
-  return memory;
+  return context_->memory().allocate(bytes, context_->compute());
 }
 
 void CudaBackend::do_release(void* memory) noexcept {
-  if (!context_->has_failed()) cudaFreeAsync(memory, context_->compute());
+  context_->memory().release(memory, context_->compute());
 }
 
 void CudaBackend::upload(const void* host, void* here, Index bytes) {
+  context_->make_current();
   for_each_piece(bytes, [&](Piece piece) {
     PinnedBlock block = context_->pinned().take(piece.size);
     const auto size = static_cast<std::size_t>(piece.size);
@@ -79,6 +74,7 @@ void CudaBackend::upload(const void* host, void* here, Index bytes) {
 
 // While the host copies one piece out, the next one is on its way.
 void CudaBackend::download(const void* here, void* host, Index bytes) {
+  context_->make_current();
   struct Travelling {
     Piece piece;
     PinnedBlock block;

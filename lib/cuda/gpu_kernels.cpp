@@ -107,16 +107,16 @@ Index leading_dimension(MatrixView<T> A) {
 void* StreamMemory::reserve(Index bytes) {
   if (bytes <= size_) return data_;
   release();
-  const cudaError_t error = cudaMallocAsync(&data_, static_cast<std::size_t>(bytes), stream_);
-  require<OutOfMemory>(error == cudaSuccess, "the GPU has no ", bytes,
-                       " bytes left for intermediate results (", cudaGetErrorString(error),
-                       "); use more GPUs or fewer right-hand sides at a time");
+  data_ = context_.memory().allocate(bytes, stream_);
+  require<OutOfMemory>(data_ != nullptr, "the GPU has no ", bytes,
+                       " bytes left for intermediate results; use more GPUs or fewer right-hand sides at a "
+                       "time");
   size_ = bytes;
   return data_;
 }
 
 void StreamMemory::release() noexcept {
-  if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+  context_.memory().release(data_, stream_);
   data_ = nullptr;
   size_ = 0;
 }
@@ -136,6 +136,7 @@ void CudaKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
     if (beta == T(0)) return fill(T(0), C);
     return add(beta, C, T(0), C);
   }
+  environment_.context.make_current();
   call_blas(environment_.blas,
             Gemm<T>{operation(op_a), operation(op_b), C.rows, C.cols, inner, alpha, A.data,
                     leading_dimension(A), B.data, leading_dimension(B), beta, C.data, leading_dimension(C)});

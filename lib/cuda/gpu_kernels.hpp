@@ -13,7 +13,7 @@ namespace gridlops::cuda {
 /// Device memory that grows, and is used in one stream only.
 class StreamMemory {
  public:
-  explicit StreamMemory(cudaStream_t stream) : stream_(stream) {}
+  StreamMemory(DeviceContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
   ~StreamMemory() { release(); }
   StreamMemory(const StreamMemory&) = delete;
   StreamMemory& operator=(const StreamMemory&) = delete;
@@ -23,6 +23,7 @@ class StreamMemory {
   void release() noexcept;
 
  private:
+  DeviceContext& context_;
   cudaStream_t stream_;
   void* data_ = nullptr;
   Index size_ = 0;
@@ -30,7 +31,13 @@ class StreamMemory {
 
 /// What the kernels of all element types share.
 struct KernelEnvironment {
-  explicit KernelEnvironment(DeviceContext& context_) : context(context_), partial_sums(context_.compute()) {}
+  explicit KernelEnvironment(DeviceContext& context_)
+      : context(context_), partial_sums(context_, context_.compute()) {}
+  ~KernelEnvironment() {
+    if (blas != nullptr) cublasDestroy(blas);
+  }
+  KernelEnvironment(const KernelEnvironment&) = delete;
+  KernelEnvironment& operator=(const KernelEnvironment&) = delete;
 
   DeviceContext& context;
   cublasHandle_t blas = nullptr;
@@ -60,7 +67,11 @@ class CudaKernels final : public Kernels<T> {
   void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
 
  private:
-  cudaStream_t stream() const { return environment_.context.compute(); }
+  /// Where the calling thread may begin work.
+  cudaStream_t stream() const {
+    environment_.context.make_current();
+    return environment_.context.compute();
+  }
   /// Checks the result of so many launches, and counts them.
   void begun(cudaError_t result, const char* what, int launches = 1) const;
   template <class Sum>

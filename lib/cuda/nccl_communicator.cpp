@@ -20,12 +20,14 @@ class StreamOperation final : public PendingOperation {
  public:
   explicit StreamOperation(std::shared_ptr<DeviceContext> context)
       : context_(std::move(context)), end_(std::make_shared<PooledEvent>()) {
+    context_->communicates_until(end_);
     context_->after_group([end = end_, &so_far = *context_] { *end = so_far.communication_so_far(); });
   }
   void wait() override {
     require<UsageError>(is_issued(),
                         "an operation of a group is waited for before the group is closed, so "
                         "that it would not have begun; close the group first");
+    context_->make_current();
     context_->compute_follows(end_->get());
   }
   bool test() override {
@@ -104,14 +106,14 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, std::shar
     : DeviceCommunicator(std::move(host), std::move(context), std::move(traffic)),
       formation_(formation),
       nccl_(std::move(handle)),
-      scratch_(this->context().communication()) {}
+      scratch_(this->context(), this->context().communication()) {}
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
                                    NcclFormation formation)
     : DeviceCommunicator(std::move(host), std::move(context), std::make_shared<Traffic>()),
       formation_(formation),
       nccl_(NcclHandle::form(this->host(), shared_context())),
-      scratch_(this->context().communication()) {}
+      scratch_(this->context(), this->context().communication()) {}
 
 NcclCommunicator::~NcclCommunicator() = default;
 

@@ -43,7 +43,8 @@ class NcclHandle {
   void check(ncclResult_t result, const char* call) const;
 
  private:
-  NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, const Communicator& host);
+  NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw);
+  void require_ranks_of(const Communicator& host) const;
 
   std::shared_ptr<DeviceContext> context_;
   ncclComm_t raw_ = nullptr;

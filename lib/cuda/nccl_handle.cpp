@@ -27,6 +27,7 @@ constexpr int no_color = -1;
 NcclFormation usual_formation() { return can_split ? NcclFormation::split : NcclFormation::unique_id; }
 
 void NcclHandle::check(ncclResult_t result, const char* call) const {
+  result = context_->settled(result);
   if (result == ncclSuccess) return;
   const char* details = raw_ == nullptr ? "" : ncclGetLastError(raw_);
   context_->fail(message(call, " failed: ", ncclGetErrorString(result), " (", details,
@@ -38,13 +39,15 @@ NcclHandle NcclHandle::form(Communicator& host, const std::shared_ptr<DeviceCont
   unformed.context_ = context;
   if (host.size() == 1) return unformed;
   ncclUniqueId id{};
-  succeed_together(host, [&] {
-    if (host.rank() == 0) unformed.check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  });
+  context->make_current();
+  if (host.rank() == 0) unformed.check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   host.broadcast(Elements(id.internal, sizeof(id.internal)), 0);
   ncclComm_t raw = nullptr;
-  unformed.check(ncclCommInitRank(&raw, host.size(), id, host.rank()), "ncclCommInitRank");
-  return NcclHandle(context, raw, host);
+  const ncclResult_t result = ncclCommInitRank(&raw, host.size(), id, host.rank());
+  NcclHandle formed(context, raw);
+  formed.check(result, "ncclCommInitRank");
+  formed.require_ranks_of(host);
+  return formed;
 }
 
 NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> color, int key) const {
@@ -56,12 +59,20 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
   check(split_comm(raw_, color.value_or(no_color), key, &raw), "ncclCommSplit");
-  return child_host == nullptr ? std::move(child) : NcclHandle(context_, raw, *child_host);
+  if (child_host == nullptr) return child;
+  child = NcclHandle(context_, raw);
+  child.require_ranks_of(*child_host);
+  return child;
 }
 
-NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, const Communicator& host)
+NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw)
     : context_(std::move(context)), raw_(raw) {
-  context_->watch(raw_);
+  if (raw_ != nullptr) context_->watch(raw_);
+}
+
+void NcclHandle::require_ranks_of(const Communicator& host) const {
+  // A child may still be in the making when its parent is done.
+  check(ncclInProgress, "ncclCommSplit");
   int size = 0, rank = -1;
   check(ncclCommCount(raw_, &size), "ncclCommCount");
   check(ncclCommUserRank(raw_, &rank), "ncclCommUserRank");
@@ -74,6 +85,7 @@ NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw, c
 // a failure it has been already.
 NcclHandle::~NcclHandle() {
   if (raw_ == nullptr || context_->has_failed()) return;
+  cudaSetDevice(context_->device());
   context_->forget(raw_);
   if (std::uncaught_exceptions() > 0) {
     ncclCommAbort(raw_);

@@ -48,6 +48,7 @@ void StagedTransfer::finish() {
 }
 
 void StagedTransfer::wait() {
+  context_->make_current();
   while (parts_done_ < parts_.size()) {
     parts_[parts_done_].request.wait();
     upload_first();
@@ -56,6 +57,7 @@ void StagedTransfer::wait() {
 }
 
 bool StagedTransfer::test() {
+  context_->make_current();
   while (parts_done_ < parts_.size()) {
     if (!parts_[parts_done_].request.test()) return false;
     upload_first();
