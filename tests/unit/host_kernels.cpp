@@ -211,6 +211,26 @@ TEMPLATE_LIST_TEST_CASE("gemm for all operations, coefficients and shapes", "[ke
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("adjoint products with a low and wide result are those of single columns",
+                        "[kernels][gemm]", Scalars) {
+  using T = TestType;
+  const Index k = 260;
+  for (const auto& [m, n] : {std::pair<Index, Index>{64, 150}, {65, 131}, {500, 1100}}) {
+    const auto A = integers<T>(1, k, m, 3);
+    const auto B = integers<T>(2, k, n, 5);
+    for (const T beta : coefficients<T>()) {
+      CAPTURE(m, n, beta);
+      auto C = output(beta, m, n, 1), single = output(beta, m, n, 1);
+      host_gemm<T>(Op::adjoint, Op::none, general<T>(), A.view(), B.view(), beta, C.view(), blas_limit());
+      for (Index j = 0; j < n; ++j)
+        host_gemm<T>(Op::adjoint, Op::none, general<T>(), A.view(), B.view().col_block({j, 1}), beta,
+                     single.view().col_block({j, 1}), blas_limit());
+      const MatrixView<const T> expected = single.view();
+      C.check([&](Index i, Index j) { return expected.column(j)[i]; });
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("gemm rounds like a product of inner dimension k", "[kernels][gemm]", Scalars) {
   using T = TestType;
   const Index m = 30, k = 200;
