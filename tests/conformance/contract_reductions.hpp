@@ -89,12 +89,12 @@ void for_each_reduction(Check&& check) {
 }
 
 template <class T>
-void check_reduce(const Subject& subject) {
+void check_reduce(const Subject& subject, const std::vector<Index>& lengths) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank();
   for_each_reduction<T>([&](ReduceOp op, ReductionOrder order, Form form) {
     for (int root = 0; root < comm.size(); ++root) {
-      for (const Index n : {0, 1, 9, 40}) {
+      for (const Index n : lengths) {
         for (const bool in_place : {false, true}) {
           CAPTURE(root, n, in_place);
           const bool am_root = me == root;
