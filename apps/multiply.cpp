@@ -67,7 +67,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   measured.read_seconds = clock.lap();
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
-  const Algorithm algorithm = resolve(common.algorithm, shape, grid->shape());
+  const Algorithm algorithm = resolve(common.algorithm, shape, *grid);
   grid = with_memory_for(algorithm, grid);
   run_on_members(world, *grid, [&] {
     with_scalar_type(shape.type,

@@ -17,8 +17,8 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductA
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
-Algorithm resolve(Algorithm asked, const ProductShape& shape, GridShape grid) {
-  return asked == Algorithm::automatic ? choose_algorithm(shape, grid) : asked;
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid) {
+  return asked == Algorithm::automatic ? choose_algorithm(shape, grid.shape(), machine_model(grid)) : asked;
 }
 
 void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,

@@ -17,7 +17,8 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, const ProductA
 /// What carries the grid's data; empty on idle ranks.
 std::string transport_of(const ProcessGrid& grid);
 
-Algorithm resolve(Algorithm asked, const ProductShape& shape, GridShape grid);
+/// The algorithm that was asked for, or the one with the smallest modelled time on the grid.
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid);
 
 /// Throws InputError if the elements of a file are of another type than the matrix's, or if it has not as
 /// many rows as the dimension (in words: "columns of A") that it must fit, or if the result has too many

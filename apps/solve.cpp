@@ -111,7 +111,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
   task.one_pass = reads_once(task);
-  task.algorithm = resolve(algorithm_for(task), task.shape, task.grid->shape());
+  task.algorithm = resolve(algorithm_for(task), task.shape, *task.grid);
   task.storage = storage_for(task);
   task.grid = with_memory_for(task.algorithm, task.grid);
   return task;

@@ -18,7 +18,8 @@ namespace {
 /// With what was left open.
 Case chosen(const Cases& cases, const ProductShape& shape, const std::shared_ptr<const ProcessGrid>& grid,
             Algorithm asked, std::optional<Storage> storage) {
-  const Algorithm algorithm = asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape()) : asked;
+  const Algorithm algorithm =
+      asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape(), machine_model(*grid)) : asked;
   if (!storage)
     storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
   return {

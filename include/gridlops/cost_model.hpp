@@ -7,6 +7,7 @@
 
 #include "gridlops/export.hpp"
 #include "gridlops/layout.hpp"
+#include "gridlops/process_grid.hpp"
 
 namespace gridlops {
 
@@ -78,20 +79,31 @@ GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& 
 /// type and grid (docs/performance.md). The same on all ranks.
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
 
-/// The machine in three numbers. The defaults are a common cluster core's; measure your own for close
-/// decisions.
+/// The machine in four numbers, and which ranks read each other's memory in place. The numbers are a common
+/// cluster core's; measure your own for close decisions.
 struct MachineModel {
   double seconds_per_flop = 1.0 / 40e9;  ///< of a real multiply or add, one rank
   double seconds_per_byte = 1.0 / 5e9;   ///< received, one rank, all ranks at it
   double seconds_per_message = 5e-6;
+  double seconds_per_copied_byte = 1.0 / 10e9;  ///< within a rank, or from the memory of a peer
+  bool rows_share_memory = false;               ///< ranks of a grid row, through the transport `shared`
+  bool columns_share_memory = false;            ///< ranks of a grid column
 };
 
-/// Seconds of one forward and one adjoint application: of the slowest rank, with flops and bytes added.
+/// The default model with what the grid's transport tells. On an idle rank, which takes part in nothing, as
+/// if ranks sent messages.
+GRIDLOPS_EXPORT MachineModel machine_model(const ProcessGrid& grid);
+
+/// Seconds of one forward and one adjoint application: of the slowest rank, with flops, bytes, messages and
+/// copies added.
 GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                         const MachineModel& machine = {});
 
-/// The algorithm with the smallest modelled time; with ties the one named first in Algorithm. `block` counts
-/// only where it keeps no copies of A, that is on one grid row.
+/// The algorithm with the smallest modelled time. One that never moves A is preferred where it takes at most
+/// 1 % longer, which is less than the model knows, and with few columns, a quarter of A's smaller dimension,
+/// 10 %: such an A can be stored for few columns, and all ranks have work as long as there is one. Then comes
+/// the one named first in Algorithm. `block` counts only where it keeps no copies of A, that is on one grid
+/// row.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
 

@@ -2,6 +2,8 @@
 #include "gridlops/cost_model.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
@@ -159,6 +161,11 @@ struct Formulas {
   }
 };
 
+Formulas formulas_of(const ProductShape& shape, GridShape grid, int row, int col, Index panel,
+                     SummaForm form) {
+  return {shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(panel), form};
+}
+
 /// Of a cost in elements.
 RankCost in_bytes(RankCost cost, const ProductShape& shape) {
   // Without columns an operator returns at once.
@@ -216,14 +223,11 @@ Algorithm parse_algorithm(const std::string& name) {
 
 RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
                       bool adjoint, Index panel, SummaForm form) {
-  const Formulas formulas{shape.rows, shape.cols, shape.nrhs,         grid.rows, grid.cols,
-                          row,        col,        panel_width(panel), form};
-  return in_bytes(formulas.of(algorithm, adjoint), shape);
+  return in_bytes(formulas_of(shape, grid, row, col, panel, form).of(algorithm, adjoint), shape);
 }
 
 RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
-  const Formulas formulas{shape.rows, shape.cols, shape.nrhs,     grid.rows,           grid.cols,
-                          row,        col,        panel_width(0), SummaForm::broadcast};
+  const Formulas formulas = formulas_of(shape, grid, row, col, 0, SummaForm::broadcast);
   return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
 }
 
@@ -256,6 +260,71 @@ bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
          bytes_of_block(Algorithm::stationary_a, shape, grid) > caches;
 }
 
+namespace {
+
+/// Received elements that nobody sends, because the ranks read them where they are.
+Index read_in_place(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
+  const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q);
+  const bool rows = machine.rows_share_memory, columns = machine.columns_share_memory;
+  if (algorithm == Algorithm::stationary_a) {
+    const RankCost all = f.stationary_a(adjoint);
+    const Index own_m = Partition::balanced(m_p, f.Q).size(f.q);
+    const Index in_row = adjoint ? (m_p - own_m) * f.r : own_m * f.r * (f.Q - 1);
+    return (rows ? in_row : 0) + (columns ? all.bytes_received - in_row : 0);
+  }
+  if (algorithm == Algorithm::summa) {
+    const Index in_row = m_p * (f.n - n_q);
+    if (rows && columns) return f.summa(adjoint).bytes_received;
+    return rows ? in_row : 0;
+  }
+  return 0;
+}
+
+/// Elements that a rank copies, packs or adds up beside its product.
+Index copied(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
+  const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q), n_p = f.Rx.size(f.p), r_q = f.Cx.size(f.q);
+  switch (algorithm) {
+    case Algorithm::block:
+      return adjoint && f.Q > 1 ? f.n * Partition::balanced(f.r, f.P).size(f.p) : 0;
+    case Algorithm::stationary_a: {
+      // What is gathered or summed, and the part that is this rank's own; in place, the former.
+      const Index models = n_q + (machine.columns_share_memory ? 0 : Partition::balanced(n_q, f.P).size(f.p));
+      const Index data = m_p + (machine.rows_share_memory ? 0 : Partition::balanced(m_p, f.Q).size(f.q));
+      return ((f.P > 1 ? models : 0) + (f.Q > 1 ? data : 0)) * f.r;
+    }
+    case Algorithm::summa:
+      return f.P > 1 && !(machine.rows_share_memory && machine.columns_share_memory) ? n_p * r_q : 0;
+    case Algorithm::stationary_b:
+      return (adjoint ? m_p : f.m) * r_q;
+    case Algorithm::automatic:
+      break;
+  }
+  return 0;
+}
+
+double seconds_of_rank(const Formulas& formulas, Algorithm algorithm, const ProductShape& shape, bool adjoint,
+                       const MachineModel& machine) {
+  if (shape.nrhs == 0) return 0;
+  const RankCost cost = in_bytes(formulas.of(algorithm, adjoint), shape);
+  const auto bytes = [&](Index elements) { return static_cast<double>(elements * size_of(shape.type)); };
+  const double received =
+      static_cast<double>(cost.bytes_received) - bytes(read_in_place(formulas, algorithm, adjoint, machine));
+  return cost.flops * machine.seconds_per_flop + received * machine.seconds_per_byte +
+         static_cast<double>(cost.messages) * machine.seconds_per_message +
+         bytes(copied(formulas, algorithm, adjoint, machine)) * machine.seconds_per_copied_byte;
+}
+
+}  // namespace
+
+MachineModel machine_model(const ProcessGrid& grid) {
+  MachineModel machine;
+  if (!grid.is_member()) return machine;
+  const auto shares = [](const Communicator& comm) { return comm.transport() == "shared"; };
+  machine.rows_share_memory = shares(grid.row_comm());
+  machine.columns_share_memory = shares(grid.col_comm());
+  return machine;
+}
+
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                         const MachineModel& machine) {
   double both = 0;
@@ -263,10 +332,8 @@ double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShap
     double slowest = 0;
     for (int row = 0; row < grid.rows; ++row) {
       for (int col = 0; col < grid.cols; ++col) {
-        const RankCost cost = product_cost(algorithm, shape, grid, row, col, adjoint);
-        slowest = std::max(slowest, cost.flops * machine.seconds_per_flop +
-                                        static_cast<double>(cost.bytes_received) * machine.seconds_per_byte +
-                                        static_cast<double>(cost.messages) * machine.seconds_per_message);
+        const Formulas formulas = formulas_of(shape, grid, row, col, 0, SummaForm::broadcast);
+        slowest = std::max(slowest, seconds_of_rank(formulas, algorithm, shape, adjoint, machine));
       }
     }
     both += slowest;
@@ -275,17 +342,19 @@ double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShap
 }
 
 Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const MachineModel& machine) {
-  Algorithm best = Algorithm::automatic;
-  double best_seconds = 0;
+  std::vector<std::pair<Algorithm, double>> candidates;
+  double least = std::numeric_limits<double>::infinity();
   for (const Algorithm algorithm : algorithms) {
     if (algorithm == Algorithm::block && grid.rows > 1) continue;
-    const double seconds = modelled_seconds(algorithm, shape, grid, machine);
-    if (best == Algorithm::automatic || seconds < best_seconds) {
-      best = algorithm;
-      best_seconds = seconds;
-    }
+    candidates.emplace_back(algorithm, modelled_seconds(algorithm, shape, grid, machine));
+    least = std::min(least, candidates.back().second);
   }
-  return best;
+  const bool few_columns = shape.nrhs <= std::min(shape.rows, shape.cols) / 4;
+  const double enough = (few_columns ? 1.10 : 1.01) * least;
+  std::erase_if(candidates, [enough](const auto& candidate) { return candidate.second > enough; });
+  const auto still = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const auto& candidate) { return never_moves_A(candidate.first); });
+  return (still == candidates.end() ? candidates.front() : *still).first;
 }
 
 }  // namespace gridlops

@@ -8,7 +8,9 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/mpi.hpp"
 #include "gridlops/normal_product.hpp"
+#include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
 #include "ops/panels.hpp"
 #include "support/test_data.hpp"
@@ -379,12 +381,13 @@ TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "
   CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {64, 1}));
 }
 
-TEST_CASE("without flops and latency the choice is the least received", "[product_traffic]") {
-  const MachineModel bytes_only{0.0, 1.0, 0.0};
+TEST_CASE("without flops, latency and copies the choice receives least, or little more and never moves A",
+          "[product_traffic]") {
+  const MachineModel bytes_only{
+      .seconds_per_flop = 0, .seconds_per_byte = 1, .seconds_per_message = 0, .seconds_per_copied_byte = 0};
   for (const GridPtr& grid : metered_grids()) {
     for (const ProductShape& shape : shapes) {
-      Algorithm best = Algorithm::automatic;
-      Index least = 0;
+      std::map<Algorithm, Index> received;
       for (const Algorithm algorithm : all_algorithms) {
         std::array<Index, 2> most{observe<double>(grid, algorithm, shape, false).received,
                                   observe<double>(grid, algorithm, shape, true).received};
@@ -394,12 +397,14 @@ TEST_CASE("without flops and latency the choice is the least received", "[produc
         CHECK(modelled_seconds(algorithm, shape, grid->shape(), bytes_only) ==
               static_cast<double>(most[0] + most[1]));
         if (algorithm == Algorithm::block && grid->rows() > 1) continue;
-        if (best == Algorithm::automatic || most[0] + most[1] < least) {
-          best = algorithm;
-          least = most[0] + most[1];
-        }
+        received[algorithm] = most[0] + most[1];
       }
-      CHECK(choose_algorithm(shape, grid->shape(), bytes_only) == best);
+      const auto less = [](const auto& one, const auto& other) { return one.second < other.second; };
+      const Index least = std::min_element(received.begin(), received.end(), less)->second;
+      const Algorithm choice = choose_algorithm(shape, grid->shape(), bytes_only);
+      REQUIRE(received.contains(choice));
+      CHECK(static_cast<double>(received[choice]) <=
+            (never_moves_A(choice) ? 1.10 : 1.01) * static_cast<double>(least));
     }
   }
 }
@@ -414,6 +419,40 @@ TEST_CASE("the choice follows the largest matrix", "[product_traffic]") {
   CHECK(choose_algorithm({100000, 1000, 4}, {1, 4}) == Algorithm::block);
   CHECK(choose_algorithm({1000, 100000, 4}, {1, 4}) == Algorithm::stationary_a);
   CHECK(choose_algorithm({100, 100, 10}, {1, 1}) == Algorithm::block);
+}
+
+TEST_CASE("the choice knows what ranks read in place", "[product_traffic]") {
+  const MachineModel messages, shared{.rows_share_memory = true, .columns_share_memory = true},
+      rows_only{.rows_share_memory = true};
+  for (const GridShape grid : {GridShape{2, 1}, {1, 2}, {2, 2}, {4, 3}}) {
+    INFO(grid.rows << "x" << grid.cols);
+    // Nothing is gathered or sent, and products come in few steps.
+    CHECK(choose_algorithm({1024, 1024, 1024}, grid, shared) == Algorithm::summa);
+    // With few columns A stays where it can be stored as products like it best.
+    for (const Index columns : {1, 4, 16, 64})
+      for (const MachineModel& machine : {messages, shared, rows_only})
+        CHECK(never_moves_A(choose_algorithm({8192, 4096, columns}, grid, machine)));
+    const ProductShape odd{1024, 700, 900};
+    for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
+      const double sent = modelled_seconds(algorithm, odd, grid, messages);
+      CHECK(modelled_seconds(algorithm, odd, grid, shared) < sent);
+      CHECK((modelled_seconds(algorithm, odd, grid, rows_only) < sent) == (grid.cols > 1));
+    }
+    // These send messages on any transport.
+    for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_b})
+      CHECK(modelled_seconds(algorithm, odd, grid, shared) ==
+            modelled_seconds(algorithm, odd, grid, messages));
+  }
+}
+
+TEST_CASE("the model of a grid knows its transport", "[product_traffic]") {
+  for (const char* transport : {"mpi", "shared"}) {
+    const ProcessGrid grid(*make_host_communicator(world(), transport), near_square(world().size()),
+                           make_host_backend());
+    const bool shares = transport == std::string("shared");
+    CHECK(machine_model(grid).rows_share_memory == shares);
+    CHECK(machine_model(grid).columns_share_memory == shares);
+  }
 }
 
 TEST_CASE("the flops of all ranks are those of one product", "[product_traffic]") {
