@@ -8,6 +8,8 @@
 
 namespace gridlops {
 
+// All three throw on all ranks, before an element moves, if one of them has not enough memory.
+
 /// to ← alpha · from + beta · to for two layouts on one grid, whatever they are (collective over the grid):
 /// one all_to_all_v, in which the canonical owners send and every rank that holds a copy receives. With beta
 /// = 0 the old contents are not read. Throws ShapeError if shapes or grids differ.

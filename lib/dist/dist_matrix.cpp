@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -108,14 +109,16 @@ std::vector<Value> sum_over_owners(const DistMatrix<T>& X, const Compute& comput
   std::vector<Value> values(static_cast<std::size_t>(X.cols()), Value(0));
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return values;
-  if (X.owned() && X.local().cols > 0) {
+  FailureScope failures;
+  failures.run([&] {
+    if (!X.owned() || X.local().cols == 0) return;
     Backend& backend = *grid.backend();
-    Buffer<Value> local(grid.backend(), X.local().cols);
+    const Buffer<Value> local(grid.backend(), X.local().cols);
     compute(backend.kernels<T>(), local.data());
     backend.download(local.data(), values.data() + X.local_col_range().begin,
                      X.local().cols * static_cast<Index>(sizeof(Value)));
-  }
-  grid.comm().all_reduce(values, ReduceOp::sum);
+  });
+  failures.reduce(grid.comm(), values);
   return values;
 }
 

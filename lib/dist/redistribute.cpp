@@ -15,10 +15,13 @@ struct Piece {
   Index size() const { return rows.size * cols.size; }
 };
 
-/// One piece per rank of the grid: where this rank's block meets the rank's block in `other`. A side that
-/// sends must own what it sends.
-std::vector<Piece> pieces_with(const ProcessGrid& grid, Range my_rows, Range my_cols, bool i_take_part,
+/// One piece per rank of the grid: where this rank's block in `mine` meets the rank's block in `other`. A
+/// side that sends must own what it sends.
+std::vector<Piece> pieces_with(const ProcessGrid& grid, const Layout& mine, bool i_must_own,
                                const Layout& other, bool other_must_own) {
+  const Range my_rows = mine.row_range(grid, grid.my_row(), grid.my_col());
+  const Range my_cols = mine.col_range(grid, grid.my_row(), grid.my_col());
+  const bool i_take_part = !i_must_own || mine.owned_at(grid, grid.my_row(), grid.my_col());
   std::vector<Piece> pieces;
   Index offset = 0;
   for (int row = 0; row < grid.rows(); ++row) {
@@ -33,6 +36,13 @@ std::vector<Piece> pieces_with(const ProcessGrid& grid, Range my_rows, Range my_
     }
   }
   return pieces;
+}
+
+std::vector<Piece> outgoing_pieces(const ProcessGrid& grid, const Layout& from, const Layout& to) {
+  return pieces_with(grid, from, true, to, false);
+}
+std::vector<Piece> incoming_pieces(const ProcessGrid& grid, const Layout& from, const Layout& to) {
+  return pieces_with(grid, to, false, from, true);
 }
 
 std::vector<Index> sizes_of(const std::vector<Piece>& pieces) {
@@ -53,20 +63,18 @@ MatrixView<T> within(MatrixView<T> local, Index row_begin, Index col_begin, cons
 }  // namespace
 
 template <Scalar T>
+void RedistributionWorkspace<T>::reserve(const ProcessGrid& grid, const Layout& from, const Layout& to) {
+  outgoing.reserve(grid.backend(), total_size(outgoing_pieces(grid, from, to)));
+  incoming.reserve(grid.backend(), total_size(incoming_pieces(grid, from, to)));
+}
+
+template <Scalar T>
 void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace) {
-  require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
-                      "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
-                      to.layout().describe(), "; both must have one shape, on one grid");
   const ProcessGrid& grid = *to.grid();
-  if (!grid.is_member()) return;
-  const std::vector<Piece> out =
-      pieces_with(grid, from.local_row_range(), from.local_col_range(), from.owned(), to.layout(), false);
-  const std::vector<Piece> in =
-      pieces_with(grid, to.local_row_range(), to.local_col_range(), true, from.layout(), true);
+  const std::vector<Piece> out = outgoing_pieces(grid, from.layout(), to.layout());
+  const std::vector<Piece> in = incoming_pieces(grid, from.layout(), to.layout());
   const Kernels<T>& kernels = grid.backend()->template kernels<T>();
-  workspace.outgoing.reserve(grid.backend(), total_size(out));
-  workspace.incoming.reserve(grid.backend(), total_size(in));
   T* const outgoing = workspace.outgoing.data();
   T* const incoming = workspace.incoming.data();
   for (const Piece& piece : out)
@@ -81,7 +89,13 @@ void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
 
 template <Scalar T>
 void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to) {
+  require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
+                      "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
+                      to.layout().describe(), "; both must have one shape, on one grid");
+  const ProcessGrid& grid = *to.grid();
+  if (!grid.is_member()) return;
   RedistributionWorkspace<T> workspace;
+  succeed_together(grid.comm(), [&] { workspace.reserve(grid, from.layout(), to.layout()); });
   redistribute(alpha, from, beta, to, workspace);
 }
 
@@ -115,16 +129,21 @@ std::vector<T> gather(const DistMatrix<T>& X, int root) {
   const Kernels<T>& kernels = backend.kernels<T>();
   const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
   const bool at_root = grid.comm().rank() == root;
-  const Buffer<T> mine(grid.backend(), X.owned() ? X.local().size() : 0);
+  Buffer<T> mine, parts, assembled;
+  std::vector<T> whole;
+  succeed_together(grid.comm(), [&] {
+    if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
+    if (!at_root) return;
+    parts = Buffer<T>(grid.backend(), X.rows() * X.cols());
+    assembled = Buffer<T>(grid.backend(), X.rows() * X.cols());
+    whole.resize(static_cast<std::size_t>(X.rows() * X.cols()));
+  });
   if (X.owned()) kernels.copy(X.local(), mine.matrix(X.local().rows, X.local().cols));
-  const Buffer<T> parts(grid.backend(), at_root ? X.rows() * X.cols() : 0);
   grid.comm().gather_v(mine.span(), parts.span(), sizes_of(pieces), root);
   if (!at_root) return {};
-  const Buffer<T> assembled(grid.backend(), X.rows() * X.cols());
   for (const Piece& piece : pieces)
     kernels.copy(MatrixView<const T>(parts.data() + piece.offset, piece.rows.size, piece.cols.size),
                  within(assembled.matrix(X.rows(), X.cols()), 0, 0, piece));
-  std::vector<T> whole(static_cast<std::size_t>(X.rows() * X.cols()));
   backend.download(assembled.data(), whole.data(), assembled.size() * Index{sizeof(T)});
   return whole;
 }
@@ -136,25 +155,35 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   Backend& backend = *grid.backend();
   const Kernels<T>& kernels = backend.kernels<T>();
   const bool at_root = grid.comm().rank() == root;
+  Buffer<T> assembled, parts, mine;
+  RedistributionWorkspace<T> to_copies;
   succeed_together(grid.comm(), [&] {
     require<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(), "an array of ",
                         whole.size(), " elements cannot become a matrix of ", X.rows(), " x ", X.cols());
+    if (at_root) {
+      assembled = Buffer<T>(grid.backend(), X.rows() * X.cols());
+      parts = Buffer<T>(grid.backend(), assembled.size());
+    }
+    if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
+    to_copies.reserve(grid, X.layout(), X.layout());
   });
   // From the root to the canonical owners, and from these to the copies.
   const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
-  const Buffer<T> assembled(grid.backend(), at_root ? X.rows() * X.cols() : 0);
-  const Buffer<T> parts(grid.backend(), assembled.size());
   if (at_root) {
     backend.upload(whole.data(), assembled.data(), assembled.size() * Index{sizeof(T)});
     for (const Piece& piece : pieces)
       kernels.copy(within(MatrixView<const T>(assembled.matrix(X.rows(), X.cols())), 0, 0, piece),
                    MatrixView<T>(parts.data() + piece.offset, piece.rows.size, piece.cols.size));
   }
-  const Buffer<T> mine(grid.backend(), X.owned() ? X.local().size() : 0);
   grid.comm().scatter_v(parts.span(), sizes_of(pieces), mine.span(), root);
   if (X.owned()) kernels.copy(mine.matrix(X.local().rows, X.local().cols), X.local());
-  redistribute(X, X);
+  redistribute(T(1), X, T(0), X, to_copies);
 }
+
+template struct RedistributionWorkspace<float>;
+template struct RedistributionWorkspace<double>;
+template struct RedistributionWorkspace<std::complex<float>>;
+template struct RedistributionWorkspace<std::complex<double>>;
 
 template void redistribute(float, const DistMatrix<float>&, float, DistMatrix<float>&);
 template void redistribute(double, const DistMatrix<double>&, double, DistMatrix<double>&);

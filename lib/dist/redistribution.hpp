@@ -9,9 +9,12 @@ namespace gridlops {
 template <Scalar T>
 struct RedistributionWorkspace {
   Buffer<T> outgoing, incoming;
+
+  /// Makes room for what this rank sends and receives (throws OutOfMemory on this rank alone).
+  void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to);
 };
 
-/// redistribute(), allocating only where the workspace is too small.
+/// redistribute() with a workspace that has room for it.
 template <Scalar T>
 void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace);

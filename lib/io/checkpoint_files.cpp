@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/text_file.hpp"
@@ -191,13 +192,14 @@ CheckpointWriter::~CheckpointWriter() {
 
 template <Scalar T>
 void CheckpointWriter::write(const std::string& name, const DistMatrix<T>& X) {
-  manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(),
-                              gather_blocks(grid_->comm(), saved_block(X))};
+  SavedBlock mine;
+  succeed_together(grid_->comm(), [&] { mine = saved_block(X); });
+  manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
   write_npy(folder() + "/" + name + ".npy", X);
 }
 
 void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
-  DistMatrix<double> X(grid_, replicated(static_cast<Index>(numbers.size()), 1));
+  DistMatrix<double> X = make_together<double>(grid_, replicated(static_cast<Index>(numbers.size()), 1));
   grid_->backend()->upload(numbers.data(), X.local().data,
                            static_cast<Index>(numbers.size() * sizeof(double)));
   write(name, X);
@@ -279,7 +281,7 @@ void CheckpointReader::read(const std::string& name, DistMatrix<T>& X) const {
 std::vector<double> CheckpointReader::read_numbers(const std::string& name) const {
   const auto found = manifest_.matrices.find(name);
   const Index count = found == manifest_.matrices.end() ? 0 : found->second.rows;
-  DistMatrix<double> X(grid_, replicated(count, 1));
+  DistMatrix<double> X = make_together<double>(grid_, replicated(count, 1));
   read(name, X);
   std::vector<double> numbers(static_cast<std::size_t>(count));
   grid_->backend()->download(X.local().data, numbers.data(), count * static_cast<Index>(sizeof(double)));

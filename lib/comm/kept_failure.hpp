@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <utility>
+
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+/// What went wrong on this rank in steps that it goes through all the same, because other ranks wait for it
+/// in them.
+class KeptFailure {
+ public:
+  /// Keeps the first exception of all steps. A CommunicationError is thrown on: it ends the job.
+  template <class Step>
+  void run(Step&& step) {
+    try {
+      step();
+    } catch (const CommunicationError&) {
+      throw;
+    } catch (...) {
+      if (failure_ == nullptr) failure_ = std::current_exception();
+    }
+  }
+
+  const std::exception_ptr& failure() const { return failure_; }
+
+  /// Throws what was kept, if anything was; then nothing is.
+  void rethrow() {
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  std::exception_ptr failure_;
+};
+
+}  // namespace gridlops
