@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <memory>
+#include <vector>
 
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/export.hpp"
@@ -16,6 +18,9 @@ struct GRIDLOPS_EXPORT Space {
   Axis columns = Axis::uncut;
 
   Index dimension() const { return rows.partition.total(); }
+  /// What this rank, a member of the grid, holds of a matrix.
+  Index local_rows() const { return rows.partition.size(grid->my_part(rows.axis)); }
+  Index local_columns(const Partition& cols) const { return cols.size(grid->my_part(columns)); }
   /// nrhs columns, balanced over the axis; or cut as given.
   Layout layout(Index nrhs) const;
   Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
@@ -54,7 +59,11 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// Y ← α A X + β Y (collective over the grid; idle ranks return at once).
   /// X: in domain(), Y: in range(), the same column partition, any number of columns; they must not overlap.
   /// With β = 0 the old Y is not read. On a GPU: ordered, not finished, on return.
-  /// Throws ShapeError on all ranks before any communication.
+  /// Throws ShapeError on all ranks before any communication. Scratch memory is taken before anything is
+  /// sent, the first time that there are so many columns: if there is not enough on some rank, all throw
+  /// OutOfMemory, and may try again. What a do_apply() of the caller's throws on one rank alone is thrown
+  /// there, after whatever else the operator is made of has been applied, so that no rank waits; solvers and
+  /// dot_test() throw it on all ranks.
   void apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
   /// X ← α Aᴴ Y + β X, otherwise the same.
@@ -67,12 +76,20 @@ class GRIDLOPS_EXPORT LinearOperator {
   LinearOperator(Space range, Space domain);
 
  private:
-  // Called with at least one column, on members of the grid only; layouts were checked.
+  // All are called with at least one column, on members of the grid only; layouts were checked.
+
+  /// Takes the memory that do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs for columns cut
+  /// so, and does nothing else: called on all ranks before they apply it to more columns than ever. What it
+  /// throws on one rank all ranks throw. It is then called again before the next application.
+  virtual void do_reserve(Op, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
+  void apply_either(Op op, T alpha, const DistMatrix<T>& in, T beta, DistMatrix<T>& out) const;
+
   Space range_, domain_;
   mutable OperatorActivity activity_;
+  mutable std::array<std::vector<Index>, 2> reserved_;  // forward and adjoint, the most columns of each part
 };
 
 template <Scalar T>

@@ -22,19 +22,25 @@ constexpr Index page_bytes = 1 << 16;  // enough to be shared, whatever the size
 }  // namespace
 
 PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend)
-    : comm_(comm), backend_(backend), memory_(comm), page_memory_(backend, page_bytes) {
+    : comm_(comm), backend_(backend), memory_(comm) {
   static_assert(sizeof(Page) <= page_bytes && std::atomic<std::uint64_t>::is_always_lock_free);
-  mine_ = new (page_memory_.data()) Page;
-  const SharedPlace place = backend->shared_place(mine_);
-  require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend->name(),
-                      "' cannot be read by other ranks; make it with make_shared_host_backend()");
+  SharedPlace place;
+  succeed_together(comm, [&] {
+    page_memory_ = Buffer<std::byte>(backend, page_bytes);
+    mine_ = new (page_memory_.data()) Page;
+    place = backend->shared_place(mine_);
+    require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend->name(),
+                        "' cannot be read by other ranks; make it with make_shared_host_backend()");
+  });
   const std::vector<SharedPlace> places = all_places(comm, place);
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    pages_.push_back(rank == comm.rank() ? mine_
-                                         : reinterpret_cast<const Page*>(
-                                               memory_.at(rank, places[static_cast<std::size_t>(rank)])));
-  }
-  comm.barrier();  // a page stays until all have mapped it
+  // A page stays until all have mapped it.
+  succeed_together(comm, [&] {
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      pages_.push_back(rank == comm.rank() ? mine_
+                                           : reinterpret_cast<const Page*>(
+                                                 memory_.at(rank, places[static_cast<std::size_t>(rank)])));
+    }
+  });
 }
 
 PeerBoard::Round PeerBoard::show_bytes(const void* data, Index rows, Index cols, Index stride) {

@@ -9,14 +9,32 @@
 namespace gridlops {
 
 template <Scalar T>
+void MessageExchange<T>::reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) {
+  if (block.parts() == 1) return;
+  own_.reserve(this->backend(), block.part(block.comm.rank()).size * cols);
+  travelling_.reserve(this->backend(), block.height() * cols);
+  whole.reserve(this->backend(), block.height() * cols);
+}
+
+template <Scalar T>
+void MessageExchange<T>::reserve_sum(const CutBlock& block, Index cols) {
+  if (block.parts() == 1) return;
+  summand_.reserve(this->backend(), block.height() * cols);
+  reserve_reduce_scatter(block, cols);
+}
+
+template <Scalar T>
+void MessageExchange<T>::reserve_reduce_scatter(const CutBlock& block, Index cols) {
+  own_.reserve(this->backend(), block.part(block.comm.rank()).size * cols);
+  travelling_.reserve(this->backend(), block.height() * cols);
+}
+
+template <Scalar T>
 MatrixView<const T> MessageExchange<T>::gather(MatrixView<const T> mine, const CutBlock& block,
                                                Buffer<T>& whole) {
   if (block.parts() == 1) return mine;
   const Index cols = mine.cols;
   set_counts(block, cols);
-  own_.reserve(this->backend(), mine.size());
-  travelling_.reserve(this->backend(), block.height() * cols);
-  whole.reserve(this->backend(), block.height() * cols);
   this->kernels().copy(mine, own_.matrix(mine.rows, cols));
   block.comm.all_gather_v({own_.data(), mine.size()}, {travelling_.data(), block.height() * cols}, counts_);
   const MatrixView<T> gathered = whole.matrix(block.height(), cols);
@@ -26,7 +44,6 @@ MatrixView<const T> MessageExchange<T>::gather(MatrixView<const T> mine, const C
 
 template <Scalar T>
 MatrixView<T> MessageExchange<T>::summand(Index rows, Index cols) {
-  summand_.reserve(this->backend(), rows * cols);
   return summand_.matrix(rows, cols);
 }
 
@@ -35,8 +52,6 @@ void MessageExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBl
                                         MatrixView<T> mine) {
   const Index cols = mine.cols;
   set_counts(block, cols);
-  own_.reserve(this->backend(), mine.size());
-  travelling_.reserve(this->backend(), partial.size());
   stack<T>(this->kernels(), partial, counts_, travelling_.data());
   block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
                               ReduceOp::sum, order_);

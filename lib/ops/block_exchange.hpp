@@ -41,6 +41,11 @@ class BlockExchange {
   BlockExchange(const BlockExchange&) = delete;
   BlockExchange& operator=(const BlockExchange&) = delete;
 
+  /// Takes the memory for gathering, and for summing, blocks of so many columns (collective over the block's
+  /// ranks, which all must come here, whatever has failed before).
+  virtual void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) = 0;
+  virtual void reserve_sum(const CutBlock& block, Index cols) = 0;
+
   /// All parts, one below the other: in `whole`, or, if there is but one, where that is (collective over the
   /// block's ranks).
   virtual MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) = 0;
@@ -78,6 +83,10 @@ class MessageExchange final : public BlockExchange<T> {
 
   ReductionOrder order() const { return order_; }
 
+  void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) override;
+  void reserve_sum(const CutBlock& block, Index cols) override;
+  /// Without summand().
+  void reserve_reduce_scatter(const CutBlock& block, Index cols);
   MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) override;
   MatrixView<T> summand(Index rows, Index cols) override;
   void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,

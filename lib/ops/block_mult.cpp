@@ -18,6 +18,13 @@ class BlockMult final : public LinearOperator<T> {
         order_(reduction_order(options)) {}
 
  private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    A_.reserve(op);
+    const ProcessGrid& grid = A_.grid();
+    if (op == Op::adjoint && grid.row_comm().size() > 1)
+      sum_.reserve(grid.backend(), this->domain().local_rows() * this->domain().local_columns(columns));
+  }
+
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_.multiply(Op::none, alpha, X.local(), beta, Y.local());
   }
@@ -29,7 +36,6 @@ class BlockMult final : public LinearOperator<T> {
       A_.multiply(Op::adjoint, alpha, Y.local(), beta, X_local);
       return;
     }
-    sum_.reserve(grid.backend(), X_local.size());
     const MatrixView<T> sum = sum_.matrix(X_local.rows, X_local.cols);
     A_.multiply(Op::adjoint, alpha, Y.local(), T(0), sum);
     grid.row_comm().all_reduce({sum.data, sum.size()}, ReduceOp::sum, order_);

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
 
@@ -20,8 +22,10 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
                                          static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   if (!A.domain().grid->is_member()) return result;
 
-  DistMatrix<T> x(A.domain().grid, A.domain().layout(columns)), y(A.range().grid, A.range().layout(columns));
-  DistMatrix<T> Ax(y.grid(), y.layout()), Ahy(x.grid(), x.layout());
+  DistMatrix<T> x = make_together<T>(A.domain().grid, A.domain().layout(columns)),
+                y = make_together<T>(A.range().grid, A.range().layout(columns));
+  DistMatrix<T> Ax = make_together<T>(y.grid(), y.layout()), Ahy = make_together<T>(x.grid(), x.layout());
+  FailureScope failures;
   x.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
   y.fill([seed](Index i, Index j) { return counter_random<T>(seed + 1, i, j); });
   A.apply(T(1), x, T(0), Ax);

@@ -41,6 +41,24 @@ class GatheringSumma final : public LinearOperator<T> {
   };
   Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
+  void do_reserve(Op op, const Partition& columns) const override {
+    const bool row_alone = A_.grid()->row_comm().size() == 1, col_alone = A_.grid()->col_comm().size() == 1;
+    const Index rows = A_.local_row_range().size, cols = this->domain().local_columns(columns);
+    if (steps_.empty()) product_.reserve(0, rows);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      const GatherStep& what = steps_[step];
+      const Index width = what.width();
+      const bool in_one_piece = what.slices.size() == 1;
+      op == Op::none ? product_.reserve(width, rows) : product_.reserve(rows, width);
+      if (!(row_alone && in_one_piece)) slot(step).A_memory.reserve(backend(), rows * width);
+      if (!(col_alone && in_one_piece)) panel_memory_.reserve(backend(), width * cols);
+      if (col_alone) continue;
+      slot(step).parts_memory.reserve(backend(), width * cols);
+      if (op == Op::adjoint)
+        slot(step).sum_memory.reserve(backend(), what.X_parts.size(A_.grid()->col_comm().rank()) * cols);
+    }
+  }
+
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     const MatrixView<T> Y_local = Y.local();
     const auto gather = [&](std::size_t step) {
@@ -76,7 +94,6 @@ class GatheringSumma final : public LinearOperator<T> {
       return;
     }
     const Index rows = A_.local_row_range().size;
-    next.A_memory.reserve(backend(), rows * what.width());
     const MatrixView<T> panel = next.A_memory.matrix(rows, what.width());
     Index place = 0;
     for (const Range& K : what.slices) {
@@ -99,7 +116,6 @@ class GatheringSumma final : public LinearOperator<T> {
     const GatherStep& what = steps_[step];
     const Index cols = X.local().cols;
     Slot& next = slot(step);
-    next.parts_memory.reserve(backend(), what.width() * cols);
     const Range own = what.X_parts.range(comm.rank());
     T* const part = next.parts_memory.data() + own.begin * cols;
     copy_rows(what, X, MatrixView<T>(part, own.size, cols));
@@ -143,8 +159,6 @@ class GatheringSumma final : public LinearOperator<T> {
       return;
     }
     const Index own = what.X_parts.size(comm.rank()) * Y.cols;
-    now.parts_memory.reserve(backend(), panel.size());
-    now.sum_memory.reserve(backend(), own);
     set_counts(what.X_parts, Y.cols);
     stack<T>(kernels(), panel, counts_, now.parts_memory.data());
     now.sum_request = comm.start_reduce_scatter_v({now.parts_memory.data(), panel.size()}, counts_,
@@ -183,7 +197,6 @@ class GatheringSumma final : public LinearOperator<T> {
 
   /// For the step that multiplies.
   MatrixView<T> whole_panel(std::size_t step, Index cols) const {
-    panel_memory_.reserve(backend(), steps_[step].width() * cols);
     return panel_memory_.matrix(steps_[step].width(), cols);
   }
 

@@ -2,7 +2,9 @@
 #include "gridlops/linear_operator.hpp"
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
+#include "ops/reserve_together.hpp"
 
 namespace gridlops {
 
@@ -46,7 +48,7 @@ void LinearOperator<T>::apply(T alpha, const DistMatrix<T>& X, T beta, DistMatri
   require_same_columns(X, Y);
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
-  if (X.cols() > 0 && domain_.grid->is_member()) do_apply(alpha, X, beta, Y);
+  apply_either(Op::none, alpha, X, beta, Y);
 }
 
 template <Scalar T>
@@ -56,7 +58,27 @@ void LinearOperator<T>::apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, D
   require_same_columns(X, Y);
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
-  if (Y.cols() > 0 && domain_.grid->is_member()) do_apply_adjoint(alpha, Y, beta, X);
+  apply_either(Op::adjoint, alpha, Y, beta, X);
+}
+
+template <Scalar T>
+void LinearOperator<T>::apply_either(Op op, T alpha, const DistMatrix<T>& in, T beta,
+                                     DistMatrix<T>& out) const {
+  const ProcessGrid& grid = *domain_.grid;
+  if (in.cols() == 0 || !grid.is_member()) return;
+  const Partition& columns = in.layout().cols.partition;
+  try {
+    reserve_together(grid.comm(), reserved_[op == Op::none ? 0 : 1], columns,
+                     [&] { do_reserve(op, columns); });
+  } catch (...) {
+    // Some memory may be gone that both directions use.
+    for (std::vector<Index>& most : reserved_) most.clear();
+    throw;
+  }
+  FailureScope failures;
+  failures.run(
+      [&] { op == Op::none ? do_apply(alpha, in, beta, out) : do_apply_adjoint(alpha, in, beta, out); });
+  failures.close();
 }
 
 template class LinearOperator<float>;

@@ -7,6 +7,14 @@
 
 namespace gridlops {
 
+// Also where no group needs filling up now: columns may leave later.
+template <Scalar T>
+void LocalProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
+  if (!pads()) return;
+  padded_X_.reserve(backend_, rows_of_X * group);
+  padded_Y_.reserve(backend_, rows_of_Y * group);
+}
+
 template <Scalar T>
 void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta,
                                MatrixView<T> Y) const {
@@ -15,10 +23,7 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
     return;
   }
-  if (backend_->memory_space() == MemorySpace::host) return stable_gemm(op, alpha, A, X, beta, Y);
-  // Also where no group needs filling up now: columns may leave later, and then nothing should be allocated.
-  padded_X_.reserve(backend_, X.rows * group);
-  padded_Y_.reserve(backend_, Y.rows * group);
+  if (!pads()) return stable_gemm(op, alpha, A, X, beta, Y);
   for (Index begin = 0; begin < X.cols; begin += group) {
     const Range columns{begin, std::min(group, X.cols - begin)};
     MatrixView<const T> X_group = X.col_block(columns);

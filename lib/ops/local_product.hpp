@@ -19,9 +19,14 @@ class LocalProduct {
   LocalProduct(std::shared_ptr<Backend> backend, bool column_stable)
       : backend_(std::move(backend)), column_stable_(column_stable) {}
 
+  /// Takes the memory for products in which X and Y have at most so many rows.
+  void reserve(Index rows_of_X, Index rows_of_Y) const;
+
   void multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
  private:
+  bool pads() const { return column_stable_ && backend_->memory_space() != MemorySpace::host; }
+
   /// Divides by the columns of every micro-kernel that BLAS libraries are known to have.
   static constexpr Index group = 8;
 

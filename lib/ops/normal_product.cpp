@@ -38,7 +38,10 @@ void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P, const Di
   require_layout(Q, A.range(), columns, "Q");
   require_layout(U, A.domain(), columns, "U");
   require_layout(V, A.domain(), columns, "V");
-  if (P.cols() > 0 && grid.is_member()) dynamic_cast<const OnePass<T>&>(A).pass_once(P, R, Q, U, V);
+  if (P.cols() == 0 || !grid.is_member()) return;
+  const auto& one_pass = dynamic_cast<const OnePass<T>&>(A);
+  one_pass.reserve_pass(columns);
+  one_pass.pass_once(P, R, Q, U, V);
 }
 
 template bool has_normal_product(const LinearOperator<float>&);

@@ -14,26 +14,38 @@ OnePassBlock<T>::OnePassBlock(DistMatrix<T> A, const MatrixMultOptions& options)
     : block_(std::move(A), options), exchange_(backend(), reduction_order(options)) {}
 
 template <Scalar T>
+void OnePassBlock<T>::reserve(const CutBlock& models, const CutBlock& data, Index count) {
+  block_.store_in_panels();
+  block_.reserve(Op::none);
+  block_.reserve(Op::adjoint);
+  exchange_.reserve_gather(models, count, models_);
+  exchange_.reserve_gather(data, count, data_);
+  partial_.reserve(backend(), models.height() * 2 * count);
+  if (data.parts() > 1) {
+    product_of_row_.reserve(backend(), data.height() * count);
+    travelling_.reserve(backend(), data.height() * count);
+  }
+  if (models.parts() > 1) {
+    both_.reserve(backend(), models.part(models.comm.rank()).size * 2 * count);
+    exchange_.reserve_reduce_scatter(models, 2 * count);
+  }
+}
+
+template <Scalar T>
 void OnePassBlock<T>::pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P,
                                 const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                                 DistMatrix<T>& V) {
-  block_.store_in_panels();
   const MatrixView<const T> all_P = exchange_.gather(P.local(), models, models_);
   const MatrixView<const T> all_R = exchange_.gather(R.local(), data, data_);
   const Index count = all_P.cols, height = U.local().rows;
-  partial_.reserve(backend(), models.height() * 2 * count);
   const MatrixView<T> partial = partial_.matrix(models.height(), 2 * count);
   MatrixView<T> all_Q = Q.local();
-  if (data.parts() > 1) {
-    product_of_row_.reserve(backend(), all_R.size());
-    all_Q = product_of_row_.matrix(all_R.rows, count);
-  }
+  if (data.parts() > 1) all_Q = product_of_row_.matrix(all_R.rows, count);
   multiply_once(all_P, all_R, data, all_Q, partial);
   if (data.parts() > 1)
     kernels().copy(std::as_const(all_Q).row_block(data.part(data.comm.rank())), Q.local());
   MatrixView<T> both = partial;
   if (models.parts() > 1) {
-    both_.reserve(backend(), height * 2 * count);
     both = both_.matrix(height, 2 * count);
     exchange_.reduce_scatter(partial, models, T(0), both);
   }
@@ -47,7 +59,6 @@ void OnePassBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R
   typename PanelMatrix<T>::Completion completed;
   std::optional<RowSum<T>> sum;
   if (data.parts() > 1) {
-    travelling_.reserve(backend(), Q.size());
     sum.emplace(data.comm, exchange_.order(), kernels(), chunks(), Q, travelling_.matrix(Q.rows, Q.cols));
     completed = [&sum](Index computed) { return sum->advance(computed); };
   }

@@ -14,6 +14,8 @@ class OnePassBlock {
 
   StoredBlock<T>& block() { return block_; }
 
+  /// Takes the memory of pass_once() for so many columns.
+  void reserve(const CutBlock& models, const CutBlock& data, Index count);
   /// See OnePass.
   void pass_once(const CutBlock& models, const CutBlock& data, const DistMatrix<T>& P, const DistMatrix<T>& R,
                  DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V);

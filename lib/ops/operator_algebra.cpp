@@ -76,6 +76,7 @@ class Product final : public LinearOperator<T> {
   }
 
  private:
+  void do_reserve(Op, const Partition& columns) const override { scratch_.matrix(B_->range(), columns); }
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     DistMatrix<T> between = scratch_.matrix(B_->range(), X.layout().cols.partition);
     B_->apply(T(1), X, T(0), between);
@@ -99,6 +100,12 @@ class Identity final : public LinearOperator<T> {
   }
 
  private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Layout data = this->range().layout(columns), model = this->domain().layout(columns);
+    if (data == model) return;
+    op == Op::none ? workspace_.reserve(*this->range().grid, model, data)
+                   : workspace_.reserve(*this->range().grid, data, model);
+  }
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     move(alpha, X, beta, Y);
   }

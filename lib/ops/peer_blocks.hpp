@@ -36,6 +36,18 @@ class PeerBlocks {
   PeerBlocks(const PeerBlocks&) = delete;
   PeerBlocks& operator=(const PeerBlocks&) = delete;
 
+  /// What rounds need to be set up (collective; all ranks throw what one throws; once it has succeeded, calls
+  /// do nothing).
+  virtual void connect() = 0;
+  /// Takes the memory for showing a block of this shape, at this place or, if that is null, anywhere in the
+  /// backend's memory.
+  virtual void reserve_copy(MatrixView<const T> mine) = 0;
+  virtual void reserve_showable(Index rows, Index cols) = 0;
+  /// Takes the memory that start_reading() needs for so many elements.
+  void reserve_part(Buffer<T>& memory, Index elements) const {
+    if (!in_place()) memory.reserve(backend_, elements);
+  }
+
   /// Whether parts are read where they are, so that nothing is won by reading them ahead of their use.
   virtual bool in_place() const = 0;
   /// Memory that show() need not copy, until the next call.

@@ -19,8 +19,20 @@ class PeerExchange final : public BlockExchange<T> {
         memory_(static_cast<std::size_t>(comm.size())),
         parts_(memory_.size()) {}
 
+  void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) override {
+    peers_->connect();
+    whole.reserve(this->backend(), block.height() * cols);
+    peers_->reserve_copy({nullptr, block.part(me_).size, cols});
+    for (int rank = 0; rank < block.parts(); ++rank) reserve_part(rank, block.part(rank).size * cols);
+  }
+
+  void reserve_sum(const CutBlock& block, Index cols) override {
+    peers_->connect();
+    peers_->reserve_showable(block.height(), cols);
+    for (int rank = 0; rank < block.parts(); ++rank) reserve_part(rank, block.part(me_).size * cols);
+  }
+
   MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) override {
-    whole.reserve(this->backend(), block.height() * mine.cols);
     const MatrixView<T> gathered = whole.matrix(block.height(), mine.cols);
     read_from_all(
         mine,
@@ -47,6 +59,10 @@ class PeerExchange final : public BlockExchange<T> {
   void await_readers() override { peers_->await_readers(); }
 
  private:
+  void reserve_part(int rank, Index elements) {
+    if (rank != me_) peers_->reserve_part(memory_[static_cast<std::size_t>(rank)], elements);
+  }
+
   /// use(rank, part), in rank order, with the rows(rank) of what each rank shows. Each begins to read with
   /// its own, so that not all read from one rank at a time.
   void read_from_all(MatrixView<const T> mine, auto&& rows, auto&& use) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -57,20 +58,52 @@ class PeerSumma final : public LinearOperator<T> {
     PeerPart<T> part;
   };
 
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Plan plan = op == Op::none ? forward_plan() : adjoint_plan();
+    const Index cols = this->domain().local_columns(columns);
+    KeptFailure failure;
+    failure.run([&] { A_blocks_->connect(); });
+    failure.run([&] { operands_->connect(); });
+    failure.run([&] {
+      A_blocks_->reserve_copy(A_.local());
+      operands_->reserve_copy(
+          {nullptr, (op == Op::none ? this->domain() : this->range()).local_rows(), cols});
+      for (std::size_t k = 0; k < plan.steps.size(); ++k) {
+        const Step& step = plan.steps[k];
+        const Index rows = A_.layout().rows.partition.size(step.A_row);
+        op == Op::none ? product_.reserve(step.A_cols.size, rows) : product_.reserve(rows, step.A_cols.size);
+        if (step.A_row * grid().cols() + step.A_col != grid().comm().rank())
+          A_blocks_->reserve_part(A_slots_[k % A_slots_.size()].memory, rows * step.A_cols.size);
+      }
+      for (std::size_t k = 0; k < plan.operands.size(); ++k)
+        if (plan.operands[k].row != grid().my_row())
+          operands_->reserve_part(operand_slot(k).memory, plan.operands[k].rows.size * cols);
+    });
+    failure.rethrow();
+  }
+
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    run(Op::none, forward_plan(), alpha, X.local(), beta, Y.local());
+  }
+
+  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    run(Op::adjoint, adjoint_plan(), alpha, Y.local(), beta, X.local());
+  }
+
+  Plan forward_plan() const {
     Plan plan;
     const std::size_t first = first_panel();
     for (std::size_t step = 0; step < inner_.size(); ++step) {
       const Range K = inner_[(first + step) % inner_.size()];
       const int q = cols_of_A().owner_of(K.begin), i = rows_of_X().owner_of(K.begin);
       plan.operands.push_back({i, relative(K, rows_of_X().begin(i))});
-      plan.steps.push_back(
-          {grid().my_row(), q, relative(K, cols_of_A().begin(q)), step, Range{0, Y.local().rows}, step == 0});
+      plan.steps.push_back({grid().my_row(), q, relative(K, cols_of_A().begin(q)), step,
+                            Range{0, A_.local().rows}, step == 0});
     }
-    run(Op::none, plan, alpha, X.local(), beta, Y.local());
+    return plan;
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  Plan adjoint_plan() const {
     const int my_row = grid().my_row();
     Plan plan;
     for (int turn = 0; turn < grid().rows(); ++turn) {
@@ -83,7 +116,7 @@ class PeerSumma final : public LinearOperator<T> {
                               relative(K, rows_of_X().begin(my_row)), turn == 0});
       }
     }
-    run(Op::adjoint, plan, alpha, Y.local(), beta, X.local());
+    return plan;
   }
 
   void run(Op op, const Plan& plan, T alpha, MatrixView<const T> mine, T beta, MatrixView<T> out) const {

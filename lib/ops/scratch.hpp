@@ -12,11 +12,9 @@ class Scratch {
  public:
   /// An uninitialised matrix in `space`; the one given out before becomes invalid.
   DistMatrix<T> matrix(const Space& space, const Partition& columns) {
-    const ProcessGrid& grid = *space.grid;
-    if (!grid.is_member()) return DistMatrix<T>(space.grid, space.layout(columns), {});
-    const Index rows = space.rows.partition.size(grid.my_part(space.rows.axis));
-    const Index cols = columns.size(grid.my_part(space.columns));
-    memory_.reserve(grid.backend(), rows * cols);
+    if (!space.grid->is_member()) return DistMatrix<T>(space.grid, space.layout(columns), {});
+    const Index rows = space.local_rows(), cols = space.local_columns(columns);
+    memory_.reserve(space.grid->backend(), rows * cols);
     return DistMatrix<T>(space.grid, space.layout(columns), memory_.matrix(rows, cols));
   }
 

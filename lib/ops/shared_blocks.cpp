@@ -19,6 +19,17 @@ class SharedBlocks final : public PeerBlocks<T> {
       : PeerBlocks<T>(comm, std::move(backend)),
         shared_(this->backend()->shares_memory() ? this->backend() : make_shared_host_backend()) {}
 
+  void connect() override {
+    if (!board_) board_.emplace(this->comm(), shared_);
+  }
+  void reserve_copy(MatrixView<const T> mine) override {
+    const bool is_large = mine.size() * static_cast<Index>(sizeof(T)) >= least_bytes;
+    const bool is_shared = mine.data == nullptr ? is_large && this->backend()->shares_memory()
+                                                : shared_->shared_place(mine.data).descriptor >= 0;
+    if (!mine.empty() && !is_shared) scratch(copy_, mine.rows, mine.cols);
+  }
+  void reserve_showable(Index rows, Index cols) override { scratch(showable_, rows, cols); }
+
   bool in_place() const override { return true; }
   MatrixView<T> showable(Index rows, Index cols) override { return scratch(showable_, rows, cols); }
   void done_reading() override { board_->done_reading(); }
@@ -27,10 +38,7 @@ class SharedBlocks final : public PeerBlocks<T> {
   }
 
  private:
-  void do_show(MatrixView<const T> mine) override {
-    if (!board_) board_.emplace(this->comm(), shared_);
-    round_ = board_->show(shareable(mine));
-  }
+  void do_show(MatrixView<const T> mine) override { round_ = board_->show(shareable(mine)); }
 
   // Mapped by all at once, so that the owner may be gone before the last one reads it.
   void do_show_for_good(MatrixView<const T> mine) override {
@@ -57,10 +65,11 @@ class SharedBlocks final : public PeerBlocks<T> {
     return copy;
   }
   MatrixView<T> scratch(Buffer<T>& memory, Index rows, Index cols) const {
-    constexpr Index least = (Index{1} << 16) / static_cast<Index>(sizeof(T));  // smaller ones are not shared
-    memory.reserve(shared_, std::max(rows * cols, least));
+    memory.reserve(shared_, std::max(rows * cols, least_bytes / static_cast<Index>(sizeof(T))));
     return memory.matrix(rows, cols);
   }
+
+  static constexpr Index least_bytes = Index{1} << 16;  // smaller ones are not shared
 
   std::shared_ptr<Backend> shared_;
   std::optional<PeerBoard> board_;

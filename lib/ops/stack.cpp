@@ -25,10 +25,6 @@ bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
   return true;
 }
 
-Index local_dimension(const Space& space) {
-  return space.rows.partition.size(space.grid->my_part(space.rows.axis));
-}
-
 template <Scalar T, class View>
 DistMatrix<T> member_view(const std::vector<Space>& members, std::size_t k, const DistMatrix<T>& X,
                           View local) {
@@ -36,8 +32,8 @@ DistMatrix<T> member_view(const std::vector<Space>& members, std::size_t k, cons
   Layout layout{member.rows, X.layout().cols};
   if (!member.grid->is_member()) return DistMatrix<T>(member.grid, std::move(layout), {});
   Index begin = 0;
-  for (std::size_t before = 0; before < k; ++before) begin += local_dimension(members[before]);
-  return DistMatrix<T>(member.grid, std::move(layout), local.row_block({begin, local_dimension(member)}));
+  for (std::size_t before = 0; before < k; ++before) begin += members[before].local_rows();
+  return DistMatrix<T>(member.grid, std::move(layout), local.row_block({begin, member.local_rows()}));
 }
 
 template <Scalar T>

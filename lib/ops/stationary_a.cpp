@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
 #include "ops/one_pass_block.hpp"
+#include "ops/reserve_together.hpp"
 
 namespace gridlops {
 
@@ -24,12 +26,32 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   }
 
   void prepare() const override { block_.block().store_in_panels(); }
+  void reserve_pass(const Partition& columns) const override {
+    reserve_together(this->range().grid->comm(), reserved_for_pass_, columns, [&] {
+      block_.reserve(block_of_models(*this), block_of_data(*this), this->domain().local_columns(columns));
+    });
+  }
   void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
                  DistMatrix<T>& V) const override {
     block_.pass_once(block_of_models(*this), block_of_data(*this), P, R, Q, U, V);
   }
 
  private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Index cols = this->domain().local_columns(columns);
+    const CutBlock models = block_of_models(*this), data = block_of_data(*this);
+    KeptFailure failure;
+    failure.run([&] { block_.block().reserve(op); });
+    if (op == Op::none) {
+      failure.run([&] { models_->reserve_gather(models, cols, gathered_); });
+      failure.run([&] { data_->reserve_sum(data, cols); });
+    } else {
+      failure.run([&] { data_->reserve_gather(data, cols, gathered_); });
+      failure.run([&] { models_->reserve_sum(models, cols); });
+    }
+    failure.rethrow();
+  }
+
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     run(Op::none, alpha, X.local(), block_of_models(*this), *models_, beta, Y.local(), block_of_data(*this),
         *data_);
@@ -56,6 +78,7 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
   mutable OnePassBlock<T> block_;
   std::unique_ptr<BlockExchange<T>> models_, data_;
   mutable Buffer<T> gathered_;
+  mutable std::vector<Index> reserved_for_pass_;
 };
 
 }  // namespace

@@ -50,6 +50,22 @@ class StationaryB final : public LinearOperator<T> {
   };
   Slot& slot(std::size_t step) const { return ring_.slot(step); }
 
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Index rows_of_X = this->domain().local_rows(), cols = this->domain().local_columns(columns);
+    const bool col_alone = A_.grid()->col_comm().size() == 1;
+    if (panels_.empty() && op == Op::adjoint) product_.reserve(0, rows_of_X);
+    for (std::size_t step = 0; step < panels_.size(); ++step) {
+      const Index height = panels_[step].size;
+      Slot& slot = ring_.slot(step);
+      op == Op::none ? product_.reserve(rows_of_X, height) : product_.reserve(height, rows_of_X);
+      slot.A_memory.reserve(backend(), height * rows_of_X);
+      if (owned(step) && !local_A().row_block(local_rows(step)).contiguous())
+        slot.packed.reserve(backend(), height * local_A().cols);
+      if (op == Op::adjoint || !col_alone) slot.part_memory.reserve(backend(), height * cols);
+      if (op == Op::none && !col_alone) slot.sum_memory.reserve(backend(), height * cols);
+    }
+  }
+
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     ring_.run(
         [&](std::size_t step) { scatter_A(step); },
@@ -91,13 +107,11 @@ class StationaryB final : public LinearOperator<T> {
     const ProcessGrid& grid = *A_.grid();
     const Range S = panels_[step];
     Slot& next = slot(step);
-    next.A_memory.reserve(backend(), S.size * this->domain().rows.partition.size(grid.my_row()));
     multiply_counts(columns_to_grid_row_, S.size, next.scatter_counts);
     MatrixView<const T> mine;
     if (owned(step)) {
       mine = local_A().row_block(local_rows(step));
       if (!mine.contiguous()) {
-        next.packed.reserve(backend(), mine.size());
         kernels().copy(mine, next.packed.matrix(mine.rows, mine.cols));
         mine = next.packed.matrix(mine.rows, mine.cols);
       }
@@ -132,7 +146,6 @@ class StationaryB final : public LinearOperator<T> {
   void send_Y(std::size_t step, const DistMatrix<T>& Y) const {
     const Index size = panels_[step].size * Y.local().cols;
     Slot& next = slot(step);
-    next.part_memory.reserve(backend(), size);
     if (owned(step))
       kernels().copy(Y.local().row_block(local_rows(step)),
                      next.part_memory.matrix(panels_[step].size, Y.local().cols));
@@ -148,8 +161,6 @@ class StationaryB final : public LinearOperator<T> {
     }
     Slot& now = slot(step);
     const Index size = A.rows * X.cols;
-    now.part_memory.reserve(backend(), size);
-    now.sum_memory.reserve(backend(), size);
     product_.multiply(Op::none, alpha, A, X, T(0), now.part_memory.matrix(A.rows, X.cols));
     now.sum_request = comm.start_reduce({now.part_memory.data(), size}, {now.sum_memory.data(), size},
                                         ReduceOp::sum, owner(step), order_);

@@ -4,8 +4,14 @@
 namespace gridlops {
 
 template <Scalar T>
-void StoredBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+void StoredBlock<T>::reserve(Op op) {
   if (wants_panels_) store_in_panels();
+  const MatrixView<const T> A = std::as_const(A_).local();
+  op == Op::none ? product_.reserve(A.cols, A.rows) : product_.reserve(A.rows, A.cols);
+}
+
+template <Scalar T>
+void StoredBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (panels_.empty()) {
     product_.multiply(op, alpha, A_.local(), X, beta, Y);
   } else {

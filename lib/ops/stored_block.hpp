@@ -16,6 +16,8 @@ class StoredBlock {
         product_(A_.grid()->backend(), options.column_stable),
         wants_panels_(options.storage == Storage::panels) {}
 
+  /// Takes the memory for products with op(A).
+  void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
 

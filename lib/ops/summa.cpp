@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "comm/kept_failure.hpp"
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
@@ -45,6 +46,37 @@ class Summa final : public LinearOperator<T> {
     }
   };
   Slot& slot(std::size_t step) const { return ring_.slot(step); }
+
+  void do_reserve(Op op, const Partition& columns) const override {
+    const ProcessGrid& grid = *A_.grid();
+    const Index rows = A_.local_row_range().size, cols = this->domain().local_columns(columns);
+    KeptFailure failure;
+    if (neighbours_) failure.run([&] { neighbours_->connect(); });
+    if (neighbours_) failure.run([&] { neighbours_->reserve_copy(local_A()); });
+    failure.run([&] {
+      if (panels_.empty()) product_.reserve(0, rows);
+      for (std::size_t step = 0; step < panels_.size(); ++step) {
+        Slot& slot = ring_.slot(step);
+        reserve_A(step);
+        op == Op::none ? product_.reserve(panels_[step].size, rows)
+                       : product_.reserve(rows, panels_[step].size);
+        if (grid.col_comm().size() == 1) continue;
+        slot.X_memory.reserve(backend(), panels_[step].size * cols);
+        if (op == Op::adjoint) slot.sum_memory.reserve(backend(), panels_[step].size * cols);
+      }
+    });
+    failure.rethrow();
+  }
+  void reserve_A(std::size_t step) const {
+    const ProcessGrid& grid = *A_.grid();
+    const Index rows = A_.local_row_range().size, size = rows * panels_[step].size;
+    const bool mine = grid.my_col() == A_.layout().cols.partition.owner_of(panels_[step].begin);
+    if (neighbours_) {
+      if (!mine) neighbours_->reserve_part(slot(step).A_memory, size);
+    } else if (grid.cols() > 1 && !(mine && local_A().col_block({0, panels_[step].size}).contiguous())) {
+      slot(step).A_memory.reserve(backend(), size);
+    }
+  }
 
   void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     if (neighbours_) neighbours_->show_for_good(local_A());
@@ -114,7 +146,6 @@ class Summa final : public LinearOperator<T> {
     if (is_owner && comm.size() == 1) return mine;
     MatrixView<const T> panel = mine;
     if (!is_owner || !mine.contiguous()) {
-      memory.reserve(backend(), rows * cols);
       if (is_owner) kernels().copy(mine, memory.matrix(rows, cols));
       panel = memory.matrix(rows, cols);
     }
@@ -133,8 +164,6 @@ class Summa final : public LinearOperator<T> {
       return;
     }
     const Index size = K.size * Y.cols;
-    now.X_memory.reserve(backend(), size);
-    now.sum_memory.reserve(backend(), size);
     product_.multiply(Op::adjoint, alpha, now.A, Y, T(0), now.X_memory.matrix(K.size, Y.cols));
     const int owner = this->domain().rows.partition.owner_of(K.begin);
     now.sum_request = comm.start_reduce({now.X_memory.data(), size}, {now.sum_memory.data(), size},

@@ -23,6 +23,18 @@ class WindowBlocks final : public PeerBlocks<T> {
     for (const void* memory : exposed_) window().hide(memory);
   }
 
+  void connect() override { window(); }
+  // A block with a place is shown for good, from where it is unless the window cannot have that.
+  void reserve_copy(MatrixView<const T> mine) override {
+    if (mine.data != nullptr) return;
+    readers_done_.wait();
+    scratch(copy_, mine.rows, mine.cols);
+  }
+  void reserve_showable(Index rows, Index cols) override {
+    readers_done_.wait();
+    scratch(showable_, rows, cols);
+  }
+
   bool in_place() const override { return false; }
   MatrixView<T> showable(Index rows, Index cols) override {
     readers_done_.wait();
