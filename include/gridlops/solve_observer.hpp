@@ -22,7 +22,8 @@ struct SolveStart {
 };
 
 /// Watches a solver at work: SolveOptions::observers. Called on every member of the grid, in the same order
-/// on all; must not communicate over the grid and must not throw.
+/// on all; must not communicate over the grid. What it throws on one of them, the solver throws on all at the
+/// next synchronisation point.
 class GRIDLOPS_EXPORT SolveObserver {
  public:
   virtual ~SolveObserver();

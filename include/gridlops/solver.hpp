@@ -58,8 +58,8 @@ struct SolveOptions {
       false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
   bool record_history = true;
   /// Called on every member of the grid after each iteration; if it returns true on any of them, all columns
-  /// end at the next synchronisation point with user_stop. It must not communicate over the grid and must not
-  /// throw.
+  /// end at the next synchronisation point with user_stop. It must not communicate over the grid; what it
+  /// throws on any of them, all throw there.
   std::function<bool(const IterationInfo&)> callback;
   std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of what it was. 0: never.

@@ -15,8 +15,9 @@ class ColumnMethod {
   virtual const char* name() const = 0;
   virtual const LinearOperator<T>& A() const = 0;
 
-  /// Takes the memory that iterations need, for the columns of a batch, before either start() or the return
-  /// to a saved state. What lasting() gives need not be taken here.
+  /// Takes all memory that the method needs, for the columns of a batch, before either start() or the return
+  /// to a saved state: all ranks throw what one throws here, and what is taken later may fail on one rank
+  /// alone. What lasting() gives need not be taken here. Sends nothing.
   virtual void prepare(ColumnRun<T>&) {}
 
   /// Begins with all columns, from the x that is there (zero unless there is an initial guess). Sets every

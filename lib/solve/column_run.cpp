@@ -58,12 +58,24 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, So
       sums_(grid_, options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any),
       active_(columns.sizes),
       columns_(at(columns.sizes.total())),
-      numbers_(columns.numbers_in(B.layout().cols.partition)),
-      spare_(grid_.backend(), std::max(B.local().rows, X.local().rows)) {}
+      numbers_(columns.numbers_in(B.layout().cols.partition)) {}
+
+/// All that iterations need is taken here.
+template <Scalar T>
+void ColumnRun<T>::reserve() {
+  succeed_together(grid_.comm(), [this] {
+    const Index columns = X_.local().cols;
+    spare_.reserve(grid_.backend(), std::max(B_.local().rows, X_.local().rows));
+    device_scalars_.reserve(grid_.backend(), columns);
+    sums_.reserve(columns);
+    method_.prepare(*this);
+    lasting_matrices();
+  });
+}
 
 template <Scalar T>
 void ColumnRun<T>::solve() {
-  method_.prepare(*this);
+  reserve();
   if (checkpoints_.has_saved()) {
     resume();
   } else {
@@ -97,7 +109,9 @@ void ColumnRun<T>::iterate() {
       keep_best();
       judge_active();
       record();
-      if (options_.callback && options_.callback(information())) progress_.stop_asked = true;
+      FailureScope().run([this] {
+        if (options_.callback && options_.callback(information())) progress_.stop_asked = true;
+      });
       tell_observers();
     } else {
       for (Index k = 0; k < active_.count(); ++k) column(k).reason = StopReason::user_stop;
@@ -129,7 +143,6 @@ const T* ColumnRun<T>::local_scalars(const std::vector<double>& scalars) {
   host_scalars_.resize(at(mine.size));
   for (Index j = 0; j < mine.size; ++j)
     host_scalars_[at(j)] = static_cast<T>(static_cast<Real<T>>(scalars[at(mine.begin + j)]));
-  device_scalars_.reserve(grid_.backend(), mine.size);
   grid_.backend()->upload(host_scalars_.data(), device_scalars_.data(),
                           mine.size * static_cast<Index>(sizeof(T)));
   return device_scalars_.data();
@@ -153,7 +166,6 @@ void ColumnRun<T>::scale(const std::vector<double>& alpha, DistMatrix<T>& X) {
 template <Scalar T>
 void ColumnRun<T>::threshold(Threshold kind, const std::vector<double>& t, DistMatrix<T>& X) {
   const Range mine = active_.partition().range(part_);
-  device_thresholds_.reserve(grid_.backend(), mine.size);
   grid_.backend()->upload(t.data() + mine.begin, device_thresholds_.data(),
                           mine.size * static_cast<Index>(sizeof(double)));
   kernels().column_threshold(kind, device_thresholds_.data(), X.local());
@@ -412,8 +424,10 @@ void ColumnRun<T>::tell_observers() {
   if (options_.observers.empty()) return;
   note_first_element();
   const IterationInfo info = information();
-  for (const auto& observer : options_.observers)
-    if (observer->step(info)) progress_.stop_asked = true;
+  FailureScope().run([&] {
+    for (const auto& observer : options_.observers)
+      if (observer->step(info)) progress_.stop_asked = true;
+  });
 }
 
 template <Scalar T>

@@ -87,7 +87,8 @@ class ColumnRun {
   void axpy(const std::vector<double>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y);
   void xpby(const DistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y);
   void scale(const std::vector<double>& alpha, DistMatrix<T>& X);
-  /// Thresholds X, with one t per active column.
+  /// Thresholds X, with one t per active column, for which prepare() has reserved memory.
+  void reserve_thresholds() { device_thresholds_.reserve(grid_.backend(), X_.local().cols); }
   void threshold(Threshold kind, const std::vector<double>& t, DistMatrix<T>& X);
   /// This rank's block of active column k of a matrix: without columns if another part has it.
   MatrixView<T> column_block(DistMatrix<T>& X, Index k) const;
@@ -95,6 +96,7 @@ class ColumnRun {
   void copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X, DistMatrix<T>& Y) const;
 
  private:
+  void reserve();
   void judge(ColumnState& state) const;
   void judge_active();
   void begin_descents();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "comm/failure_scope.hpp"
 #include "gridlops/dist_matrix.hpp"
 
 namespace gridlops {
@@ -15,6 +16,9 @@ template <Scalar T>
 class ColumnSums {
  public:
   ColumnSums(const ProcessGrid& grid, ReductionOrder order) : grid_(grid), order_(order) {}
+
+  /// Takes memory for matrices with at most so many columns on this rank.
+  void reserve(Index local_columns) { local_.reserve(grid_.backend(), sums_at_once * local_columns + 1); }
 
   /// For matrices of so many columns; forgets what was added before.
   void begin(Index columns) {
@@ -50,9 +54,12 @@ class ColumnSums {
   }
   double number(std::size_t position) const { return values_[position]; }
 
+  /// All ranks throw here what went wrong on one of them, in an operator or a callback, since the last
+  /// reduction.
   void reduce() {
-    collect();
-    grid_.comm().all_reduce(values_, ReduceOp::sum, order_);
+    FailureScope failures;
+    failures.run([this] { collect(); });
+    failures.reduce(grid_.comm(), values_, order_);
   }
 
   double of(std::size_t kind, Index column) const {
@@ -76,9 +83,7 @@ class ColumnSums {
     // Complex sums lie where complex numbers may: devices store them whole.
     used_ = (used_ + step - 1) / step * step;
     // What there is no more room for is brought to the host first.
-    const Index room = sums_at_once * local_columns + 1;
-    if (std::max(used_ + step * local_columns, room) > local_.size()) collect();
-    local_.reserve(grid_.backend(), room);
+    if (used_ + step * local_columns > local_.size()) collect();
     compute(grid_.backend()->template kernels<T>(), reinterpret_cast<Value*>(local_.data() + used_));
     pending_.push_back(
         {used_, local_columns, step, first + static_cast<std::size_t>(X.local_col_range().begin)});
@@ -100,7 +105,7 @@ class ColumnSums {
   }
 
   static constexpr Index sums_at_once =
-      4;  // per column, a complex one being two; and a gap before one of these
+      4;  // per column, a complex one being two, beside one gap before these
 
   const ProcessGrid& grid_;
   ReductionOrder order_;

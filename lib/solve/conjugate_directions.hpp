@@ -18,6 +18,7 @@ class ConjugateDirections : public ColumnMethod<T> {
  public:
   const LinearOperator<T>& A() const final { return A_; }
 
+  void prepare(ColumnRun<T>& run) override { vectors(run); }
   void start(ColumnRun<T>& run, bool from_zero) final;
   bool iterate(ColumnRun<T>& run) final;
   std::vector<NamedMatrix<T>> lasting(const Partition& columns) final;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/together.hpp"
 #include "gridlops/random.hpp"
 
 namespace gridlops {
@@ -53,15 +55,19 @@ std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>&
   const ProcessGrid& grid = *A.range().grid;
   const std::vector<Index> ones(static_cast<std::size_t>(grid.parts(A.range().columns)), 1);
   const Partition columns = Partition::with_sizes(ones);
-  DistMatrix<T> Z(A.domain().grid, A.domain().layout(columns)), W(A.range().grid, A.range().layout(columns));
+  DistMatrix<T> Z = make_together<T>(A.domain().grid, A.domain().layout(columns)),
+                W = make_together<T>(A.range().grid, A.range().layout(columns));
   Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
+  FailureScope failures;
   A.apply(T(1), Z, T(0), W);
   const MatrixView<const T> w = std::as_const(W).local();
   const std::size_t images = per_vector * ones.size();
   std::vector<double> sums(images + per_vector * static_cast<std::size_t>(B.cols()), 0.0);
-  add_columns(w, W, 0, sums);
-  add_columns(w, B, images, sums);
-  grid.comm().all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank);
+  failures.run([&] {
+    add_columns(w, W, 0, sums);
+    add_columns(w, B, images, sums);
+  });
+  failures.reduce(grid.comm(), sums, ReductionOrder::by_rank);
   std::vector<double> values(sums.begin(), sums.begin() + per_vector);
   values.insert(values.end(), sums.begin() + static_cast<std::ptrdiff_t>(images), sums.end());
   for (std::size_t k = 0; k < values.size(); k += per_vector) values[k] = std::sqrt(values[k]);

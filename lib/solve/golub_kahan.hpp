@@ -96,12 +96,13 @@ SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMat
   Method method(A, options, {A.range()}, more...);
   if (options.damp == 0 || !options.initial_guess) return solve_columns(method, B, X, options);
   check_solve_arguments(method, B, X, options);
+  FailureScope failures;
   const StackedGuess<T> stacked(A, B, X, options.damp);
   SolveOptions plain = options;
   plain.damp = 0;
   plain.initial_guess = false;
   Method stacked_method(stacked.A(), plain, damped_range(A.range(), A.domain()), more...);
-  DistMatrix<T> correction(X.grid(), X.layout());
+  DistMatrix<T> correction = make_together<T>(X.grid(), X.layout());
   SolveReport report = solve_columns(stacked_method, stacked.B(), correction, plain);
   X.grid()->backend()->template kernels<T>().add(T(1), std::as_const(correction).local(), T(1), X.local());
   recompute_norms(A, B, X, options.damp, report);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -78,7 +80,7 @@ template <Scalar T>
 class RegularizedSystem {
  public:
   RegularizedSystem(const OperatorPtr<T>& A, const DistMatrix<T>& B, const RegularizedTerms<T>& terms)
-      : A_(stack(A, terms)), B_(B.grid(), A_->range().layout(B.layout().cols.partition)) {
+      : A_(stack(A, terms)), B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     DistMatrix<T> upper = stack_member(ranges_, 0, B_);
     if (terms.weight) {
       terms.weight->apply(T(1), B, T(0), upper);
@@ -134,7 +136,8 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B,
   for (const NormalRegularizer<T>& term : terms.normal_regularizers)
     normal = sum(normal, scale(real_scalar<T>(term.epsilon * term.epsilon), term.N));
 
-  DistMatrix<T> right_hand_sides(X.grid(), X.layout());
+  DistMatrix<T> right_hand_sides = make_together<T>(X.grid(), X.layout());
+  FailureScope failures;
   if (terms.weight) {
     product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
   } else {
@@ -151,6 +154,7 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, Dist
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
   check_operands(*A, B, X);
   check_regularizers(terms.regularizers, *A, B);
+  FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
   return least_squares(terms.solver, system.A(), system.B(), X, options);
 }
@@ -161,18 +165,23 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const D
                                      const SolveOptions& options) {
   check_operands(*A, B, X);
   const OperatorPtr<T> preconditioned = product(A, P);
-  DistMatrix<T> Z(X.grid(), P->domain().layout(X.layout().cols.partition));
+  DistMatrix<T> Z = make_together<T>(X.grid(), P->domain().layout(X.layout().cols.partition));
+  FailureScope failures;
+  const auto apply_preconditioner = [&](T beta) {
+    P->apply(T(1), Z, beta, X);
+    if (X.grid()->is_member()) failures.settle(X.grid()->comm());
+  };
   if (!options.initial_guess) {
     SolveReport report = least_squares(solver, *preconditioned, B, Z, options);
-    P->apply(T(1), Z, T(0), X);
+    apply_preconditioner(T(0));
     return report;
   }
-  DistMatrix<T> residual = B.clone();
+  DistMatrix<T> residual = clone_together(B);
   A->apply(T(-1), X, T(1), residual);
   SolveOptions for_correction = options;
   for_correction.initial_guess = false;
   SolveReport report = least_squares(solver, *preconditioned, residual, Z, for_correction);
-  P->apply(T(1), Z, T(1), X);
+  apply_preconditioner(T(1));
   return report;
 }
 
@@ -182,7 +191,7 @@ OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain) 
                       matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
                       ": they must be equal, and on the same grid");
   const std::vector<double> norms = column_norms(matrix);
-  DistMatrix<T> factors(domain.grid, {domain.rows, Cut::uncut(1)});
+  DistMatrix<T> factors = make_together<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
     const double norm = norms[static_cast<std::size_t>(i)];
     return real_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);

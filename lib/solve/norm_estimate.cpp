@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
 #include "gridlops/solver.hpp"
@@ -16,11 +18,13 @@ template <Scalar T>
 double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
   require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");
   if (!A.domain().grid->is_member()) return 0;
-  DistMatrix<T> v(A.domain().grid, A.domain().layout(1)), u(A.range().grid, A.range().layout(1));
+  DistMatrix<T> v = make_together<T>(A.domain().grid, A.domain().layout(1)),
+                u = make_together<T>(A.range().grid, A.range().layout(1));
+  FailureScope failures;
   v.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
-  const auto normalise = [](DistMatrix<T>& x) {
+  const auto normalise = [&failures](DistMatrix<T>& x) {
     const double norm = column_norms(x)[0];
-    if (norm > 0) column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x);
+    if (norm > 0) failures.run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x); });
     return norm;
   };
   normalise(v);

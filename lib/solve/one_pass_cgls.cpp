@@ -21,10 +21,17 @@ class OnePassCgls final : public Cgls<T> {
                         "one_pass_cgls() needs an operator with a normal product, as matrix_mult() makes by "
                         "stationary_a; cgls() takes any");
     // Now, so that all products round alike.
-    if (A.domain().grid->is_member()) dynamic_cast<const OnePass<T>&>(A).prepare();
+    const ProcessGrid& grid = *A.domain().grid;
+    if (grid.is_member())
+      succeed_together(grid.comm(), [&A] { dynamic_cast<const OnePass<T>&>(A).prepare(); });
   }
 
   const char* name() const override { return "one-pass-cgls"; }
+
+  void prepare(ColumnRun<T>& run) override {
+    Cgls<T>::prepare(run);
+    for (Scratch<T>* memory : {&u_, &w_}) run.matrix(*memory, this->A().domain());
+  }
 
  private:
   void compute_product(Vectors& v) const override {

@@ -92,6 +92,8 @@ template <Scalar T>
 void ProximalGradient<T>::prepare(ColumnRun<T>& run) {
   for (Scratch<T>* memory : {&x_next_, &x_change_}) run.matrix(*memory, A_.domain());
   for (Scratch<T>* memory : {&r_next_, &r_change_}) run.matrix(*memory, A_.range());
+  if (S_ != nullptr) run.matrix(z_, sparse_space());
+  run.reserve_thresholds();
 }
 
 /// The norms are those of the first step, which is not taken yet: a guess may be the solution.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
 
@@ -48,7 +49,10 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
       method.name(), method.A().rows(),      method.A().cols(),
       B.cols(),      scalar_type_of<T>,      options.tolerance.value_or(default_tolerance<T>),
       options.damp,  options.max_iterations, B.grid()->comm().rank()};
-  for (const auto& observer : options.observers) observer->start(start);
+  FailureScope failures;
+  failures.run([&] {
+    for (const auto& observer : options.observers) observer->start(start);
+  });
   Checkpoints<T> checkpoints(method, options, B, X);
   if (checkpoints.has_saved()) progress.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
@@ -56,7 +60,10 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
     const ColumnBatch& columns = batches[static_cast<std::size_t>(progress.batch)];
     ColumnRun<T>(method, options, progress, checkpoints, B, X, columns).solve();
   }
-  for (const auto& observer : options.observers) observer->end(progress.report);
+  failures.run([&] {
+    for (const auto& observer : options.observers) observer->end(progress.report);
+  });
+  failures.settle(B.grid()->comm());
   return progress.report;
 }
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
 #include "solve/tridiagonal.hpp"
@@ -24,7 +27,7 @@ void require_square(const LinearOperator<T>& A) {
 
 template <Scalar T>
 DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
-  DistMatrix<T> x(space.grid, space.layout(1));
+  DistMatrix<T> x = make_together<T>(space.grid, space.layout(1));
   x.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
   return x;
 }
@@ -33,7 +36,8 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
   const double norm = column_norms(x)[0];
-  if (norm > 0) column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x);
+  if (norm > 0)
+    FailureScope().run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x); });
   return norm;
 }
 
@@ -61,7 +65,7 @@ class LanczosBasis {
       kernels(w).gemm(Op::adjoint, Op::none, T(1), Q, w.local(), T(0), h);
       backend.download(h.data, sums.data(), count_ * static_cast<Index>(sizeof(T)));
     }
-    w.grid()->comm().all_reduce(sums, ReduceOp::sum);
+    FailureScope().reduce(w.grid()->comm(), sums);
     if (w.local().cols > 0) {
       backend.upload(sums.data(), h.data, count_ * static_cast<Index>(sizeof(T)));
       kernels(w).gemm(Op::none, Op::none, T(-1), Q, h, T(1), w.local());
@@ -90,7 +94,8 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
                       "; it must be a finite number ≥ 0");
   DominantEigenpair<T> pair{{}, 0, false, random_column<T>(A.domain(), seed)};
   if (!A.domain().grid->is_member()) return pair;
-  DistMatrix<T> image(A.domain().grid, A.domain().layout(1));
+  DistMatrix<T> image = make_together<T>(A.domain().grid, A.domain().layout(1));
+  FailureScope failures;
   normalise(pair.vector);
   while (pair.iterations < max_iterations && !pair.converged) {
     if (pair.iterations > 0) copy(image, pair.vector);
@@ -112,9 +117,14 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   require<UsageError>(steps >= 1, "eigenvalues cannot be found in ", steps, " steps; take at least one");
   if (!A.domain().grid->is_member() || A.rows() == 0) return {};
   const Index most = std::min<Index>(steps, A.rows());
-  DistMatrix<T> q = random_column<T>(A.domain(), seed), w(A.domain().grid, A.domain().layout(1));
+  Communicator& comm = A.domain().grid->comm();
+  DistMatrix<T> q = random_column<T>(A.domain(), seed),
+                w = make_together<T>(A.domain().grid, A.domain().layout(1));
+  std::optional<LanczosBasis<T>> made;
+  succeed_together(comm, [&] { made.emplace(q, most); });
+  LanczosBasis<T>& basis = *made;
+  FailureScope failures;
   normalise(q);
-  LanczosBasis<T> basis(q, most);
   Tridiagonal projected;
   for (Index step = 0; step < most; ++step) {
     basis.append(q);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "dist/together.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
 
@@ -16,7 +17,7 @@ class StackedGuess {
   /// A must outlive this.
   StackedGuess(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X0, double damp)
       : A_(damped(OperatorPtr<T>(OperatorPtr<T>(), &A), damp)),
-        B_(B.grid(), A_->range().layout(B.layout().cols.partition)) {
+        B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     B_.set_zero();
     DistMatrix<T> upper = stack_member({A.range()}, 0, B_);
     copy(B, upper);
@@ -35,7 +36,7 @@ class StackedGuess {
 template <Scalar T>
 void recompute_norms(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X, double damp,
                      SolveReport& report) {
-  DistMatrix<T> r = B.clone(), s = X.clone();
+  DistMatrix<T> r = clone_together(B), s = clone_together(X);
   A.apply(T(-1), X, T(1), r);
   A.apply_adjoint(T(1), r, static_cast<T>(static_cast<Real<T>>(-damp * damp)), s);
   const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a caller's own operator, callback or observer throws on one rank, in the middle of a solve.
+#include <stdexcept>
+
+#include "gridlops/dot_test.hpp"
+#include "gridlops/inversion.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/solve_observer.hpp"
+#include "gridlops/sparse_solver.hpp"
+#include "gridlops/spectrum.hpp"
+#include "support/agreed_failures.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// When something of the caller's fails: on one rank, at its n-th call; 0: never.
+struct Fault {
+  int rank = 0;
+  Index call = 0;
+};
+
+void count_towards(Fault& fault, const ProcessGrid& grid) {
+  if (fault.call > 0 && --fault.call == 0 && grid.comm().rank() == fault.rank)
+    throw InputError("the filter has no coefficients");
+}
+
+/// 2·I, a caller's operator, which sends nothing.
+class Filter final : public LinearOperator<double> {
+ public:
+  explicit Filter(const Space& space) : LinearOperator<double>(space, space) {}
+
+  mutable Fault forward, backward;
+
+ private:
+  void do_apply(double alpha, const DistMatrix<double>& X, double beta,
+                DistMatrix<double>& Y) const override {
+    count_towards(forward, *X.grid());
+    twice(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(double alpha, const DistMatrix<double>& Y, double beta,
+                        DistMatrix<double>& X) const override {
+    count_towards(backward, *X.grid());
+    twice(alpha, Y, beta, X);
+  }
+  static void twice(double alpha, const DistMatrix<double>& in, double beta, DistMatrix<double>& out) {
+    out.grid()->backend()->kernels<double>().add(2 * alpha, in.local(), beta, out.local());
+  }
+};
+
+DistMatrix<double> filled(const GridPtr& grid, const Layout& layout, std::uint64_t seed) {
+  DistMatrix<double> X(grid, layout);
+  X.fill([seed](Index i, Index j) { return counter_random<double>(seed, i, j); });
+  return X;
+}
+
+/// The filter between two matrices' products, which all ranks take part in.
+struct Problem {
+  explicit Problem(const GridPtr& grid, Algorithm algorithm = Algorithm::stationary_a)
+      : M(matrix_mult(algorithm, filled(grid, matrix_layout(algorithm, *grid, 23, 11), 1))),
+        filter(std::make_shared<Filter>(M->domain())),
+        A(product(M, OperatorPtr<double>(filter))),
+        N(sum(product(adjoint(A), A), identity<double>(A->domain()))),
+        B(filled(grid, A->range().layout(3), 3)),
+        R(filled(grid, A->domain().layout(3), 3)),
+        X(grid, A->domain().layout(3)) {
+    X.set_zero();
+  }
+
+  OperatorPtr<double> M;
+  std::shared_ptr<Filter> filter;
+  OperatorPtr<double> A, N;
+  DistMatrix<double> B, R, X;
+};
+
+SparseOptions sparse(const SolveOptions& options) {
+  SparseOptions result;
+  result.lambda = 0.01;
+  result.max_iterations = options.max_iterations;
+  result.callback = options.callback;
+  result.observers = options.observers;
+  return result;
+}
+
+SolveOptions at_most(Index iterations) {
+  SolveOptions options;
+  options.max_iterations = iterations;
+  return options;
+}
+
+using Solve = std::function<void(Problem&, const SolveOptions&)>;
+
+const std::vector<std::pair<const char*, Solve>>& solvers() {
+  static const std::vector<std::pair<const char*, Solve>> all{
+      {"cgls", [](Problem& p, const SolveOptions& o) { cgls(*p.A, p.B, p.X, o); }},
+      {"damped cgls",
+       [](Problem& p, SolveOptions o) {
+         o.damp = 0.5;
+         o.initial_guess = true;
+         cgls(*p.A, p.B, p.X, o);
+       }},
+      {"lsqr", [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, o); }},
+      {"lsqr for a correction",
+       [](Problem& p, SolveOptions o) {
+         o.damp = 0.5;
+         o.initial_guess = true;
+         lsqr(*p.A, p.B, p.X, o);
+       }},
+      {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
+      {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
+      {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
+      {"pcg",
+       [](Problem& p, const SolveOptions& o) {
+         cg(*sum(product(adjoint(p.M), p.M), identity<double>(p.M->domain())), *p.filter, p.R, p.X, o);
+       }},
+      {"ista", [](Problem& p, const SolveOptions& o) { ista(*p.A, p.B, p.X, sparse(o)); }},
+      {"fista", [](Problem& p, const SolveOptions& o) { fista(*p.M, *p.filter, p.B, p.X, sparse(o)); }},
+      {"normal equations",
+       [](Problem& p, const SolveOptions& o) { normal_equations_inversion<double>(p.A, p.B, p.X, {}, o); }},
+      {"regularised inversion",
+       [](Problem& p, const SolveOptions& o) {
+         RegularizedTerms<double> terms;
+         terms.regularizers.push_back({p.filter, 1.0, &p.R});
+         regularized_inversion(p.M, p.B, p.X, terms, o);
+       }},
+      {"preconditioned inversion",
+       [](Problem& p, const SolveOptions& o) {
+         preconditioned_inversion<double>(p.M, p.filter, p.B, p.X, LeastSquaresSolver::lsqr, o);
+       }},
+  };
+  return all;
+}
+
+/// action(problem) with the filter failing at its first and its third call, on the first and the last rank,
+/// in either direction; then without.
+void check_filter(const GridPtr& grid, const std::string& what, const std::function<void(Problem&)>& action,
+                  Algorithm algorithm = Algorithm::stationary_a) {
+  if (!grid->is_member()) return;
+  const int last = grid->comm().size() - 1;
+  for (const int rank : {0, last})
+    for (const Index call : {1, 3})
+      for (const bool adjoint : {false, true}) {
+        INFO(what << " " << describe(*grid) << ", rank " << rank << ", call " << call
+                  << (adjoint ? ", adjoint" : ", forward"));
+        Problem problem(grid, algorithm);
+        Problem sound(grid, algorithm);
+        Fault& fault = adjoint ? problem.filter->backward : problem.filter->forward;
+        fault = {rank, call};
+        const Ending mine = ending_of([&] { action(problem); });
+        const bool came_to_it = fault.call == 0;
+        fault = {};
+        if (came_to_it) {
+          check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+            if (mine.type != nullptr) std::rethrow_exception(mine.exception);
+          });
+        } else {
+          CHECK(mine.text.empty());
+        }
+        problem.X.set_zero();
+        action(problem);
+        action(sound);
+        CHECK(on_host(problem.X) == on_host(sound.X));
+      }
+}
+
+}  // namespace
+
+TEST_CASE("What an operator throws on one rank within a solver all ranks throw") {
+  for (const GridPtr& grid : all_grids())
+    for (const auto& [name, solve] : solvers()) {
+      const Solve& run = solve;
+      check_filter(grid, name, [&run](Problem& problem) { run(problem, at_most(5)); });
+    }
+}
+
+TEST_CASE("So they do where right-hand sides are cut over the grid") {
+  for (const GridPtr& grid : all_grids())
+    check_filter(
+        grid, "cgls by summa", [](Problem& p) { cgls(*p.A, p.B, p.X, at_most(5)); }, Algorithm::summa);
+}
+
+TEST_CASE("So they do in estimates, and in tests of operators") {
+  for (const GridPtr& grid : all_grids()) {
+    check_filter(grid, "estimate_norm", [](Problem& p) { estimate_norm(*p.A, 5); });
+    check_filter(grid, "power_iteration", [](Problem& p) { power_iteration(*p.N, 5); });
+    check_filter(grid, "lanczos_extremes", [](Problem& p) { lanczos_extremes(*p.N, 5); });
+    check_filter(grid, "dot_test", [](Problem& p) { dot_test(*p.A, 2); });
+  }
+}
+
+TEST_CASE("An operator that is applied alone throws on its rank, and nobody waits") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int last = grid->comm().size() - 1;
+    Problem problem(grid);
+    DistMatrix<double> Y(grid, problem.A->range().layout(3));
+    problem.filter->forward = {last, 1};
+    const Ending mine = ending_of([&] { problem.A->apply(1, problem.X, 0, Y); });
+    CHECK(mine.text == (grid->comm().rank() == last ? "the filter has no coefficients" : ""));
+    problem.filter->forward = {last, 1};
+    check_agreed<InputError>(*grid, last, "the filter has no coefficients", [&] {
+      succeed_together(grid->comm(), [&] { problem.A->apply(1, problem.X, 0, Y); });
+    });
+    problem.A->apply(1, problem.X, 0, Y);
+  }
+}
+
+namespace {
+
+class Watcher final : public SolveObserver {
+ public:
+  Watcher(const ProcessGrid& grid, Fault start, Fault step, Fault end)
+      : grid_(grid), start_(start), step_(step), end_(end) {}
+  void start(const SolveStart&) override { count_towards(start_, grid_); }
+  bool step(const IterationInfo&) override {
+    count_towards(step_, grid_);
+    return false;
+  }
+  void end(const SolveReport&) override { count_towards(end_, grid_); }
+
+ private:
+  const ProcessGrid& grid_;
+  Fault start_, step_, end_;
+};
+
+}  // namespace
+
+TEST_CASE("What a callback or an observer throws on one rank all ranks throw") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int last = grid->comm().size() - 1;
+    for (const auto& [name, solve] : solvers()) {
+      const Solve& run = solve;
+      const auto check = [&](const SolveOptions& options) {
+        Problem problem(grid);
+        check_agreed<InputError>(*grid, last, "the filter has no coefficients",
+                                 [&] { run(problem, options); });
+      };
+      for (const Index call : {1, 2, 3}) {  // the third iteration is the last
+        CAPTURE(name, describe(*grid), call);
+        Fault fault{last, call};
+        SolveOptions options = at_most(3);
+        options.tolerance = 0;
+        options.callback = [&fault, &grid](const IterationInfo&) {
+          count_towards(fault, *grid);
+          return false;
+        };
+        check(options);
+        options.callback = {};
+        options.observers = {std::make_shared<Watcher>(*grid, Fault{}, Fault{last, call}, Fault{})};
+        check(options);
+      }
+      SolveOptions options = at_most(3);
+      options.observers = {std::make_shared<Watcher>(*grid, Fault{last, 1}, Fault{}, Fault{})};
+      check(options);
+      options.observers = {std::make_shared<Watcher>(*grid, Fault{}, Fault{}, Fault{last, 1})};
+      check(options);
+    }
+  }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that is not enough on one rank: all ranks throw, none waits, and what was tried can be tried again.
+#include <utility>
+
+#include "gridlops/dot_test.hpp"
+#include "gridlops/inversion.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/normal_product.hpp"
+#include "gridlops/one_pass_cgls.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/redistribute.hpp"
+#include "gridlops/sparse_solver.hpp"
+#include "gridlops/spectrum.hpp"
+#include "support/agreed_failures.hpp"
+#include "support/failing_backend.hpp"
+#include "support/test_data.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+using Action = std::function<void()>;
+
+std::vector<GridPtr> failing_grids() {
+  return all_grids([] { return std::make_shared<FailingBackend>(); });
+}
+
+/// make() sets up what the action needs, without a fault. Then every allocation of the action fails in turn,
+/// on the first and on the last rank, each time for a new one.
+void check_every_allocation(const GridPtr& grid, const std::string& what,
+                            const std::function<Action()>& make) {
+  if (!grid->is_member()) return;
+  auto& backend = dynamic_cast<FailingBackend&>(*grid->backend());
+  const int last = grid->comm().size() - 1;
+  for (const int failing : {0, last}) {
+    for (Index k = 1;; ++k) {
+      INFO(what << " " << describe(*grid) << ", allocation " << k << " of rank " << failing << " fails");
+      const Action action = make();
+      if (grid->comm().rank() == failing) backend.fail_at(k);
+      const Ending mine = ending_of(action);
+      backend.fail_at(0);
+      INFO("it ended with: " << mine.text);
+      REQUIRE(all_ended_alike(*grid, mine));
+      if (mine.type == nullptr) break;
+      CHECK(*mine.type == typeid(OutOfMemory));
+      const std::string prefix = "rank " + std::to_string(failing) + ": ";
+      // Alone, a rank need not say which it is. Those of a row or column may have agreed among themselves
+      // before.
+      const bool agreed_twice = contains(mine.text, ": rank ");
+      CHECK((mine.text.substr(0, prefix.size()) == prefix || last == 0 || agreed_twice));
+      const Ending again = ending_of(action);
+      INFO("and then with: " << again.text);
+      CHECK(again.type == nullptr);
+      REQUIRE(k < 1000);
+    }
+    if (last == 0) break;
+  }
+}
+
+DistMatrix<double> filled(const GridPtr& grid, const Layout& layout, std::uint64_t seed) {
+  DistMatrix<double> X(grid, layout);
+  X.fill([seed](Index i, Index j) { return small_integer<double>(seed, i, j); });
+  return X;
+}
+
+OperatorPtr<double> matrix(const GridPtr& grid, Algorithm algorithm, Index rows, Index cols,
+                           const MatrixMultOptions& options = {}) {
+  return matrix_mult(algorithm, filled(grid, matrix_layout(algorithm, *grid, rows, cols), 1), options);
+}
+
+/// A first application; what an operator gives after a failure is what one gives that never failed.
+void check_applications(const GridPtr& grid, const std::string& what,
+                        const std::function<OperatorPtr<double>()>& make) {
+  if (!grid->is_member()) return;
+  for (const bool adjoint : {false, true}) {
+    const OperatorPtr<double> sound = make();
+    const Space& from = adjoint ? sound->range() : sound->domain();
+    const Space& to = adjoint ? sound->domain() : sound->range();
+    const auto apply = [adjoint](const LinearOperator<double>& A, const DistMatrix<double>& X,
+                                 DistMatrix<double>& Y) {
+      adjoint ? A.apply_adjoint(2.0, X, 0.0, Y) : A.apply(2.0, X, 0.0, Y);
+    };
+    const auto X = std::make_shared<DistMatrix<double>>(filled(grid, from.layout(5), 2));
+    DistMatrix<double> expected(grid, to.layout(5));
+    apply(*sound, *X, expected);
+    const auto Y = std::make_shared<DistMatrix<double>>(grid, to.layout(5));
+    check_every_allocation(grid, what + (adjoint ? ", adjoint," : ", forward,"), [&]() -> Action {
+      const OperatorPtr<double> A = make();
+      return [A, X, Y, apply] { apply(*A, *X, *Y); };
+    });
+    CHECK(on_host(*Y) == on_host(expected));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Products of matrices have their memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids())
+    for (const Algorithm algorithm : all_algorithms)
+      for (MatrixMultOptions options : {MatrixMultOptions{.panel = 3}, {.panel = 4, .column_stable = true}})
+        for (const SummaForm form : forms_of(algorithm))
+          for (const Storage storage : {Storage::columns, Storage::panels}) {
+            if (storage == Storage::panels && !takes_panels(algorithm)) continue;
+            options.form = form;
+            options.storage = storage;
+            check_applications(grid, name_of(algorithm),
+                               [&] { return matrix(grid, algorithm, 11, 13, options); });
+          }
+}
+
+TEST_CASE("More columns than ever need memory again, and fewer need none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    auto& backend = dynamic_cast<FailingBackend&>(*grid->backend());
+    for (const Algorithm algorithm : all_algorithms) {
+      CAPTURE(describe(*grid), name_of(algorithm));
+      const OperatorPtr<double> A = matrix(grid, algorithm, 11, 13, {.panel = 3});
+      const auto apply_to = [&](Index columns) {
+        const DistMatrix<double> X = filled(grid, A->domain().layout(columns), 2);
+        DistMatrix<double> Y(grid, A->range().layout(columns));
+        const Index before = backend.allocations();
+        A->apply(1, X, 0, Y);
+        return backend.allocations() - before;
+      };
+      apply_to(8);
+      CHECK(apply_to(8) == 0);
+      CHECK(apply_to(3) == 0);
+      const int last = grid->comm().size() - 1;
+      const DistMatrix<double> X = filled(grid, A->domain().layout(30), 2);
+      DistMatrix<double> Y(grid, A->range().layout(30));
+      if (grid->comm().rank() == last) backend.fail_at(1);
+      const Ending mine = ending_of([&] { A->apply(1, X, 0, Y); });
+      backend.fail_at(0);
+      CHECK(all_ended_alike(*grid, mine));
+      apply_to(3);  // of what there was before, some may be gone
+      apply_to(30);
+      CHECK(apply_to(8) == 0);
+    }
+  }
+}
+
+TEST_CASE("Operators made of operators have their memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
+      const auto A = [&] { return matrix(grid, algorithm, 11, 13, {.panel = 4}); };
+      const auto square = [&] { return product(adjoint(A()), A()); };
+      check_applications(grid, "a product", square);
+      check_applications(grid, "a sum", [&] { return sum(square(), scale(3.0, square())); });
+      check_applications(grid, "a vertical stack", [&] { return vertical_stack<double>({A(), A()}); });
+      check_applications(grid, "a horizontal stack", [&] { return horizontal_stack<double>({A(), A()}); });
+      check_applications(grid, "a block diagonal", [&] { return block_diagonal<double>({A(), A(), A()}); });
+      check_applications(grid, "damping", [&] { return damped(A(), 2.0); });
+    }
+    for (const Axis rows : {Axis::grid_rows, Axis::all, Axis::uncut})
+      check_applications(grid, "an identity that moves", [&] {
+        return identity<double>({grid, Cut::balanced(rows, 13, *grid), Axis::uncut},
+                                {grid, Cut::balanced(Axis::all_transposed, 13, *grid), Axis::uncut});
+      });
+  }
+}
+
+TEST_CASE("Matrices are gathered, scattered and moved on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const Layout blocks = blocks_2d(*grid, 11, 13),
+                 other{Cut::uncut(11), Cut::balanced(Axis::all, 13, *grid)};
+    const auto X = std::make_shared<DistMatrix<double>>(filled(grid, blocks, 1));
+    const auto Y = std::make_shared<DistMatrix<double>>(grid, other);
+    for (const int root : {0, grid->comm().size() - 1}) {
+      const std::vector<double> whole = gather(*X, root);
+      check_every_allocation(grid, "gather", [&]() -> Action { return [=] { gather(*X, root); }; });
+      check_every_allocation(grid, "scatter", [&]() -> Action { return [=] { scatter(whole, root, *Y); }; });
+      CHECK(gather(*Y, root) == whole);
+    }
+    check_every_allocation(grid, "redistribute", [&]() -> Action { return [=] { redistribute(*X, *Y); }; });
+    check_every_allocation(grid, "dots", [&]() -> Action { return [=] { column_dots(*X, *X); }; });
+    check_every_allocation(grid, "norms", [&]() -> Action { return [=] { column_norms(*Y); }; });
+  }
+}
+
+namespace {
+
+/// A problem whose columns lie together, as all solvers take it.
+struct Problem {
+  explicit Problem(const GridPtr& grid)
+      : A(matrix(grid, Algorithm::stationary_a, 19, 7)),
+        N(sum(product(adjoint(A), A), scale(40.0, identity<double>(A->domain())))),
+        B(filled(grid, A->range().layout(3), 3)),
+        R(filled(grid, A->domain().layout(3), 3)),
+        X(filled(grid, A->domain().layout(3), 4)),
+        variances(grid, A->domain().layout(3)) {}
+
+  OperatorPtr<double> A, N;
+  DistMatrix<double> B, R, X, variances;
+};
+
+SolveOptions at_most(Index iterations) {
+  SolveOptions options;
+  options.max_iterations = iterations;
+  return options;
+}
+
+using Solve = std::function<void(Problem&, const SolveOptions&)>;
+
+const std::vector<std::pair<const char*, Solve>>& solvers() {
+  static const std::vector<std::pair<const char*, Solve>> all{
+      {"cgls", [](Problem& p, const SolveOptions& o) { cgls(*p.A, p.B, p.X, o); }},
+      {"lsqr", [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, o); }},
+      {"lsqr with variances",
+       [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }},
+      {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
+      {"one-pass-cgls", [](Problem& p, const SolveOptions& o) { one_pass_cgls(*p.A, p.B, p.X, o); }},
+      {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
+      {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
+      {"pcg",
+       [](Problem& p, const SolveOptions& o) {
+         cg(*p.N, *scale(0.1, identity<double>(p.A->domain())), p.R, p.X, o);
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("Solvers have their memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids())
+    for (const auto& [name, solve] : solvers())
+      for (const bool correction : {false, true}) {
+        SolveOptions options = at_most(4);
+        options.damp = correction ? 0.5 : 0;
+        options.initial_guess = correction;
+        options.batch = correction ? 2 : 0;
+        const Solve& run = solve;
+        check_every_allocation(grid, name, [&]() -> Action {
+          const auto problem = std::make_shared<Problem>(grid);
+          return [problem, run, options] { run(*problem, options); };
+        });
+      }
+}
+
+TEST_CASE("So have sparse solvers, inversions, estimates and tests of operators") {
+  const std::vector<std::pair<const char*, std::function<void(Problem&)>>> actions{
+      {"ista",
+       [](Problem& p) {
+         SparseOptions options;
+         options.lambda = 0.1;
+         options.max_iterations = 4;
+         ista(*p.A, p.B, p.X, options);
+       }},
+      {"fista",
+       [](Problem& p) {
+         SparseOptions options;
+         options.lambda = 0.1;
+         options.max_iterations = 4;
+         fista(*p.A, *scale(2.0, identity<double>(p.A->domain())), p.B, p.X, options);
+       }},
+      {"normal equations",
+       [](Problem& p) {
+         NormalEquationsTerms<double> terms;
+         terms.regularizers.push_back({identity<double>(p.A->domain()), 1.0, &p.R});
+         normal_equations_inversion(p.A, p.B, p.X, terms, at_most(3));
+       }},
+      {"regularised inversion",
+       [](Problem& p) {
+         RegularizedTerms<double> terms;
+         terms.regularizers.push_back({identity<double>(p.A->domain()), 1.0, &p.R});
+         regularized_inversion(p.A, p.B, p.X, terms, at_most(3));
+       }},
+      {"preconditioned inversion",
+       [](Problem& p) {
+         SolveOptions options = at_most(3);
+         options.initial_guess = true;
+         preconditioned_inversion(p.A, p.N, p.B, p.X, LeastSquaresSolver::lsqr, options);
+       }},
+      {"estimate of a norm", [](Problem& p) { estimate_norm(*p.A, 3); }},
+      {"power iteration", [](Problem& p) { power_iteration(*p.N, 3); }},
+      {"Lanczos", [](Problem& p) { lanczos_extremes(*p.N, 3); }},
+      {"dot test", [](Problem& p) { dot_test(*p.A, 3); }},
+      {"normal product",
+       [](Problem& p) {
+         DistMatrix<double> Q(p.B.grid(), p.B.layout(), p.B.local());
+         DistMatrix<double> U(p.R.grid(), p.R.layout(), p.R.local());
+         DistMatrix<double> V(p.R.grid(), p.R.layout(), p.variances.local());
+         normal_product(*p.A, p.X, p.B, Q, U, V);
+       }},
+  };
+  for (const GridPtr& grid : failing_grids())
+    for (const auto& [name, action] : actions) {
+      const auto& run = action;
+      check_every_allocation(grid, name, [&]() -> Action {
+        const auto problem = std::make_shared<Problem>(grid);
+        return [problem, run] { run(*problem); };
+      });
+    }
+}

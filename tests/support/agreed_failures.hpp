@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <typeinfo>
+
+#include "gridlops/error.hpp"
+#include "support/grids.hpp"
+
+namespace gridlops::testing {
+
+/// What an action ended with.
+struct Ending {
+  std::string text;  // empty: nothing was thrown
+  const std::type_info* type = nullptr;
+  std::exception_ptr exception;
+};
+
+inline Ending ending_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return {error.what(), &typeid(error), std::current_exception()};
+  }
+  return {};
+}
+
+/// Whether all ranks of the grid ended alike (collective over it). The time limit of test cases sees to those
+/// that wait.
+inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
+  const std::string first = broadcast_text(grid.comm(), mine.text, 0);
+  const std::string type = mine.type == nullptr ? "" : mine.type->name();
+  const std::string first_type = broadcast_text(grid.comm(), type, 0);
+  std::array<std::int32_t, 1> same{mine.text == first && type == first_type};
+  grid.comm().all_reduce(same, ReduceOp::min);
+  return same[0] != 0;
+}
+
+/// The action must end on all ranks with this E of one rank's.
+template <class E>
+void check_agreed(const ProcessGrid& grid, int failing, const std::string& text,
+                  const std::function<void()>& action) {
+  const Ending mine = ending_of(action);
+  INFO("it ended with: " << mine.text);
+  CHECK(all_ended_alike(grid, mine));
+  // Alone, a rank need not say which it is.
+  const bool alone = grid.comm().size() == 1;
+  CHECK((mine.text == "rank " + std::to_string(failing) + ": " + text || (alone && mine.text == text)));
+  CHECK((mine.type != nullptr && *mine.type == typeid(E)));
+}
+
+}  // namespace gridlops::testing
