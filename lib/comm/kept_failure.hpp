@@ -12,15 +12,19 @@ namespace gridlops {
 /// in them.
 class KeptFailure {
  public:
-  /// Keeps the first exception of all steps. A CommunicationError is thrown on: it ends the job.
+  /// Keeps the first exception of all steps. What ends the job is thrown on: errors of communication and of
+  /// devices, which one rank alone has and cannot go on from.
   template <class Step>
   void run(Step&& step) {
     try {
       step();
-    } catch (const CommunicationError&) {
-      throw;
+    } catch (const OutOfMemory&) {
+      keep();
+    } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
+      keep();
     } catch (...) {
-      if (failure_ == nullptr) failure_ = std::current_exception();
+      keep();
     }
   }
 
@@ -32,6 +36,10 @@ class KeptFailure {
   }
 
  private:
+  void keep() {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
+
   std::exception_ptr failure_;
 };
 

@@ -44,7 +44,6 @@ class GatheringSumma final : public LinearOperator<T> {
   void do_reserve(Op op, const Partition& columns) const override {
     const bool row_alone = A_.grid()->row_comm().size() == 1, col_alone = A_.grid()->col_comm().size() == 1;
     const Index rows = A_.local_row_range().size, cols = this->domain().local_columns(columns);
-    if (steps_.empty()) product_.reserve(0, rows);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       const GatherStep& what = steps_[step];
       const Index width = what.width();

@@ -53,7 +53,6 @@ class StationaryB final : public LinearOperator<T> {
   void do_reserve(Op op, const Partition& columns) const override {
     const Index rows_of_X = this->domain().local_rows(), cols = this->domain().local_columns(columns);
     const bool col_alone = A_.grid()->col_comm().size() == 1;
-    if (panels_.empty() && op == Op::adjoint) product_.reserve(0, rows_of_X);
     for (std::size_t step = 0; step < panels_.size(); ++step) {
       const Index height = panels_[step].size;
       Slot& slot = ring_.slot(step);

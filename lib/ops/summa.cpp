@@ -54,7 +54,6 @@ class Summa final : public LinearOperator<T> {
     if (neighbours_) failure.run([&] { neighbours_->connect(); });
     if (neighbours_) failure.run([&] { neighbours_->reserve_copy(local_A()); });
     failure.run([&] {
-      if (panels_.empty()) product_.reserve(0, rows);
       for (std::size_t step = 0; step < panels_.size(); ++step) {
         Slot& slot = ring_.slot(step);
         reserve_A(step);
