@@ -14,7 +14,8 @@ namespace gridlops {
 /// can go on. With the operands and options of the first run, on a grid of the same shape, with the same
 /// operator and BLAS, a restart ends with the same bits as a run that was never interrupted, if sums over
 /// ranks repeat theirs (NCCL's may not; column_stable makes them); on another grid with the same result to
-/// within rounding. More iterations and another tolerance may be asked for.
+/// within rounding. More iterations and another tolerance may be asked for: the end at the limit of
+/// iterations is saved, too.
 ///
 /// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
 /// The files are written by all members of the grid, and are checked against their hashes when read.

@@ -72,6 +72,11 @@ ActiveColumns::Swaps ActiveColumns::arrange_as(const ActiveColumns& other, int p
   return swaps;
 }
 
+bool ActiveColumns::has_active(std::vector<char> chosen) const {
+  for (Index k = 0; k < count(); ++k) chosen[at(column(k))] = 0;
+  return std::find(chosen.begin(), chosen.end(), 1) == chosen.end();
+}
+
 void ActiveColumns::visit(StateArchive& archive) {
   for (Partition* partition : {&columns_, &active_}) {
     std::vector<Index> sizes;

@@ -40,6 +40,8 @@ class ActiveColumns {
   /// The columns, and which are active, as `other` has them, which has the same partition of all.
   Swaps arrange_as(const ActiveColumns& other, int part);
   bool same_partition(const ActiveColumns& other) const { return columns_ == other.columns_; }
+  /// Whether all those columns are active for which `chosen` says so.
+  bool has_active(std::vector<char> chosen) const;
 
   /// Loading, it takes the partition of all from the archive, too.
   void visit(StateArchive& archive);

@@ -88,7 +88,8 @@ void Checkpoints<T>::learn_wishes(const ColumnSums<T>& sums) {
 template <Scalar T>
 bool Checkpoints<T>::due(Index iteration) const {
   if (!saves()) return false;
-  return wanted_ || (options_.every_iterations > 0 && iteration % options_.every_iterations == 0);
+  return wanted_ ||
+         (options_.every_iterations > 0 && iteration > 0 && iteration % options_.every_iterations == 0);
 }
 
 template <Scalar T>

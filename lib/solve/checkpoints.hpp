@@ -39,6 +39,8 @@ class Checkpoints {
   void learn_wishes(const ColumnSums<T>& sums);
   /// The same on all ranks.
   bool due(Index iteration) const;
+  /// Whether the solver is to end once its state is saved; the same on all ranks.
+  bool suspends() const { return suspends_; }
   /// The first numbers of a state that is to be saved.
   StateArchive begin_numbers();
   /// Throws Suspended if that was wished.

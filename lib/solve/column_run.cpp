@@ -96,7 +96,7 @@ void ColumnRun<T>::start() {
   judge_active();
   record();
   tell_observers();
-  retire_ended();
+  end_iteration();
 }
 
 template <Scalar T>
@@ -110,20 +110,45 @@ void ColumnRun<T>::iterate() {
       judge_active();
       record();
       FailureScope().run([this] {
-        if (options_.callback && options_.callback(information())) progress_.stop_asked = true;
+        if (options_.callback && options_.callback(information())) progress_.stop_wished = true;
       });
       tell_observers();
     } else {
       for (Index k = 0; k < active_.count(); ++k) column(k).reason = StopReason::user_stop;
     }
-    retire_ended();
-    if (!progress_.stop_asked && checkpoints_.due(iteration_)) save();
+    end_iteration();
   }
+}
+
+/// Columns at the limit of iterations leave only when the state is saved: a restart that allows more goes on
+/// with all columns where a run without interruption has them.
+template <Scalar T>
+void ColumnRun<T>::end_iteration() {
+  const bool saves = is_to_be_saved();
+  retire([](StopReason reason) { return reason != StopReason::iteration_limit; });
+  if (saves) save();
+  retire_ended();
+}
+
+/// The same on all ranks.
+template <Scalar T>
+bool ColumnRun<T>::is_to_be_saved() const {
+  if (!checkpoints_.saves() || progress_.stop_asked) return false;
+  const auto is_at_limit = [](const ColumnState& state) {
+    return state.reason == StopReason::iteration_limit;
+  };
+  const auto all = std::count_if(columns_.begin(), columns_.end(), is_at_limit);
+  Index now = 0;
+  for (Index k = 0; k < active_.count(); ++k) now += is_at_limit(columns_[at(active_.column(k))]) ? 1 : 0;
+  // What is done after the first of them came to the limit, once columns have been restarted, is no part of a
+  // run with more iterations.
+  if (all > now) return checkpoints_.suspends();
+  return now > 0 || checkpoints_.due(iteration_);
 }
 
 template <Scalar T>
 bool ColumnRun<T>::reduce() {
-  const std::size_t stop = sums_.add_number(progress_.stop_asked ? 1 : 0);
+  const std::size_t stop = sums_.add_number(progress_.stop_wished ? 1 : 0);
   checkpoints_.add_wishes(sums_);
   sums_.reduce();
   progress_.stop_asked = sums_.number(stop) > 0;
@@ -231,11 +256,17 @@ void ColumnRun<T>::keep_best() {
 
 template <Scalar T>
 void ColumnRun<T>::retire_ended() {
+  retire([](StopReason) { return true; });
+}
+
+/// Columns that have ended for one of these reasons leave the products.
+template <Scalar T>
+void ColumnRun<T>::retire(const std::function<bool(StopReason)>& which) {
   std::vector<char> leaves(at(active_.count()), 0);
   DistMatrix<T> kept = matrix(best_, method_.A().domain());
   for (Index k = 0; k < active_.count(); ++k) {
     const ColumnState& state = column(k);
-    if (!state.reason) continue;
+    if (!state.reason || !which(*state.reason)) continue;
     leaves[at(k)] = 1;
     // At the rounding level this iterate is as good as any, and where that is one of ‖r‖ an earlier one with
     // less ‖s‖ may be far worse.
@@ -312,17 +343,18 @@ void ColumnRun<T>::resume() {
   std::vector<NamedMatrix<T>> matrices = lasting_matrices();
   for (NamedMatrix<T>& named : method_.shared()) matrices.push_back(std::move(named));
   checkpoints_.take_saved(std::move(matrices));
-  bool as_saved = saved_order.same_partition(active_);
   std::vector<char> unfinished;
   for (ColumnState& state : columns_) {
-    if (state.reason == StopReason::iteration_limit && state.iterations < options_.max_iterations) {
-      state.reason.reset();  // more iterations are allowed now
-      as_saved = false;
-    }
+    // More iterations, or fewer, may be allowed now.
+    const bool at_limit = state.iterations >= options_.max_iterations;
+    if (state.reason == StopReason::iteration_limit && !at_limit) state.reason.reset();
+    if (!state.reason && at_limit) state.reason = StopReason::iteration_limit;
     unfinished.push_back(state.reason ? 0 : 1);
   }
+  const bool as_saved = saved_order.same_partition(active_) && saved_order.has_active(unfinished);
   swap_columns(as_saved ? active_.arrange_as(saved_order, part_) : active_.activate(unfinished, part_));
   tell_observers();
+  retire_ended();
 }
 
 /// The norms of all columns from their definitions. True if some column goes on from there.
@@ -426,7 +458,7 @@ void ColumnRun<T>::tell_observers() {
   const IterationInfo info = information();
   FailureScope().run([&] {
     for (const auto& observer : options_.observers)
-      if (observer->step(info)) progress_.stop_asked = true;
+      if (observer->step(info)) progress_.stop_wished = true;
   });
 }
 

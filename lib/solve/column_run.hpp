@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -29,7 +30,8 @@ struct SolveProgress {
   SolveReport report;
   std::vector<double> residual_norms, tested_norms, x_norms;  // the last known, per column of B
   std::complex<double> first_element = std::numeric_limits<double>::quiet_NaN();  // of X, where it is held
-  bool stop_asked = false;  // by a callback, on this rank or, once agreed, on any
+  bool stop_wished = false;  // by a callback or an observer on this rank, which others learn in a reduction
+  bool stop_asked = false;   // on any rank, as all ranks know
 
   void visit(StateArchive& archive);
 };
@@ -102,6 +104,9 @@ class ColumnRun {
   void begin_descents();
   void keep_best();
   void iterate();
+  void end_iteration();
+  bool is_to_be_saved() const;
+  void retire(const std::function<bool(StopReason)>& which);
   void retire_ended();
   void swap_columns(const ActiveColumns::Swaps& swaps);
   void start();
