@@ -41,6 +41,7 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& o
                      " operator and ", B.cols(), " right-hand sides of ", name_of(scalar_type_of<T>), ", ",
                      options.batch, " at a time (0: all)");
   fingerprint_ = fingerprint(A_, B);
+  if (options.initial_guess) guess_ = fingerprint_of_guess(A_, X);
   if (!options_.restart.empty()) {
     open_saved(options_.restart);
   } else if (!options.initial_guess) {
@@ -62,6 +63,14 @@ void Checkpoints<T>::open_saved(const std::string& directory) {
   const std::string differs = difference(A_, saved, fingerprint_);
   require<InputError>(differs.empty(), directory, " holds a checkpoint of another problem: here is ", differs,
                       "; restart with the files it was written with");
+  std::vector<double> begun_from;
+  saved_numbers_.visit_list(begun_from);
+  require<InputError>(guess_.empty() || same_guess(A_, begun_from, guess_), directory,
+                      " holds a checkpoint of a run that was begun from ",
+                      begun_from.empty() ? "zero" : "another initial guess",
+                      ", and a restart goes on from the x that was saved; leave the guess out",
+                      begun_from.empty() ? "" : ", or give the one it was begun with");
+  guess_ = std::move(begun_from);
   reader->read(x_name, X_);
   saved_ = std::move(reader);
 }
@@ -96,6 +105,7 @@ template <Scalar T>
 StateArchive Checkpoints<T>::begin_numbers() {
   StateArchive numbers;
   numbers.visit_list(fingerprint_);
+  numbers.visit_list(guess_);
   return numbers;
 }
 

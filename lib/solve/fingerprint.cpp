@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/fingerprint.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -41,6 +42,23 @@ void add_columns(MatrixView<const T> w, const DistMatrix<T>& Y, std::size_t firs
   }
 }
 
+/// z: the same column in every part, so that each rank has one.
+template <Scalar T>
+DistMatrix<T> test_models(const LinearOperator<T>& A) {
+  const std::vector<Index> ones(static_cast<std::size_t>(A.domain().grid->parts(A.domain().columns)), 1);
+  DistMatrix<T> Z = make_together<T>(A.domain().grid, A.domain().layout(Partition::with_sizes(ones)));
+  Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
+  return Z;
+}
+
+/// Rounding moves norms and sums of products by about ε√(m + n) times what is summed; a hundred times as much
+/// is still far less than another problem would.
+template <Scalar T>
+double allowed_for_rounding(const LinearOperator<T>& A) {
+  return 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
+         std::sqrt(static_cast<double>(A.rows() + A.cols()));
+}
+
 bool close(double saved, double found, double allowed) {
   // NaN and infinity: both or neither.
   if (!std::isfinite(saved) || !std::isfinite(found)) return std::isfinite(saved) == std::isfinite(found);
@@ -51,17 +69,13 @@ bool close(double saved, double found, double allowed) {
 
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>& B) {
-  // The same column in every part, so that each rank has one.
   const ProcessGrid& grid = *A.range().grid;
-  const std::vector<Index> ones(static_cast<std::size_t>(grid.parts(A.range().columns)), 1);
-  const Partition columns = Partition::with_sizes(ones);
-  DistMatrix<T> Z = make_together<T>(A.domain().grid, A.domain().layout(columns)),
-                W = make_together<T>(A.range().grid, A.range().layout(columns));
-  Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
+  const DistMatrix<T> Z = test_models(A);
+  DistMatrix<T> W = make_together<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
   FailureScope failures;
   A.apply(T(1), Z, T(0), W);
   const MatrixView<const T> w = std::as_const(W).local();
-  const std::size_t images = per_vector * ones.size();
+  const std::size_t images = per_vector * static_cast<std::size_t>(Z.cols());
   std::vector<double> sums(images + per_vector * static_cast<std::size_t>(B.cols()), 0.0);
   failures.run([&] {
     add_columns(w, W, 0, sums);
@@ -74,14 +88,37 @@ std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>&
   return values;
 }
 
-// Rounding moves ‖A z‖ and sums of m products by about ε√(m + n) times what is summed; a hundred times as
-// much is still far less than another problem would. ‖A z‖² is its own dot.
+template <Scalar T>
+std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const DistMatrix<T>& X) {
+  const DistMatrix<T> Z = test_models(A);
+  std::vector<double> values(per_vector * static_cast<std::size_t>(X.cols()), 0.0);
+  FailureScope failures;
+  failures.run([&] { add_columns(std::as_const(Z).local(), X, 0, values); });
+  failures.reduce(A.domain().grid->comm(), values, ReductionOrder::by_rank);
+  for (std::size_t k = 0; k < values.size(); k += per_vector) values[k] = std::sqrt(values[k]);
+  return values;
+}
+
+// ‖z‖ ≤ √(2n).
+template <Scalar T>
+bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
+                const std::vector<double>& found) {
+  if (saved.size() != found.size()) return false;
+  const double length = std::sqrt(2 * static_cast<double>(A.cols()));
+  for (std::size_t k = 0; k < saved.size(); ++k) {
+    const std::size_t of = k - k % per_vector;
+    const double norm = std::max(saved[of], found[of]) * (k == of ? 1 : length);
+    if (!close(saved[k], found[k], allowed_for_rounding(A) * norm)) return false;
+  }
+  return true;
+}
+
+// ‖A z‖² is its own dot.
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found) {
   if (saved.size() != found.size()) return "another number of right-hand sides";
-  const double unit = 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
-                      std::sqrt(static_cast<double>(A.rows() + A.cols()));
+  const double unit = allowed_for_rounding(A);
   for (std::size_t k = 0; k < saved.size(); k += per_vector) {
     const double norm = std::max(saved[k], found[k]), image = std::max(saved[0], found[0]);
     bool same = close(saved[k], found[k], unit * norm);
@@ -97,6 +134,20 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
   return {};
 }
 
+template std::vector<double> fingerprint_of_guess(const LinearOperator<float>&, const DistMatrix<float>&);
+template std::vector<double> fingerprint_of_guess(const LinearOperator<double>&, const DistMatrix<double>&);
+template std::vector<double> fingerprint_of_guess(const LinearOperator<std::complex<float>>&,
+                                                  const DistMatrix<std::complex<float>>&);
+template std::vector<double> fingerprint_of_guess(const LinearOperator<std::complex<double>>&,
+                                                  const DistMatrix<std::complex<double>>&);
+template bool same_guess(const LinearOperator<float>&, const std::vector<double>&,
+                         const std::vector<double>&);
+template bool same_guess(const LinearOperator<double>&, const std::vector<double>&,
+                         const std::vector<double>&);
+template bool same_guess(const LinearOperator<std::complex<float>>&, const std::vector<double>&,
+                         const std::vector<double>&);
+template bool same_guess(const LinearOperator<std::complex<double>>&, const std::vector<double>&,
+                         const std::vector<double>&);
 template std::vector<double> fingerprint(const LinearOperator<float>&, const DistMatrix<float>&);
 template std::vector<double> fingerprint(const LinearOperator<double>&, const DistMatrix<double>&);
 template std::vector<double> fingerprint(const LinearOperator<std::complex<float>>&,

@@ -14,6 +14,15 @@ namespace gridlops {
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>& B);
 
+/// The same of an initial guess: of every column ‖x‖ and zᴴx.
+template <Scalar T>
+std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const DistMatrix<T>& X);
+
+/// Whether two fingerprints of guesses differ by no more than rounding explains.
+template <Scalar T>
+bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
+                const std::vector<double>& found);
+
 /// What differs between two fingerprints of such a problem by more than rounding explains, in words; empty:
 /// nothing.
 template <Scalar T>
