@@ -18,8 +18,19 @@ inline constexpr const char* storage_fact = "storage";    // as name_of() has it
 using RunFactsText = std::map<std::string, std::string>;
 RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product);
 
-/// From now on SIGUSR1 and SIGTERM ask for a checkpoint and the end.
-void catch_signals();
+/// From now on SIGUSR1, SIGTERM and SIGINT ask for a checkpoint and the end, a second SIGINT for the end at
+/// once. Where no checkpoint was asked for, the first does nothing, and the others end the process. talks:
+/// whether this rank says so.
+void catch_signals(bool saves, bool talks);
+/// While it lives, signals are answered with the iteration that it was last told of.
+class IterationsUnderWay {
+ public:
+  IterationsUnderWay() = default;
+  IterationsUnderWay(const IterationsUnderWay&) = delete;
+  IterationsUnderWay& operator=(const IterationsUnderWay&) = delete;
+  ~IterationsUnderWay() { note(0); }
+  static void note(Index iteration);
+};
 
 /// For the solver. Facts: of this run.
 CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFactsText facts);

@@ -119,7 +119,7 @@ void Grammar::define_solve() {
   list.flag("--column-stable", solve_.column_stable, "A column's bits do not depend on the other columns");
   CLI::Option* checkpoint =
       list.text("--checkpoint", solve_.checkpoint.directory, "DIR",
-                "Saves the state there, also when SIGUSR1 or SIGTERM comes, which then ends the run");
+                "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
   list.converted(
           "--checkpoint-every", [this](const std::string& text) { take_interval(text, solve_.checkpoint); },
           interval_problem, "N|TIME", "After so many iterations, or so long: 30s, 10m, 2h [10m]")

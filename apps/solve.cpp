@@ -244,14 +244,15 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
   std::optional<SolveProgress> progress;
-  if (shows_progress) {
+  if (shows_progress)
     progress.emplace(*options.tolerance, options.max_iterations,
                      batch_count(arguments.batch, B.layout().cols.partition));
-    options.callback = [&progress](const IterationInfo& info) {
-      progress->show(info);
-      return false;
-    };
-  }
+  IterationsUnderWay under_way;
+  options.callback = [&progress, &under_way](const IterationInfo& info) {
+    under_way.note(info.iteration);
+    if (progress) progress->show(info);
+    return false;
+  };
   const auto solver = [&task, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
                                          DistMatrix<T>& models, const SolveOptions& how) {
     return call_solver(task, op, data, models, variances, how);
@@ -316,6 +317,7 @@ void warn_of_rounding(const Task& task) {
 
 ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const bool talks = world.rank() == 0;
+  catch_signals(!arguments.checkpoint.directory.empty(), talks);
   Stopwatch clock;
   Measurements measured;
   const auto grid = make_grid(world, arguments.product);
@@ -334,7 +336,6 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                    {"--history", arguments.history},
                    {"--report", report_path}});
   }
-  if (!arguments.checkpoint.directory.empty()) catch_signals();
   const Task task = read_headers(world, arguments, grid);
   measured.read_seconds = clock.lap();
   if (talks && !task.saved.empty()) warn_of_rounding(task);

@@ -22,14 +22,21 @@ SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-8", 
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
 
 
-class Job:
-    """A solver on several ranks that runs while the test does something to it."""
+# Steps so short that it never ends by itself.
+ENDLESS = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--solver", "ista", "--lambda", "1e-3", "--step", "1e-9", "--tolerance", "0",
+           "--iterations", "1000000000", "--output", "endless.npy"]
 
-    def __init__(self, suite, *options):
+
+class Job:
+    """A solver on several ranks, or on one without mpirun, that runs while the test does something to it."""
+
+    def __init__(self, suite, *options, solve=None, ranks=RANKS, first=None):
+        """first: what the new process does before it becomes the job."""
+        launcher = [] if ranks is None else [str(suite.launch), str(ranks)]
         self.process = subprocess.Popen(
-            [str(suite.launch), str(RANKS), str(suite.program), *SOLVE, "--grid", GRID, *options], cwd=suite.folder,
+            [*launcher, str(suite.program), *(solve or [*SOLVE, "--grid", GRID]), *options], cwd=suite.folder,
             env={**os.environ, **program.QUIET}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True)
+            start_new_session=True, preexec_fn=first)
 
     def ranks(self):
         """The processes that mpirun started."""
@@ -47,6 +54,11 @@ class Job:
                 return True
             time.sleep(0.0005)
         return False
+
+    def wait_for_rows(self, count=1):
+        """Until the table of its progress has so many rows more: the solver is at work."""
+        while count > 0 and (line := self.process.stdout.readline()):
+            count -= line[:9].strip().isdigit()
 
     def end(self):
         try:
@@ -122,6 +134,102 @@ def test_warnings(suite, expected):
                     "one line should say that the state was saved:", run.errors)
         suite.check(not (suite.folder / "warned.npy").exists(), "a solver that was not done left an output")
         check_resumed(suite, expected, number)
+
+
+def test_signals_without_checkpoints(suite):
+    """USR1 ends nothing and says so once; INT says what it ended, also where mpirun makes it TERM."""
+    job = Job(suite, solve=[*ENDLESS, "--grid", GRID])
+    job.wait_for_rows(12)
+    os.kill(job.process.pid, signal.SIGUSR1)
+    while (line := job.process.stderr.readline()) and "SIGUSR1 came after iteration" not in line:
+        pass
+    suite.check("warning" in line, "USR1 should lead to a warning:", line)
+    os.kill(job.process.pid, signal.SIGUSR1)
+    time.sleep(0.5)
+    job.wait_for_rows()
+    suite.check(job.process.poll() is None, "USR1 ended a run")
+    os.kill(job.process.pid, signal.SIGINT)
+    run = job.end()
+    suite.check(run.status != 0, "a run that was interrupted ended well", run.errors)
+    suite.check(not run.warning_lines, "should be said once:", run.errors)
+    suite.check(len(run.error_lines) == 1 and "SIGTERM ended the run after iteration" in run.error_lines[0], "should be said:", run.errors)
+    job = Job(suite, solve=ENDLESS, ranks=None)
+    job.wait_for_rows(3)
+    os.kill(job.process.pid, signal.SIGINT)
+    run = job.end()
+    suite.succeeded(run, status=-signal.SIGINT)
+    suite.check(len(run.error_lines) == 1 and "SIGINT ended the run after iteration" in run.error_lines[0]
+                and "iteration 0;" not in run.error_lines[0], "should be said:", run.errors)
+    suite.check(not (suite.folder / "endless.npy").exists(), "an interrupted run left an output")
+    # As a shell starts what it runs in the background.
+    job = Job(suite, solve=ENDLESS, ranks=None, first=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    job.wait_for_rows(3)
+    os.kill(job.process.pid, signal.SIGINT)
+    job.wait_for_rows(2)
+    suite.check(job.process.poll() is None, "INT ended a run that was begun with INT ignored")
+    job.process.kill()
+    job.end()
+
+
+def test_interrupts(suite):
+    """With --checkpoint the first INT saves and ends, the second ends at once."""
+    shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+    job = Job(suite, "--checkpoint", "saved", solve=ENDLESS, ranks=None)
+    job.wait_for_rows(3)
+    os.kill(job.process.pid, signal.SIGINT)
+    run = job.end()
+    suite.succeeded(run, status=75)
+    suite.check(len(run.warning_lines) == 2 and "interrupted after iteration" in run.warning_lines[0]
+                and "was saved in saved" in run.warning_lines[1], "should say what happens:", run.errors)
+    suite.check((suite.folder / "saved" / "manifest.json").exists(), "nothing was saved")
+    # An iteration of some tenths of a second, so that both come within one.
+    rng = np.random.default_rng(8)
+    np.save(suite.folder / "large_A.npy", rng.standard_normal((2500, 2500)))
+    np.save(suite.folder / "large_B.npy", rng.standard_normal((2500, 200)))
+    job = Job(suite, "--checkpoint", "saved", ranks=None,
+              solve=[{"A.npy": "large_A.npy", "B.npy": "large_B.npy"}.get(word, word) for word in ENDLESS])
+    job.wait_for_rows()
+    os.kill(job.process.pid, signal.SIGINT)
+    job.wait_until(lambda: not catches(job.process.pid, signal.SIGINT))
+    os.kill(job.process.pid, signal.SIGINT)
+    run = job.end()
+    suite.succeeded(run, status=-signal.SIGINT)
+    suite.check(len(run.warning_lines) == 1, "should say that the first was heard:", run.errors)
+
+
+def catches(pid, number):
+    """Whether a process has a handler for a signal."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        masks = dict(line.split(":\t", 1) for line in status if line.startswith("Sig"))
+    return bool(int(masks["SigCgt"], 16) >> (number - 1) & 1)
+
+
+def test_limit(suite, expected):
+    """A run that ended at its limit goes on when the limit is raised."""
+    limited = [word if word != "400" else "15" for word in SOLVE]
+    for every in ([], ["--checkpoint-every", "4"]):
+        shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+        run = suite.run(*limited, "--grid", GRID, "--checkpoint", "saved", *every, "--output", "limited.npy", ranks=RANKS)
+        suite.succeeded(run, status=3)
+        suite.check(solution(suite, "limited.npy") != expected, "it was through before its limit")
+        check_resumed(suite, expected, "at the limit", *every)
+
+
+def test_guesses(suite):
+    """A restart goes on from what was saved: with the same guess or without it, but not with another."""
+    solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--tolerance", "0", "--grid", GRID, "--output"]
+    np.save(suite.folder / "other_X0.npy", -np.load(suite.folder / "small_X0.npy"))
+    suite.run(*solve, "whole_small.npy", "--iterations", "9", "--initial", "small_X0.npy", ranks=RANKS)
+    for begun, wrong, text in ((["--initial", "small_X0.npy"], ["--initial", "other_X0.npy"], "another initial guess"),
+                               ([], ["--initial", "small_X0.npy"], "begun from zero")):
+        suite.run(*solve, "small_X.npy", "--iterations", "4", *begun, "--checkpoint", "small", ranks=RANKS)
+        for more in (begun, []):
+            suite.run(*solve, "small_X.npy", "--iterations", "9", *more, "--restart", "small", ranks=RANKS)
+            suite.check(not begun or solution(suite, "small_X.npy") == solution(suite, "whole_small.npy"), "other bits with", more)
+        run = suite.run(*solve, "refused.npy", "--iterations", "9", *wrong, "--restart", "small", ranks=RANKS)
+        suite.succeeded(run, status=65)
+        suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], f"should say {text!r}:", run.errors)
+        shutil.rmtree(suite.folder / "small")
 
 
 def test_other_grids(suite, expected):
@@ -243,12 +351,16 @@ def test(suite, _full):
     expected = solution(suite, "whole.npy")
     test_kills(suite, expected)
     test_warnings(suite, expected)
+    test_limit(suite, expected)
     test_other_grids(suite, expected)
     test_refusals(suite)
     test_systems_of_the_program(suite)
     test_form_of_one_pass(suite)
+    test_storage(suite)
+    test_guesses(suite)
+    test_signals_without_checkpoints(suite)
+    test_interrupts(suite)
 
 
 if __name__ == "__main__":
     program.main(test, __doc__)
-    test_storage(suite)
