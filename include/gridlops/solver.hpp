@@ -35,7 +35,7 @@ struct IterationInfo {
   Index active_columns = 0;
   std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
   std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
-  std::span<const double> x_norms;       ///< ‖x‖; for lsqr() and lsmr() of the iterate before
+  std::span<const double> x_norms;       ///< ‖x‖
   /// For observers: X's element (0, 0) on the rank that holds it, NaN on others.
   std::complex<double> first_element{};
 };

@@ -86,33 +86,30 @@ bool GolubKahan<T>::iterate(ColumnRun<T>& run) {
   A_.apply(T(1), v, T(1), u);
   run.sums().begin(run.active_count());
   run.sums().add_norms_squared(u);
-  run.sums().add_norms_squared(run.x());
-  const bool has_own_sums = add_norms(run);
+  add_norms(run);
   if (run.reduce()) return false;
-  std::vector<double> own_sums(now.size());
-  for (Index k = 0; k < run.active_count(); ++k) {
-    // Of x before this step: a third reduction for ‖x‖ as it will be would buy next to nothing.
-    run.column(k).x_norm = std::sqrt(run.sums().of(1, k));
-    own_sums[at(k)] = has_own_sums ? run.sums().of(2, k) : 0;
-  }
+  std::vector<double> own_norms_squared(now.size());
+  for (Index k = 0; k < run.active_count(); ++k) own_norms_squared[at(k)] = run.sums().of(1, k);
   const std::vector<double> beta = normalise(run, u);
   for (std::size_t k = 0; k < beta.size(); ++k) factors[k] = -beta[k];
   run.scale(factors, v);
   A_.apply_adjoint(T(1), u, T(1), v);
   run.sums().begin(run.active_count());
   run.sums().add_norms_squared(v);
+  begin_step(run, beta);
   run.sums().reduce();
   const std::vector<double> alpha = normalise(run, v);
   for (Index k = 0; k < run.active_count(); ++k)
     bidiagonal_[at(run.number(k))] = now[at(k)] = {alpha[at(k)], beta[at(k)]};
-  advance(run, v, now, own_sums);
+  advance(run, v, now, own_norms_squared);
   return true;
 }
 
 template <Scalar T>
 void GolubKahan<T>::set_norms(ColumnState& state, double damped_residual, double gradient) const {
   const double penalty = damp() * state.x_norm;
-  state.residual_norm = std::sqrt(std::max(0.0, damped_residual * damped_residual - penalty * penalty));
+  const double squared = damped_residual * damped_residual - penalty * penalty;
+  state.residual_norm = squared < 0 ? 0 : std::sqrt(squared);  // NaN stays NaN
   state.tested_norm = gradient;
 }
 

@@ -22,7 +22,7 @@ struct Rotation {
 ///
 /// with scalars of its own for each column, and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and
 /// cond(A) as the recurrences estimate them, r being that of the damped system. Two reductions an iteration:
-/// of ‖u‖² and ‖v‖².
+/// of ‖u‖² and ‖v‖². Together they bring ‖x‖ as it is after the step.
 template <Scalar T>
 class GolubKahan : public ColumnMethod<T> {
  public:
@@ -69,12 +69,15 @@ class GolubKahan : public ColumnMethod<T> {
   virtual void visit_own(StateArchive& archive) = 0;
   /// They begin with v₁, its scalars with α₁ and β₁.
   virtual void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) = 0;
-  /// Adds at most one kind of sum to the reduction of ‖u‖²; true if it added one.
-  virtual bool add_norms(ColumnRun<T>& run) = 0;
-  /// Moves x and the method's vectors, and sets the norms in the states; `own_sums` is what add_norms() asked
-  /// for.
+  /// Adds one kind of sum, of a vector of its own, to the reduction of ‖u‖².
+  virtual void add_norms(ColumnRun<T>& run) = 0;
+  /// What can be done before α is known; what it adds to the sums goes into the reduction of ‖v‖², after kind
+  /// 0.
+  virtual void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) = 0;
+  /// The rest: moves x, if begin_step() has not, and the method's vectors, and sets the norms in the states;
+  /// `own_norms_squared` is what add_norms() asked for.
   virtual void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
-                       const std::vector<double>& own_sums) = 0;
+                       const std::vector<double>& own_norms_squared) = 0;
 
   /// Divides each column by its norm, the square of which is kind 0 of the sums; returns the norms, per
   /// active column.

@@ -13,7 +13,8 @@ namespace {
 /// least-squares problems, SIAM J. Sci. Comput. 33, 2011, §2 to §5).
 struct LsmrScalars {
   double alpha_bar = 0, zeta_bar = 0, zeta = 0;
-  double rho = 1, rho_bar = 1, c_bar = 1, s_bar = 0;
+  double rho = 1, rho_bar = 1, theta_bar = 0, c_bar = 1, s_bar = 0;
+  Rotation damping, p;
   // For ‖r‖.
   double beta_double_dot = 0, beta_dot = 0, rho_dot_old = 1, tau_tilde_old = 0, theta_tilde = 0, d = 0;
   // For ‖A‖ and cond(A).
@@ -38,15 +39,21 @@ struct LsmrScalars {
     gradient = alpha * beta;
   }
 
-  void advance(double alpha, double beta, double damp) {
-    const Rotation damping = Rotation::of(alpha_bar, damp);
+  /// The direction h̄, which needs no α.
+  void find_direction(double beta, double damp) {
+    damping = Rotation::of(alpha_bar, damp);
     const double rho_old = rho;
-    const Rotation p = Rotation::of(damping.r, beta);
+    p = Rotation::of(damping.r, beta);
     rho = p.r;
+    theta_bar = s_bar * rho;
+    h_bar_factor = -theta_bar * rho / (rho_old * rho_bar);
+  }
+
+  void advance(double alpha, double beta) {
     const double theta_new = p.s * alpha;
     alpha_bar = p.c * alpha;
 
-    const double rho_bar_old = rho_bar, zeta_old = zeta, theta_bar = s_bar * rho, rho_temp = c_bar * rho;
+    const double rho_bar_old = rho_bar, zeta_old = zeta, rho_temp = c_bar * rho;
     const Rotation p_bar = Rotation::of(rho_temp, theta_new);
     c_bar = p_bar.c;
     s_bar = p_bar.s;
@@ -54,15 +61,14 @@ struct LsmrScalars {
     zeta = c_bar * zeta_bar;
     zeta_bar *= -s_bar;
 
-    h_bar_factor = -theta_bar * rho / (rho_old * rho_bar_old);
     step = rho * rho_bar > 0 ? zeta / (rho * rho_bar) : 0;
     h_factor = rho > 0 ? -theta_new / rho : 0;
-    estimate_residual(damping, p, theta_bar, zeta_old);
+    estimate_residual(zeta_old);
     estimate_condition(alpha, beta, rho_bar_old, rho_temp);
     gradient = std::abs(zeta_bar);
   }
 
-  void estimate_residual(const Rotation& damping, const Rotation& p, double theta_bar, double zeta_old) {
+  void estimate_residual(double zeta_old) {
     const double beta_acute = damping.c * beta_double_dot, beta_check = -damping.s * beta_double_dot;
     const double beta_hat = p.c * beta_acute;
     beta_double_dot = -p.s * beta_acute;
@@ -109,27 +115,41 @@ class Lsmr final : public GolubKahan<T> {
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
   }
 
-  bool add_norms(ColumnRun<T>&) override { return false; }
+  void add_norms(ColumnRun<T>& run) override { run.sums().add_norms_squared(run.x()); }
+
+  void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) override {
+    std::vector<double> h_bar_factors;
+    for (Index k = 0; k < run.active_count(); ++k) {
+      LsmrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
+      scalars.find_direction(beta[static_cast<std::size_t>(k)], this->damp());
+      h_bar_factors.push_back(scalars.h_bar_factor);
+    }
+    DistMatrix<T> h_bar = run.matrix(h_bar_, this->A().domain());
+    run.xpby(run.matrix(h_, this->A().domain()), h_bar_factors, h_bar);
+    run.sums().add_real_dots(run.x(), h_bar);
+    run.sums().add_norms_squared(h_bar);
+  }
 
   void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
-               const std::vector<double>&) override {
-    std::vector<double> h_bar_factors, steps, h_factors;
+               const std::vector<double>& x_norms_squared) override {
+    std::vector<double> steps, h_factors;
     for (Index k = 0; k < run.active_count(); ++k) {
       const auto i = static_cast<std::size_t>(k);
       LsmrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
-      scalars.advance(now[i].alpha, now[i].beta, this->damp());
-      h_bar_factors.push_back(scalars.h_bar_factor);
+      scalars.advance(now[i].alpha, now[i].beta);
       steps.push_back(scalars.step);
       h_factors.push_back(scalars.h_factor);
       ColumnState& state = run.column(k);
+      // ‖x + step·h̄‖².
+      const double x_norm_squared =
+          x_norms_squared[i] + scalars.step * (2 * run.sums().of(1, k) + scalars.step * run.sums().of(2, k));
+      state.x_norm = x_norm_squared < 0 ? 0 : std::sqrt(x_norm_squared);
       state.operator_norm = scalars.norm_A;
       state.condition = scalars.condition;
       this->set_norms(state, scalars.residual, scalars.gradient);
     }
-    DistMatrix<T> x = run.x(), h = run.matrix(h_, this->A().domain()),
-                  h_bar = run.matrix(h_bar_, this->A().domain());
-    run.xpby(h, h_bar_factors, h_bar);
-    run.axpy(steps, h_bar, x);
+    DistMatrix<T> x = run.x(), h = run.matrix(h_, this->A().domain());
+    run.axpy(steps, run.matrix(h_bar_, this->A().domain()), x);
     run.xpby(v, h_factors, h);
   }
 

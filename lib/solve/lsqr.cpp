@@ -12,7 +12,8 @@ namespace {
 
 /// The scalars of one column, with the names of Paige and Saunders (1982, §4 and §5).
 struct LsqrScalars {
-  double rho = 0, rho_bar = 0, phi_bar = 0;
+  double rho = 0, rho_bar = 0, phi = 0, phi_bar = 0;
+  Rotation next;
   double step = 0, w_factor = 0;  // x += step·w, then w = v + w_factor·w
   double old_alpha = 0;
   double norm_A_squared = 0;     // Frobenius, of the bidiagonal matrix so far, damping included
@@ -31,22 +32,27 @@ struct LsqrScalars {
     gradient = alpha * beta;
   }
 
-  void advance(double alpha, double beta, double damp, double w_norm_squared) {
+  /// The step, which needs no α.
+  void find_step(double beta, double damp) {
     const Rotation damping = Rotation::of(rho_bar, damp);
     const double psi = damping.s * phi_bar;
     phi_bar *= damping.c;
-    const Rotation next = Rotation::of(damping.r, beta);
+    next = Rotation::of(damping.r, beta);
     rho = next.r;
-    const double theta = next.s * alpha, phi = next.c * phi_bar, tau = next.s * phi;
-    rho_bar = -next.c * alpha;
+    phi = next.c * phi_bar;
     phi_bar *= next.s;
     step = rho > 0 ? phi / rho : 0;
-    w_factor = rho > 0 ? -theta / rho : 0;
     norm_A_squared += old_alpha * old_alpha + beta * beta + damp * damp;
-    norm_pinv_squared += rho > 0 ? w_norm_squared / (rho * rho) : 0;
     damped_part += psi * psi;
-    old_alpha = alpha;
     residual = std::sqrt(phi_bar * phi_bar + damped_part);
+  }
+
+  void advance(double alpha, double w_norm_squared) {
+    const double theta = next.s * alpha, tau = next.s * phi;
+    rho_bar = -next.c * alpha;
+    w_factor = rho > 0 ? -theta / rho : 0;
+    norm_pinv_squared += rho > 0 ? w_norm_squared / (rho * rho) : 0;
+    old_alpha = alpha;
     gradient = alpha * std::abs(tau);
   }
 };
@@ -96,27 +102,37 @@ class Lsqr final : public GolubKahan<T> {
     for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
   }
 
-  bool add_norms(ColumnRun<T>& run) override {
+  void add_norms(ColumnRun<T>& run) override {
     run.sums().add_norms_squared(run.matrix(w_, this->A().domain()));
-    return true;
+  }
+
+  void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) override {
+    std::vector<double> steps;
+    for (Index k = 0; k < run.active_count(); ++k) {
+      LsqrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
+      scalars.find_step(beta[static_cast<std::size_t>(k)], this->damp());
+      steps.push_back(scalars.step);
+    }
+    DistMatrix<T> x = run.x();
+    run.axpy(steps, run.matrix(w_, this->A().domain()), x);
+    run.sums().add_norms_squared(x);
   }
 
   void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
                const std::vector<double>& w_norms_squared) override {
-    std::vector<double> steps, w_factors;
+    std::vector<double> w_factors;
     for (Index k = 0; k < run.active_count(); ++k) {
       const auto i = static_cast<std::size_t>(k);
       LsqrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
-      scalars.advance(now[i].alpha, now[i].beta, this->damp(), w_norms_squared[i]);
-      steps.push_back(scalars.step);
+      scalars.advance(now[i].alpha, w_norms_squared[i]);
       w_factors.push_back(scalars.w_factor);
       ColumnState& state = run.column(k);
+      state.x_norm = std::sqrt(run.sums().of(1, k));
       state.operator_norm = std::sqrt(scalars.norm_A_squared);
       state.condition = state.operator_norm * std::sqrt(scalars.norm_pinv_squared);
       this->set_norms(state, scalars.residual, scalars.gradient);
     }
-    DistMatrix<T> x = run.x(), w = run.matrix(w_, this->A().domain());
-    run.axpy(steps, w, x);
+    DistMatrix<T> w = run.matrix(w_, this->A().domain());
     if (variances_) add_variances(run, w);
     run.xpby(v, w_factors, w);
   }

@@ -2,6 +2,7 @@
 """`gridlops solve` beside scipy.sparse.linalg, column by column: solutions, iterations and the reasons to stop. At a condition
 of 3 rounding decides nothing: solutions agree to 1e-10 and counts to one. At 30 counts agree to max(2, 5 %).
 scipy_test.py LAUNCH PROGRAM [--full]"""
+import csv
 import inspect
 
 import numpy as np
@@ -117,12 +118,76 @@ def check_reasons(suite, rng):
                             "SciPy:", iterations)
 
 
+def solved_by(peer, A, b, iterations=500, **rules):
+    """SciPy's results by their names in its documentation of lsmr, ‖r‖ being that of the damped system."""
+    limit = {"iter_lim" if peer is scipy.sparse.linalg.lsqr else "maxiter": iterations}
+    result = peer(A, b, **{"atol": 0, "btol": 0, "conlim": 0, **limit, **rules})
+    if peer is scipy.sparse.linalg.lsqr:
+        x, istop, itn, _, normr, norma, conda, normar, normx, _ = result
+    else:
+        x, istop, itn, normr, normar, norma, conda, normx = result
+    return dict(x=x, istop=istop, itn=itn, normr=normr, normar=normar, norma=norma, conda=conda, normx=normx)
+
+
+def check_estimates(suite, rng):
+    """All that LSQR and LSMR estimate on the way, in runs of k iterations; what has a definition also beside that, in each row
+    of the history of the longest run. Rounding is far from showing after so few iterations."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 2), "f64"))
+    A, B = problem.A, problem.B
+    for solver, peer in PEERS.items():
+        for damp in [0, 0.3]:
+            residuals = {0: np.linalg.norm(B, axis=0)}
+            for k in [1, 2, 3, 4, 6, 9]:
+                _, X, report = problem.solve("--solver", solver, "--damp", damp, "--atol", 0, "--btol", 0, "--iterations", k,
+                                             "--history", "H.csv", ranks=1, grid=(1, 1), status=3)
+                if X is None:
+                    return
+                residuals[k] = np.linalg.norm(B - A @ X, axis=0)
+                with open(suite.folder / "H.csv", newline="", encoding="utf-8") as file:
+                    rows = {(int(row["iteration"]), int(row["column"])): row for row in csv.DictReader(file)}
+                for j, b in enumerate(B.T):
+                    there = solved_by(peer, A, b, iterations=k, damp=damp)
+                    column, last, x_norm = report["columns"][j], rows[k, j], np.linalg.norm(X[:, j])
+                    here = dict(norma=column["operator_norm"], conda=column["condition"], normx=x_norm,
+                                normr=np.hypot(float(last["residual_norm"]), damp * x_norm),
+                                normar=float(last["tested_norm"]) * np.linalg.norm(A.T @ b))
+                    for name, value in here.items():
+                        suite.check(abs(value - there[name]) <= 1e-9 * there[name], solver, "damp", damp, "iterations", k, name,
+                                    "is", value, "SciPy:", there[name])
+                    suite.check(abs(column["normal_residual_norm"] - there["normar"]) <= 1e-9 * there["normar"], solver, column, there)
+                    for i, norms in residuals.items():
+                        suite.check(abs(float(rows[i, j]["residual_norm"]) - norms[j]) <= 1e-9 * norms[j], solver, "damp", damp,
+                                    "row", i, "of the history:", rows[i, j], "by its definition:", norms[j])
+
+
+def check_condition_limits(suite, rng):
+    """--conlim ends a column in the very iteration in which SciPy ends it, if the limit is not within rounding of an estimate."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 1), "f64"))
+    b = problem.B[:, 0]
+    for solver, peer in PEERS.items():
+        for damp in [0, 0.05]:
+            estimates = [solved_by(peer, problem.A, b, iterations=k, damp=damp)["conda"] for k in range(1, 13)]
+            ends = [k for k in range(2, 13) if estimates[k - 1] > 1.05 * max(estimates[:k - 1])]
+            suite.check(len(ends) >= 3, solver, damp, "estimates that hardly grow:", estimates)
+            for k in [ends[0], ends[len(ends) // 2], ends[-1]]:
+                limit = np.sqrt(max(estimates[:k - 1]) * estimates[k - 1])
+                there = solved_by(peer, problem.A, b, damp=damp, conlim=limit)
+                suite.check((there["istop"], there["itn"]) == (3, k), "SciPy ends otherwise", there, limit, k)
+                _, _, report = problem.solve("--solver", solver, "--damp", damp, "--atol", 0, "--btol", 0, "--conlim", limit,
+                                             ranks=1, grid=(1, 1), status=3)
+                if report is not None:
+                    column = report["columns"][0]
+                    suite.check((column["reason"], column["iterations"]) == ("condition_limit", k), solver, damp, limit, column, k)
+
+
 def test(suite, _):
     rng = np.random.default_rng(7)
     check_least_squares(suite, rng)
     check_damped_starts(suite, rng)
     check_cg(suite, rng)
     check_reasons(suite, rng)
+    check_estimates(suite, rng)
+    check_condition_limits(suite, rng)
 
 
 if __name__ == "__main__":

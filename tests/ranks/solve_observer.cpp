@@ -82,8 +82,7 @@ TEST_CASE("Observers are told of the start, of every iteration, and of the end, 
       options.max_iterations = 3;
       options.observers = {diary};
       options.batch = 4;
-      // LSQR and LSMR take ‖r‖ from that of the damped system with the ‖x‖ of the iterate before.
-      options.damp = name == "cgls" || name == "block-cgls" ? 0.1 : 0;
+      options.damp = name == "fista" ? 0 : 0.1;
       const Solution<double> solution = solve<double>(solver, *A, nrhs, random_elements<double>(1), options);
       if (!grid->is_member()) {
         CHECK(diary->text.empty());
@@ -96,8 +95,7 @@ TEST_CASE("Observers are told of the start, of every iteration, and of the end, 
       for (Index j = 0; j < 4; ++j) {
         const auto at = static_cast<std::size_t>(j);
         CHECK(diary->residual_norms[3][at] == Approx(solution.verdict(j).residual_norm));
-        if (name == "cgls" || name == "block-cgls" || name == "fista")
-          CHECK(diary->x_norms[3][at] == Approx(norm_of(solution.column(j))));
+        CHECK(diary->x_norms[3][at] == Approx(norm_of(solution.column(j))));
       }
     }
   }
