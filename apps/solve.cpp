@@ -306,6 +306,20 @@ std::string headline(const Task& task) {
                      task.grid->rows(), task.grid->cols());
 }
 
+/// What to do about columns that are not finite, or broke down.
+std::string advice(const SolveReport& report) {
+  const auto count = [&report](StopReason reason) {
+    return std::count_if(report.columns.begin(), report.columns.end(),
+                         [reason](const ColumnReport& column) { return column.reason == reason; });
+  };
+  const bool breaks_down_otherwise =
+      report.solver == "cg" || report.solver == "ista" || report.solver == "fista";
+  if (count(StopReason::non_finite) == 0 && (breaks_down_otherwise || count(StopReason::breakdown) == 0))
+    return "";
+  return "; if no input holds NaN or infinity, numbers left the range of their type: scale A and B so that "
+         "their norms are about 1";
+}
+
 void warn_of_rounding(const Task& task) {
   const std::string difference = rounding_difference(
       task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product));
@@ -359,8 +373,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
-    warn(fmt::format("not every column was solved: {}; {} is written all the same", verdict_text(report),
-                     arguments.output));
+    warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
+                     arguments.output, advice(report)));
   }
   return ExitStatus::not_converged;
 }

@@ -22,8 +22,9 @@ enum class StopReason {
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
   user_stop,        ///< a callback, an observer or residual_ratio asked for it
-  breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite
-  non_finite        ///< NaN or infinity turned up; the column of X holds NaN
+  breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite; for
+                    ///< CGLS, products are too small for the type
+  non_finite        ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
 };
 /// As in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
@@ -101,8 +102,9 @@ struct SolveReport {
 /// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). B:
 /// in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
 /// A column that the recurrence declares converged, and the definition does not, is restarted while that
-/// helps. Norms are squared in double precision: entries of A outside 1e±70, or of B outside 1e±140, are out
-/// of range. Throws ShapeError or UsageError on all ranks before any communication.
+/// helps. Norms are squared in double precision: entries of A outside 1e±70, or of B outside 1e±140, may be
+/// out of range; their columns end with non_finite or breakdown. Throws ShapeError or UsageError on all ranks
+/// before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});

@@ -5,6 +5,9 @@
 
 namespace gridlops {
 
+/// Its square is as far above the smallest normal number as 1 is above ε.
+inline constexpr double smallest_safe_norm = 0x1p-485;
+
 /// A solver that takes one step for all active columns at once, with scalars of its own for each. It keeps
 /// its vectors and scalars for one batch at a time; ColumnRun does the rest.
 template <Scalar T>
@@ -40,6 +43,12 @@ class ColumnMethod {
 
   virtual bool meets_tolerance(const ColumnState& column, double tolerance) const {
     return column.tested_norm <= tolerance * column.reference;
+  }
+
+  /// Whether norms of the start are so small that squares of them, or of what they are to fall to, may have
+  /// left the range of double precision.
+  virtual bool starts_too_small(const ColumnState& column) const {
+    return column.reference < smallest_safe_norm || column.residual_norm < smallest_safe_norm;
   }
 
   /// Whether the column is as accurate as rounding lets this method get.

@@ -93,10 +93,45 @@ void ColumnRun<T>::start() {
   method_.start(*this, !options_.initial_guess);
   for (ColumnState& state : columns_) state.first_residual_norm = state.residual_norm;
   begin_descents();
+  give_up_lost_columns();
   judge_active();
   record();
   tell_observers();
   end_iteration();
+}
+
+/// Zero that is none would pass for a solution.
+template <Scalar T>
+void ColumnRun<T>::give_up_lost_columns() {
+  for (std::size_t j = 0; j < columns_.size(); ++j)
+    if (method_.starts_too_small(columns_[j]) && is_lost(static_cast<Index>(j)))
+      columns_[j].reason = StopReason::non_finite;
+}
+
+/// Whether the norm of r = b − Ax or of Aᴴr, as it was summed, lacks what is below the range of the numbers:
+/// if neither is zero when r is as long as can be.
+template <Scalar T>
+bool ColumnRun<T>::is_lost(Index j) {
+  const Partition& columns = B_.layout().cols.partition;
+  const int part = columns.owner_of(j);
+  std::vector<Index> first(at(columns.parts()), 0), sizes = first;
+  first[at(part)] = j - columns.begin(part);
+  sizes[at(part)] = 1;
+  const Partition one = Partition::with_sizes(sizes);
+  const LinearOperator<T>& A = method_.A();
+  DistMatrix<T> r = B_.column_slice(first, one).clone(), s(X_.grid(), A.domain().layout(one));
+  if (options_.initial_guess) A.apply(T(-1), X_.column_slice(first, one), T(1), r);
+
+  constexpr int most = sizeof(Real<T>) == 4 ? 100 : 900;  // in powers of two
+  const double norm = columns_[at(j)].residual_norm;
+  const int power = norm >= smallest_safe_norm ? std::clamp(-std::ilogb(norm), -most, most) : most;
+  const auto scaled_norm = [](int by, DistMatrix<T>& v) {
+    column_scale({static_cast<T>(static_cast<Real<T>>(std::ldexp(1.0, by)))}, v);
+    return column_norms(v)[0];
+  };
+  if (scaled_norm(power, r) == 0) return false;
+  A.apply_adjoint(T(1), r, T(0), s);
+  return scaled_norm(most, s) != 0;
 }
 
 template <Scalar T>
@@ -398,7 +433,8 @@ bool ColumnRun<T>::conclude(ColumnState& state, double tested) {
     if (state.iterations >= options_.max_iterations) {
       state.reason = StopReason::iteration_limit;
     } else if (!closer || !method_.can_restart()) {
-      state.reason = StopReason::stagnated;
+      // Where x is zero after all its steps, they were too small for the elements' type.
+      state.reason = state.x_norm == 0 ? StopReason::breakdown : StopReason::stagnated;
     } else if (progress_.stop_asked) {
       state.reason = StopReason::user_stop;
     } else {

@@ -110,6 +110,8 @@ class ColumnRun {
   void retire_ended();
   void swap_columns(const ActiveColumns::Swaps& swaps);
   void start();
+  void give_up_lost_columns();
+  bool is_lost(Index j);
   void resume();
   void save();
   void visit(StateArchive& archive);

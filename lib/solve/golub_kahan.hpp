@@ -42,6 +42,11 @@ class GolubKahan : public ColumnMethod<T> {
   void restart(ColumnRun<T>&) final {}
 
   bool meets_tolerance(const ColumnState& column, double tolerance) const final;
+  /// The reference is α₁β₁, and only α₁ and β₁ are squared.
+  bool starts_too_small(const ColumnState& column) const final {
+    return column.residual_norm < smallest_safe_norm ||
+           column.reference < smallest_safe_norm * column.residual_norm;
+  }
   bool at_rounding_level(const ColumnState& column) const final;
   bool beyond_condition_limit(const ColumnState& column) const final;
 

@@ -22,27 +22,39 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
                 u = make_together<T>(A.range().grid, A.range().layout(1));
   FailureScope failures;
   v.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
-  const auto normalise = [&failures](DistMatrix<T>& x) {
-    const double norm = column_norms(x)[0];
-    if (norm > 0) failures.run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x); });
-    return norm;
+  const auto scale = [&failures](double factor, DistMatrix<T>& x) {
+    failures.run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(factor))}, x); });
+  };
+  const auto normalise = [&scale](DistMatrix<T>& x) {
+    double norm = column_norms(x)[0], unit = 1;
+    if constexpr (sizeof(Real<T>) == 8) {
+      // Where squares leave the range of double precision.
+      if (norm == 0 || std::isinf(norm)) {
+        unit = norm == 0 ? 0x1p-600 : 0x1p600;
+        scale(1 / unit, x);
+        norm = column_norms(x)[0];
+      }
+    }
+    if (norm > 0) scale(1 / norm, x);
+    return norm * unit;
   };
   normalise(v);
   A.apply(T(1), v, T(0), u);
   double alpha = normalise(u);
-  // B is upper bidiagonal: alphas on its diagonal, betas above it.
-  Tridiagonal normal_matrix{{alpha * alpha}, {}};
+  // B is upper bidiagonal: alphas on its diagonal, betas above it; here in units of a power of two.
+  const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
+  Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
   for (int step = 1; step < steps && alpha > 0; ++step) {
     A.apply_adjoint(T(1), u, static_cast<T>(static_cast<Real<T>>(-alpha)), v);
     const double beta = normalise(v);
     if (beta == 0) break;
     A.apply(T(1), v, static_cast<T>(static_cast<Real<T>>(-beta)), u);
-    normal_matrix.off_diagonal.push_back(alpha * beta);
+    normal_matrix.off_diagonal.push_back((alpha / unit) * (beta / unit));
     alpha = normalise(u);
-    normal_matrix.diagonal.push_back(alpha * alpha + beta * beta);
+    normal_matrix.diagonal.push_back((alpha / unit) * (alpha / unit) + (beta / unit) * (beta / unit));
   }
   if (std::isnan(alpha)) return alpha;
-  return std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high}));
+  return unit * std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high}));
 }
 
 template double estimate_norm(const LinearOperator<float>&, int, std::uint64_t);

@@ -32,6 +32,8 @@ class ProximalGradient final : public ColumnMethod<T> {
   void visit(StateArchive& archive) override { archive.visit_list(scalars_); }
   std::string parameters() const override;
   bool meets_tolerance(const ColumnState& column, double tolerance) const override;
+  /// A step of zero may well be the threshold's.
+  bool starts_too_small(const ColumnState&) const override { return false; }
   /// iterate() sees to that.
   bool at_rounding_level(const ColumnState&) const override { return false; }
   /// Steps may stay equally long for thousands of iterations.

@@ -52,9 +52,10 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
     const double norm = estimate_norm(A) * (options.backtracking ? 1 : 1.02);
     if (norm != 0) step = 1 / (norm * norm);
   }
-  require<UsageError>(
-      static_cast<Real<T>>(step) != 0, "the step ", step,
-      " is zero in the precision of the operator, so that nothing would move; scale the operator");
+  const Real<T> in_its_precision = static_cast<Real<T>>(step);
+  require<UsageError>(in_its_precision != 0 && std::isfinite(in_its_precision), "the step ", step, " is ",
+                      in_its_precision, " in the precision of the operator",
+                      ", so that nothing would move, or all beyond measure; scale the operator");
   return step;
 }
 

@@ -379,6 +379,41 @@ def check_limits(suite, rng):
     suite.check({"right-hand sides", "solution", "memory in all"} <= set(table), "rows are missing:", run.output)
 
 
+def check_range(suite, rng):
+    """A and columns of B of any size: what is called solved is the solution, and what is not says what to do. Zero stays zero."""
+    solvers = ["cgls", "lsqr", "lsmr", "block-cgls", "cg"]
+    half = conditioned(rng, 14, 9, "f64")
+    definite = half.T @ half
+    sizes = {"f64": ([1e-200, 1e-160, 1e-80, 1, 1e80, 1e200], [1e-200, 1, 1e200, 0]),
+             "f32": ([1e-30, 1e-18, 1, 1e18, 1e30], [1e-30, 1, 1e30, 0])}
+    for name, (of_A, of_B) in sizes.items():
+        tolerance = 1e-5 if name == "f32" else 1e-8
+        for solver, size in itertools.product(solvers, of_A):
+            A = definite if solver == "cg" else half
+            B = program.random_matrix(rng, (A.shape[0], len(of_B)), "f64")
+            exact = np.linalg.lstsq(A, B, rcond=None)[0]
+            problem = Problem(suite, (A * size).astype(program.TYPES[name]), (B * of_B).astype(program.TYPES[name]))
+            ranks, grid = (4, (2, 2)) if (name, size) == ("f64", 1e-200) else (1, (1, 1))
+            run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", "R.json", "--tolerance",
+                            tolerance, "--solver", solver, "--grid", f"{grid[0]}x{grid[1]}", ranks=None if ranks == 1 else ranks)
+            what = (solver, name, "A of", size)
+            if not suite.check(run.status in (0, 3), run.status, run.errors, *what):
+                continue
+            X, columns = np.load(suite.folder / "X.npy"), suite.report("R.json", "solve", ranks, grid)["columns"]
+            for j, column in enumerate(columns):
+                solved = column["reason"] in program.SOLVED
+                if of_B[j] == 0:
+                    suite.check((column["reason"], column["iterations"]) == ("converged", 0) and not X[:, j].any(), column, *what)
+                elif solved:
+                    found = X[:, j].astype(np.longdouble) / np.longdouble(of_B[j]) * np.longdouble(size)
+                    suite.close(found, exact[:, j], 100 * CONDITION**2 * tolerance * np.abs(exact[:, j]).max(), "b of", of_B[j], *what)
+                else:
+                    suite.check(column["reason"] in ("non_finite", "breakdown", "iteration_limit"), "b of", of_B[j], column, *what)
+                    suite.check("scale A and B" in run.errors or solver == "cg" or column["reason"] == "iteration_limit", run.errors, *what)
+                usual = (size == 1 or name == "f32" and solver in ("lsqr", "lsmr")) and of_B[j] == 1
+                suite.check(solved or not usual, "not solved:", column, *what)
+
+
 def check_relative_damping(suite, rng):
     """--damp-relative F is --damp F·|A|, where |A| = 1 here; the environment speaks unless the command line does."""
     problem = Problem(suite, conditioned(rng, 25, 16, "f64"), program.random_matrix(rng, (25, 3), "f64"))
@@ -409,6 +444,7 @@ def test(suite, full):
     check_columns_alone(suite, rng)
     check_limits(suite, rng)
     check_relative_damping(suite, rng)
+    check_range(suite, rng)
 
 
 if __name__ == "__main__":
