@@ -129,15 +129,17 @@ def solved_by(peer, A, b, iterations=500, **rules):
     return dict(x=x, istop=istop, itn=itn, normr=normr, normar=normar, norma=norma, conda=conda, normx=normx)
 
 
-def check_estimates(suite, rng):
+def check_estimates(suite):
     """All that LSQR and LSMR estimate on the way, in runs of k iterations; what has a definition also beside that, in each row
-    of the history of the longest run. Rounding is far from showing after so few iterations."""
+    of the history of the longest run. Rounding is far from showing after so few iterations. With these numbers LSMR's smallest singular value
+    is in some iterations the newest, in others an older one."""
+    rng = np.random.default_rng(3)
     problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 2), "f64"))
     A, B = problem.A, problem.B
     for solver, peer in PEERS.items():
         for damp in [0, 0.3]:
             residuals = {0: np.linalg.norm(B, axis=0)}
-            for k in [1, 2, 3, 4, 6, 9]:
+            for k in range(1, 13):
                 _, X, report = problem.solve("--solver", solver, "--damp", damp, "--atol", 0, "--btol", 0, "--iterations", k,
                                              "--history", "H.csv", ranks=1, grid=(1, 1), status=3)
                 if X is None:
@@ -186,7 +188,7 @@ def test(suite, _):
     check_damped_starts(suite, rng)
     check_cg(suite, rng)
     check_reasons(suite, rng)
-    check_estimates(suite, rng)
+    check_estimates(suite)
     check_condition_limits(suite, rng)
 
 
