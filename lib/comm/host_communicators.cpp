@@ -90,15 +90,11 @@ std::string fastest_transport(const Machine& machine, Communicator& comm) {
   return ranks_on_a_machine(machine, comm, ReduceOp::min) == comm.size() ? "shared" : "mixed";
 }
 
-/// Where MPI has no windows it says so on all ranks.
-void try_window(MpiCommunicator& comm) {
-  try {
-    comm.window();
-  } catch (const CommunicationError& error) {
-    throw UsageError(
-        message("the transport one-sided needs windows, which MPI refuses here: ", error.what(),
-                ". Open MPI has them by messages: start it with --mca osc pt2pt, or use the transport mpi"));
-  }
+MpiCommunicator& of_mpi(Communicator& comm, const char* what) {
+  auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
+  require<UsageError>(mpi != nullptr, "a communicator of the transport '", comm.transport(), "' has no ",
+                      what);
+  return *mpi;
 }
 
 }  // namespace
@@ -136,16 +132,12 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
     if (family.transport == "mixed") family.machine = machine.first_rank;
   }
   if (transport == "chain") family.relays = std::make_shared<Relays>();
-  auto made = std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
-  if (transport == "one-sided") try_window(*made);
-  return made;
+  if (transport == "one-sided") family.window = mpi->window_of_descendants();
+  return std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
 }
 
-PeerWindow& window_of(Communicator& comm) {
-  auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
-  require<UsageError>(mpi != nullptr, "a communicator of the transport '", comm.transport(),
-                      "' has no windows");
-  return mpi->window();
-}
+PeerWindow& window_of(Communicator& comm) { return of_mpi(comm, "windows").window(); }
+
+PeerBoard& board_of(Communicator& comm) { return of_mpi(comm, "board").board(); }
 
 }  // namespace gridlops

@@ -7,6 +7,7 @@
 
 #include "base/message.hpp"
 #include "comm/end_job.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 
 namespace gridlops {
@@ -39,17 +40,24 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiFamily family)
 MpiCommunicator::~MpiCommunicator() {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
-  if (is_finalized != 0 || std::uncaught_exceptions() > 0) {
-    static_cast<void>(window_.release());
-  } else {
-    window_.reset();
-    MPI_Comm_free(&group_.comm);
-  }
+  if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
+}
+
+std::shared_ptr<MpiWindow> MpiCommunicator::window_of_descendants() {
+  if (window_of_descendants_ == nullptr) window_of_descendants_ = open_window(*this, group_);
+  return window_of_descendants_;
 }
 
 PeerWindow& MpiCommunicator::window() {
-  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(group_, traffic_account());
+  require<UsageError>(family_.window != nullptr, "a communicator of the transport '", transport(),
+                      "' has no window");
+  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(*this, group_, family_.window);
   return *window_;
+}
+
+PeerBoard& MpiCommunicator::board() {
+  if (board_ == nullptr) board_ = std::make_unique<PeerBoard>(*this);
+  return *board_;
 }
 
 void MpiCommunicator::abort(ExitStatus status) { end_job(status); }

@@ -6,6 +6,7 @@
 
 #include "comm/mpi_call.hpp"
 #include "comm/mpi_transfer.hpp"
+#include "comm/peer_board.hpp"
 #include "comm/peer_window.hpp"
 #include "comm/relays.hpp"
 #include "gridlops/communicator.hpp"
@@ -16,8 +17,9 @@ namespace gridlops {
 struct MpiFamily {
   std::string transport = "mpi";
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
-  std::optional<int> machine{};      ///< this rank's, if those on one machine share memory ("mixed")
-  std::shared_ptr<Relays> relays{};  ///< of those that send large broadcasts along chains, or null
+  std::optional<int> machine{};         ///< this rank's, if those on one machine share memory ("mixed")
+  std::shared_ptr<MpiWindow> window{};  ///< of those that get blocks from each other ("one-sided"), or null
+  std::shared_ptr<Relays> relays{};     ///< of those that send large broadcasts along chains, or null
 };
 
 /// Over MPI, on host memory. Where MPI's own collectives take int counts and displacements only, longer
@@ -31,8 +33,15 @@ class MpiCommunicator final : public Communicator {
 
   std::string transport() const override { return family_.transport; }
   MPI_Comm handle() const { return group_.comm; }
-  /// Collective over this communicator at its first call. Throws CommunicationError where MPI has no windows.
+  /// The window that those made of this one with the transport "one-sided" use: one, as long as this lives,
+  /// because ranks part with them at different times, and Open MPI's windows of communicators that are split
+  /// off disturb each other. Collective. Throws UsageError alike on all ranks where MPI has no windows, and
+  /// says what to try.
+  std::shared_ptr<MpiWindow> window_of_descendants();
+  /// What is got through the window of the family (collective over this communicator at the first call).
   PeerWindow& window();
+  /// Likewise. Throws alike on all ranks where they cannot read each other's memory.
+  PeerBoard& board();
   [[noreturn]] void abort(ExitStatus status) override;
 
  private:
@@ -81,7 +90,9 @@ class MpiCommunicator final : public Communicator {
 
   MpiGroup group_;
   MpiFamily family_;
+  std::shared_ptr<MpiWindow> window_of_descendants_;
   std::unique_ptr<PeerWindow> window_;
+  std::unique_ptr<PeerBoard> board_;
   int sequence_ = 0;
 };
 

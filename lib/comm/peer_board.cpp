@@ -3,8 +3,10 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/message.hpp"
@@ -12,28 +14,25 @@
 #include "comm/operation_record.hpp"
 #include "comm/waiting_time.hpp"
 #include "gridlops/error.hpp"
+#include "local/shared_file.hpp"
 
 namespace gridlops {
 
-namespace {
-
-constexpr Index page_bytes = 1 << 16;  // enough to be shared, whatever the size of the system's pages
-
-}  // namespace
-
-PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend)
-    : comm_(comm), backend_(backend), memory_(comm) {
-  static_assert(sizeof(Page) <= page_bytes && std::atomic<std::uint64_t>::is_always_lock_free);
+// The page has a file of its own: the others keep their mappings when this rank, which may be ahead of them,
+// is done with it. Once it is mapped by all the file needs no descriptor.
+PeerBoard::PeerBoard(Communicator& comm) : comm_(comm), memory_(comm) {
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  std::optional<SharedFile> file;
   SharedPlace place;
   succeed_together(comm, [&] {
-    page_memory_ = Buffer<std::byte>(backend, page_bytes);
-    mine_ = new (page_memory_.data()) Page;
-    place = backend->shared_place(mine_);
-    require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend->name(),
-                        "' cannot be read by other ranks; make it with make_shared_host_backend()");
+    file.emplace();
+    const Index begin = SharedFile::first_free();
+    void* const page = file->map(begin, page_bytes());
+    require<OutOfMemory>(page != nullptr, "there is no memory for a page of ", page_bytes(), " bytes");
+    mine_ = new (page) Page;
+    place = {file->descriptor(), file->serial(), file->bytes(), begin};
   });
   const std::vector<SharedPlace> places = all_places(comm, place);
-  // A page stays until all have mapped it.
   succeed_together(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
       pages_.push_back(rank == comm.rank() ? mine_
@@ -43,10 +42,23 @@ PeerBoard::PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend
   });
 }
 
-PeerBoard::Round PeerBoard::show_bytes(const void* data, Index rows, Index cols, Index stride) {
+PeerBoard::~PeerBoard() { munmap(mine_, static_cast<std::size_t>(page_bytes())); }
+
+Index PeerBoard::page_bytes() {
+  const Index unit = SharedFile::first_free();
+  return (Index{sizeof(Page)} + unit - 1) / unit * unit;
+}
+
+SharedPlace PeerBoard::place_in(const Backend& backend, const void* data) {
+  const SharedPlace place = backend.shared_place(data);
+  require<UsageError>(place.descriptor >= 0, "the memory of the backend '", backend.name(),
+                      "' cannot be read by other ranks; make it with make_shared_host_backend()");
+  return place;
+}
+
+PeerBoard::Round PeerBoard::show_place(const SharedPlace& place, Index rows, Index cols, Index stride) {
   ++round_;
-  mine_->blocks[round_ % 2] = {data == nullptr ? SharedPlace{} : backend_->shared_place(data), rows, cols,
-                               stride};
+  mine_->blocks[round_ % 2] = {place, rows, cols, stride};
   mine_->shown.store(round_, std::memory_order_release);
   return round_;
 }
@@ -63,19 +75,28 @@ void PeerBoard::await_reader(int rank, Round round) {
   await(pages_[static_cast<std::size_t>(rank)]->read, round, rank);
 }
 
-// Gives way to other ranks on the same core, and lets messages under way advance, for which the other rank
-// may be waiting.
+namespace {
+
+/// Whether a flag reaches the round soon; gives way to other ranks on the same core unless it spins.
+bool reached(const std::atomic<PeerBoard::Round>& flag, PeerBoard::Round round, bool spins) {
+  constexpr int turns = 1000;
+  for (int turn = 0; turn < turns; ++turn) {
+    if (flag.load(std::memory_order_acquire) >= round) return true;
+    if (!spins) sched_yield();
+  }
+  return false;
+}
+
+}  // namespace
+
+// Lets messages under way advance, for which the other rank may be waiting.
 void PeerBoard::await(const std::atomic<Round>& flag, Round round, int rank) const {
-  constexpr int patience = 1000;
   if (flag.load(std::memory_order_acquire) >= round) return;
   const WaitingTime time(*comm_.traffic_account());
   OperationRecord& record = last_operation();
   const OperationRecord before = std::exchange(
       record, {OperationRecord::State::running, CommOperation::get, 0, rank, comm_.rank(), comm_.size()});
-  for (int turn = 1; flag.load(std::memory_order_acquire) < round; ++turn) {
-    if (turn < patience) continue;
-    sched_yield();
-    if (turn % patience != 0) continue;
+  for (bool is_patient = true; !reached(flag, round, is_patient); is_patient = false) {
     int found = 0;
     const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
     MpiGroup{MPI_COMM_SELF, comm_.rank(), comm_.size()}.check(code, "MPI_Iprobe", 0);

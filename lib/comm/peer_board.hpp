@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "comm/peer_memory.hpp"
-#include "gridlops/buffer.hpp"
 #include "gridlops/matrix_view.hpp"
 
 namespace gridlops {
@@ -19,15 +18,21 @@ namespace gridlops {
 /// have awaited before it shows another one two rounds later.
 class PeerBoard {
  public:
-  /// Collective over comm, which must outlive this. The backend's memory must be shared.
-  PeerBoard(Communicator& comm, const std::shared_ptr<Backend>& backend);
+  /// Collective over comm, which must outlive this. Throws alike on all ranks where they cannot read each
+  /// other's memory.
+  explicit PeerBoard(Communicator& comm);
+  ~PeerBoard();
+  PeerBoard(const PeerBoard&) = delete;
+  PeerBoard& operator=(const PeerBoard&) = delete;
 
   using Round = std::uint64_t;
 
-  /// Begins the next round with a block of this rank's, in shared memory; an empty one may be anywhere.
+  /// Begins the next round with a block of this rank's, in memory of the backend that others can map; an
+  /// empty one may be anywhere.
   template <class T>
-  Round show(MatrixView<const T> block) {
-    return show_bytes(block.size() == 0 ? nullptr : block.data, block.rows, block.cols, block.stride);
+  Round show(const Backend& backend, MatrixView<const T> block) {
+    return show_place(block.size() == 0 ? SharedPlace{} : place_in(backend, block.data), block.rows,
+                      block.cols, block.stride);
   }
 
   /// The block that `rank` shows in this round, as soon as it does.
@@ -55,18 +60,22 @@ class PeerBoard {
     alignas(64) Shown blocks[2];              // of even rounds, and of odd ones
   };
 
+  static Index page_bytes();
   /// Returns when the flag has reached the round.
   void await(const std::atomic<Round>& flag, Round round, int rank) const;
-  Round show_bytes(const void* data, Index rows, Index cols, Index stride);
+  static SharedPlace place_in(const Backend& backend, const void* data);
+  Round show_place(const SharedPlace& place, Index rows, Index cols, Index stride);
   const Shown& await_shown(int rank);
 
   Communicator& comm_;
-  std::shared_ptr<Backend> backend_;
   PeerMemory memory_;
-  Buffer<std::byte> page_memory_;
-  Page* mine_;
+  Page* mine_ = nullptr;
   std::vector<const Page*> pages_;
   Round round_ = 0;
 };
+
+/// The board of a communicator whose transport is "shared", for all that its ranks show each other.
+/// Collective over it at the first call.
+PeerBoard& board_of(Communicator& comm);
 
 }  // namespace gridlops

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/peer_memory.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 
-#include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "local/shared_file.hpp"
 
 namespace gridlops {
 
@@ -24,35 +21,30 @@ std::vector<SharedPlace> all_places(Communicator& comm, const SharedPlace& mine)
   return places;
 }
 
-PeerMemory::PeerMemory(Communicator& comm) : processes_(static_cast<std::size_t>(comm.size())) {
+PeerMemory::PeerMemory(Communicator& comm)
+    : processes_(static_cast<std::size_t>(comm.size())), mappings_(processes_.size()) {
   std::array<Index, 1> mine{getpid()};
   comm.all_gather(mine, processes_);
 }
 
 PeerMemory::~PeerMemory() {
-  for (const auto& [key, mapping] : mappings_) munmap(mapping.memory, mapping.bytes);
+  for (const std::vector<Mapping>& of_rank : mappings_)
+    for (const Mapping& mapping : of_rank) munmap(const_cast<void*>(mapping.memory), mapping.bytes);
 }
 
+// A file only grows, to twice its size and more, so that there are few mappings of it.
 const std::byte* PeerMemory::at(int rank, const SharedPlace& place) {
-  Mapping& mapping = mappings_[{rank, place.descriptor}];
-  if (mapping.serial != place.serial) {
-    if (mapping.memory != nullptr) munmap(mapping.memory, mapping.bytes);
-    mapping = {};
-    const std::string path =
-        message("/proc/", processes_[static_cast<std::size_t>(rank)], "/fd/", place.descriptor);
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const auto bytes = static_cast<std::size_t>(place.file_bytes);
-    void* const memory =
-        descriptor < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
-    const int reason = errno;
-    if (descriptor >= 0) close(descriptor);
-    require<CommunicationError>(
-        memory != MAP_FAILED, "cannot map the memory of rank ", rank, " (", path,
-        "): ", std::system_category().message(reason),
-        "; ranks in containers of their own cannot share memory: use --transport mpi");
-    mapping = {place.serial, memory, bytes};
+  std::vector<Mapping>& of_rank = mappings_[static_cast<std::size_t>(rank)];
+  const auto fits = [&](const Mapping& mapping) {
+    return mapping.serial == place.serial && place.file_bytes <= static_cast<Index>(mapping.bytes);
+  };
+  auto found = std::find_if(of_rank.begin(), of_rank.end(), fits);
+  if (found == of_rank.end()) {
+    const void* const memory = map_file_of(processes_[static_cast<std::size_t>(rank)], place.descriptor,
+                                           place.serial, place.file_bytes);
+    found = of_rank.insert(found, {place.serial, memory, static_cast<std::size_t>(place.file_bytes)});
   }
-  return static_cast<const std::byte*>(mapping.memory) + place.offset;
+  return static_cast<const std::byte*>(found->memory) + place.offset;
 }
 
 }  // namespace gridlops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "gridlops/backend.hpp"
@@ -21,20 +20,19 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// What this rank reads at the place that `rank` named: mapped when first asked for, and kept until that
-  /// rank uses the descriptor for something else. Throws CommunicationError where the system does not allow
-  /// it.
+  /// What this rank reads at the place that `rank` named. The file is mapped when first asked for, again when
+  /// it has grown, and kept as long as this lives. Throws CommunicationError where that is impossible.
   const std::byte* at(int rank, const SharedPlace& place);
 
  private:
   struct Mapping {
     Index serial = 0;
-    void* memory = nullptr;
+    const void* memory = nullptr;
     std::size_t bytes = 0;
   };
 
   std::vector<Index> processes_;
-  std::map<std::pair<int, Index>, Mapping> mappings_;  // by rank and descriptor
+  std::vector<std::vector<Mapping>> mappings_;  // by rank
 };
 
 }  // namespace gridlops

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/peer_window.hpp"
 
+#include <array>
+#include <exception>
+#include <utility>
+
 #include "base/message.hpp"
 #include "comm/mpi_transfer.hpp"
 #include "gridlops/error.hpp"
@@ -28,19 +32,28 @@ class BlockType {
 
 }  // namespace
 
-PeerWindow::PeerWindow(const MpiGroup& group, std::shared_ptr<Traffic> account)
-    : group_(group), account_(std::move(account)) {
+// A rank alone gets nothing from others. Open MPI may have no windows for it.
+MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
+  if (group.size == 1) return;
   group.check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm, &window_), "MPI_Win_create_dynamic", 0);
   group.check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler", 0);
   group.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all", 0);
 }
 
-PeerWindow::~PeerWindow() {
+MpiWindow::~MpiWindow() {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (window_ == MPI_WIN_NULL || is_finalized != 0 || std::uncaught_exceptions() > 0) return;
   MPI_Win_unlock_all(window_);
   MPI_Win_free(&window_);
 }
 
-bool PeerWindow::expose(const void* memory, Index bytes) {
+void MpiWindow::publish() {
+  if (window_ != MPI_WIN_NULL) group_.check(MPI_Win_sync(window_), "MPI_Win_sync", 0);
+}
+
+bool MpiWindow::attach(const void* memory, Index bytes) {
+  if (window_ == MPI_WIN_NULL) return true;
   const auto* const begin = static_cast<const std::byte*>(memory);
   const auto next = regions_.lower_bound(begin);
   if (next != regions_.end() && next->first == begin && next->second.bytes == bytes) {
@@ -58,31 +71,61 @@ bool PeerWindow::expose(const void* memory, Index bytes) {
   return true;
 }
 
-void PeerWindow::hide(const void* memory) {
+void MpiWindow::detach(const void* memory) {
   const auto found = regions_.find(static_cast<const std::byte*>(memory));
   if (found == regions_.end() || --found->second.users > 0) return;
   regions_.erase(found);
   MPI_Win_detach(window_, memory);
 }
 
-Index PeerWindow::address_of(const void* memory) const {
-  MPI_Aint address = 0;
-  group_.check(MPI_Get_address(memory, &address), "MPI_Get_address", 1);
-  return address;
+PeerWindow::PeerWindow(Communicator& comm, const MpiGroup& group, std::shared_ptr<MpiWindow> window)
+    : comm_(comm), group_(group), window_(std::move(window)), ranks_(static_cast<std::size_t>(comm.size())) {
+  std::array<std::int32_t, 1> mine{window_->group().rank};
+  comm.all_gather(mine, ranks_);
 }
 
-void PeerWindow::publish() { group_.check(MPI_Win_sync(window_), "MPI_Win_sync", 0); }
+bool PeerWindow::expose(const void* memory, Index bytes, bool is_new_user) {
+  Exposure& exposure = exposed_[memory];
+  if (!exposure.is_attached) exposure.is_attached = window_->attach(memory, bytes);
+  if (is_new_user && exposure.is_attached) ++exposure.users;
+  exposure.round = round_;
+  const bool is_attached = exposure.is_attached;
+  if (exposure.users == 0) exposed_.erase(memory);
+  return is_attached;
+}
+
+void PeerWindow::hide(const void* memory) {
+  const auto found = exposed_.find(memory);
+  if (found == exposed_.end() || --found->second.users > 0) return;
+  if (found->second.is_attached) window_->detach(memory);
+  exposed_.erase(found);
+}
+
+std::vector<PeerWindow::Place> PeerWindow::all_places(const void* mine, Index stride) {
+  MPI_Aint address = 0;
+  if (mine != nullptr) group_.check(MPI_Get_address(mine, &address), "MPI_Get_address", 1);
+  window_->publish();
+  std::array<Index, 2> own{address, stride};
+  std::vector<Index> all(own.size() * ranks_.size());
+  comm_.all_gather(own, all);
+  for (auto& [memory, exposure] : exposed_)
+    if (!holds(exposure.round) && std::exchange(exposure.is_attached, false)) window_->detach(memory);
+  std::vector<Place> places;
+  for (std::size_t k = 0; k < all.size(); k += own.size()) places.push_back({all[k], all[k + 1]});
+  return places;
+}
 
 Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into) {
   auto transfer = std::make_unique<MpiTransfer>(group_, nullptr);
   const Elements target = as_reals(into);
   const MPI_Datatype real = mpi_type(target.type);
+  const int owner = ranks_[static_cast<std::size_t>(rank)];
   const Index height = rows * into.reals_per_element, step = stride * into.reals_per_element;
   const auto get = [&](Index to, Index from, Index count, int blocks, MPI_Datatype block) {
     const auto place = static_cast<MPI_Aint>(address + from * size_of(target.type));
     transfer->start("MPI_Rget", static_cast<int>(count), [&](MPI_Request* request) {
-      return MPI_Rget(slice(target, to, count).data, static_cast<int>(count), real, rank, place, blocks,
-                      block, window_, request);
+      return MPI_Rget(slice(target, to, count).data, static_cast<int>(count), real, owner, place, blocks,
+                      block, window_->handle(), request);
     });
   };
   if (height == step || cols == 1) {
@@ -101,9 +144,37 @@ Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, I
         get(j * height + begin, j * step + begin, count, count, real);
       });
   }
-  account_->bytes_received += into.bytes();
-  ++account_->calls[static_cast<std::size_t>(CommOperation::get)];
-  return Request(std::move(transfer), account_);
+  const std::shared_ptr<Traffic> account = comm_.traffic_account();
+  account->bytes_received += into.bytes();
+  ++account->calls[static_cast<std::size_t>(CommOperation::get)];
+  return Request(std::move(transfer), account);
+}
+
+std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group) {
+  try {
+    std::shared_ptr<MpiWindow> window;
+    succeed_together(comm, [&] { window = std::make_shared<MpiWindow>(group); });
+    PeerWindow trial(comm, group, window);
+    const Index mine = comm.rank();
+    trial.begin_round();
+    succeed_together(comm, [&] { trial.expose(&mine, sizeof mine, true); });
+    const std::vector<PeerWindow::Place> places = trial.all_places(&mine, 1);
+    succeed_together(comm, [&] {
+      for (int rank = 0; rank < comm.size(); ++rank) {
+        if (rank == comm.rank()) continue;
+        std::array<Index, 1> found{-1};
+        trial.start_get(rank, places[static_cast<std::size_t>(rank)].address, 1, 1, 1, found).wait();
+        require<CommunicationError>(found[0] == rank, "rank ", rank, " shows ", rank, ", and others get ",
+                                    found[0]);
+      }
+    });
+    trial.hide(&mine);
+    return window;
+  } catch (const Error& error) {
+    throw UsageError(
+        message("the transport one-sided needs windows, which MPI refuses here: ", error.what(),
+                "; Open MPI has them by messages: start it with --mca osc pt2pt, or use the transport mpi"));
+  }
 }
 
 }  // namespace gridlops

@@ -18,7 +18,6 @@ void PeerBlocks<T>::show(MatrixView<const T> mine) {
 
 template <Scalar T>
 void PeerBlocks<T>::show_for_good(MatrixView<const T> mine) {
-  if (std::exchange(is_for_good_, true)) return;
   mine_ = mine;
   do_show_for_good(mine);
 }

@@ -28,7 +28,7 @@ struct PeerPart {
 ///   done_reading()   in this round
 ///   await_readers()  from here on mine may change
 ///
-/// or show one block for good, and say done_reading() after each use of the others'.
+/// or begin with show_for_good(mine), the same block in every round.
 template <Scalar T>
 class PeerBlocks {
  public:
@@ -58,8 +58,8 @@ class PeerBlocks {
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
 
-  /// Instead of rounds: a block that stays where and as it is as long as this lives (collective at the first
-  /// call, the others do nothing).
+  /// Begins a round (collective). The block stays where and as it is as long as this lives, so that others
+  /// need not learn of it again.
   void show_for_good(MatrixView<const T> mine);
 
   /// Of the block that `rank` shows; `memory` is for parts that travel.
@@ -81,7 +81,6 @@ class PeerBlocks {
   Communicator& comm_;
   std::shared_ptr<Backend> backend_;
   MatrixView<const T> mine_;
-  bool is_for_good_ = false;
 };
 
 /// For the communicator's transport; comm must outlive it. Nothing is sent before the first round.

@@ -145,6 +145,7 @@ class PeerSumma final : public LinearOperator<T> {
     A_blocks_->done_reading();
     operands_->done_reading();
     operands_->await_readers();
+    A_blocks_->await_readers();
   }
 
   void start_reading(const Operand& operand, Index cols, Slot& slot) const {

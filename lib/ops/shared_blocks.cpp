@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,9 +18,7 @@ class SharedBlocks final : public PeerBlocks<T> {
       : PeerBlocks<T>(comm, std::move(backend)),
         shared_(this->backend()->shares_memory() ? this->backend() : make_shared_host_backend()) {}
 
-  void connect() override {
-    if (!board_) board_.emplace(this->comm(), shared_);
-  }
+  void connect() override { board(); }
   void reserve_copy(MatrixView<const T> mine) override {
     const bool is_large = mine.size() * static_cast<Index>(sizeof(T)) >= least_bytes;
     const bool is_shared = mine.data == nullptr ? is_large && this->backend()->shares_memory()
@@ -32,26 +29,30 @@ class SharedBlocks final : public PeerBlocks<T> {
 
   bool in_place() const override { return true; }
   MatrixView<T> showable(Index rows, Index cols) override { return scratch(showable_, rows, cols); }
-  void done_reading() override { board_->done_reading(); }
+  void done_reading() override { board().done_reading(); }
   void await_readers() override {
-    for (int rank = 0; rank < this->comm().size(); ++rank) board_->await_reader(rank, round_);
+    for (int rank = 0; rank < this->comm().size(); ++rank) board().await_reader(rank, round_);
   }
 
  private:
-  void do_show(MatrixView<const T> mine) override { round_ = board_->show(shareable(mine)); }
+  PeerBoard& board() const { return board_of(this->comm()); }
 
-  // Mapped by all at once, so that the owner may be gone before the last one reads it.
+  void do_show(MatrixView<const T> mine) override { round_ = board().show(*shared_, shareable(mine)); }
+
+  // All take the others' places from the first round, and wait for nobody when they begin later ones.
   void do_show_for_good(MatrixView<const T> mine) override {
+    if (!blocks_.empty()) {
+      round_ = board().show(*shared_, MatrixView<const T>{});
+      return;
+    }
     do_show(mine);
     for (int rank = 0; rank < this->comm().size(); ++rank)
-      blocks_.push_back(board_->template block_of<T>(rank));
-    done_reading();
-    await_readers();
+      blocks_.push_back(board().template block_of<T>(rank));
   }
 
   PeerPart<T> read(int rank, Range rows, Range cols, Buffer<T>&) override {
     const MatrixView<const T> block =
-        blocks_.empty() ? board_->template block_of<T>(rank) : blocks_[static_cast<std::size_t>(rank)];
+        blocks_.empty() ? board().template block_of<T>(rank) : blocks_[static_cast<std::size_t>(rank)];
     const MatrixView<const T> part = block.block(rows, cols);
     this->comm().traffic_account()->bytes_read_from_peers += part.size() * static_cast<Index>(sizeof(T));
     return {part, {}};
@@ -72,7 +73,6 @@ class SharedBlocks final : public PeerBlocks<T> {
   static constexpr Index least_bytes = Index{1} << 16;  // smaller ones are not shared
 
   std::shared_ptr<Backend> shared_;
-  std::optional<PeerBoard> board_;
   PeerBoard::Round round_ = 0;
   Buffer<T> copy_, showable_;
   std::vector<MatrixView<const T>> blocks_;  // shown for good, by rank

@@ -93,7 +93,7 @@ class Summa final : public LinearOperator<T> {
       product_.multiply(Op::none, alpha, now.A, now.X, step == 0 ? beta : T(1), Y_local);
     };
     ring_.run(send, multiply);
-    if (neighbours_) neighbours_->done_reading();
+    end_round();
   }
 
   void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
@@ -104,7 +104,13 @@ class Summa final : public LinearOperator<T> {
                 multiply_and_send_sum(step, alpha, Y.local(), beta, X);
               },
               [&](std::size_t step) { receive_sum(step, beta, X); });
-    if (neighbours_) neighbours_->done_reading();
+    end_round();
+  }
+
+  void end_round() const {
+    if (!neighbours_) return;
+    neighbours_->done_reading();
+    neighbours_->await_readers();
   }
 
   /// A(p, K), from the owner's own memory where that has no gaps.

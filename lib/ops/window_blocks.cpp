@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <array>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -41,72 +41,76 @@ class WindowBlocks final : public PeerBlocks<T> {
     return scratch(showable_, rows, cols);
   }
   void done_reading() override { readers_done_ = this->comm().start_barrier(); }
-  // What is shown is showable() memory, or a copy.
+  // What is shown is showable() memory, or a copy; what is shown for good stays.
   void await_readers() override {}
 
  private:
-  struct Place {
-    Index address, stride;
-  };
-
   PeerWindow& window() const { return window_of(this->comm()); }
 
   void do_show(MatrixView<const T> mine) override {
-    window();
     readers_done_.wait();
-    tell(mine.empty() || mine.data == showable_.data() ? mine : copied(mine));
+    round_ = window().begin_round();
+    if (!mine.empty() && mine.data == showable_.data()) {
+      expose(showable_.data(), bytes_of(showable_));
+    } else if (!mine.empty()) {
+      mine = exposed_copy(mine);
+    }
+    tell(mine);
   }
 
+  // The others learn of it again only where the window has let it go since, which is so on all ranks alike.
   void do_show_for_good(MatrixView<const T> mine) override {
-    window();
-    tell(mine.empty() || expose(mine.data, bytes_of(mine)) ? mine : copied(mine));
+    const bool is_known = !places_.empty() && window().holds(round_);
+    round_ = window().begin_round();
+    const Index bytes = mine.empty() ? 0 : ((mine.cols - 1) * mine.stride + mine.rows) * Index{sizeof(T)};
+    const bool is_there = mine.empty() || (copy_.size() == 0 && expose(mine.data, bytes));
+    if (is_known) {
+      if (!is_there) expose(copy_.data(), bytes_of(copy_));
+      return;
+    }
+    readers_done_.wait();
+    tell(is_there ? mine : exposed_copy(mine));
   }
 
   PeerPart<T> read(int rank, Range rows, Range cols, Buffer<T>& memory) override {
     memory.reserve(this->backend(), rows.size * cols.size);
     const MatrixView<T> block = memory.matrix(rows.size, cols.size);
     if (block.empty()) return {block, {}};
-    const Place& place = places_[static_cast<std::size_t>(rank)];
+    const PeerWindow::Place& place = places_[static_cast<std::size_t>(rank)];
     const Index offset = rows.begin + cols.begin * place.stride;
-    return {block, window().start_get(rank, place.address + offset * static_cast<Index>(sizeof(T)), rows.size,
-                                      cols.size, place.stride, {block.data, block.size()})};
+    return {block, window().start_get(rank, place.address + offset * Index{sizeof(T)}, rows.size, cols.size,
+                                      place.stride, {block.data, block.size()})};
   }
 
-  /// Where the ranks' blocks are; what they have written is there.
   void tell(MatrixView<const T> mine) {
-    window().publish();
-    std::array<Index, 2> own{mine.empty() ? 0 : window().address_of(mine.data), mine.stride};
-    std::vector<Index> all(own.size() * static_cast<std::size_t>(this->comm().size()));
-    this->comm().all_gather(own, all);
-    places_.clear();
-    for (std::size_t k = 0; k < all.size(); k += own.size()) places_.push_back({all[k], all[k + 1]});
+    places_ = window().all_places(mine.empty() ? nullptr : mine.data, mine.stride);
   }
 
-  MatrixView<const T> copied(MatrixView<const T> X) {
+  MatrixView<const T> exposed_copy(MatrixView<const T> X) {
     const MatrixView<T> copy = scratch(copy_, X.rows, X.cols);
     this->kernels().copy(X, copy);
+    expose(copy_.data(), bytes_of(copy_));
     return copy;
   }
   MatrixView<T> scratch(Buffer<T>& memory, Index rows, Index cols) {
     if (rows * cols > memory.size()) {
       if (std::erase(exposed_, memory.data()) > 0) window().hide(memory.data());
       memory.reserve(this->backend(), rows * cols);
-      expose(memory.data(), memory.size() * static_cast<Index>(sizeof(T)));
     }
     return memory.matrix(rows, cols);
   }
   bool expose(const void* memory, Index bytes) {
-    const bool can_be = window().expose(memory, bytes);
-    if (can_be) exposed_.push_back(memory);
+    const bool is_new = std::find(exposed_.begin(), exposed_.end(), memory) == exposed_.end();
+    const bool can_be = window().expose(memory, bytes, is_new);
+    if (can_be && is_new) exposed_.push_back(memory);
     return can_be;
   }
-  static Index bytes_of(MatrixView<const T> X) {
-    return ((X.cols - 1) * X.stride + X.rows) * static_cast<Index>(sizeof(T));
-  }
+  static Index bytes_of(const Buffer<T>& memory) { return memory.size() * Index{sizeof(T)}; }
 
   Buffer<T> copy_, showable_;
   std::vector<const void*> exposed_;
-  std::vector<Place> places_;  // by rank
+  PeerWindow::Round round_ = 0;
+  std::vector<PeerWindow::Place> places_;  // by rank
   Request readers_done_;
 };
 
