@@ -13,6 +13,7 @@
 #include "build_facts.hpp"
 #include "console.hpp"
 #include "gridlops/backend.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/own_kernels.hpp"
@@ -86,6 +87,20 @@ std::string mpi_way(Communicator& world) {
   return make_gpu_communicator(world, backend, "mpi")->transport();
 }
 
+/// The transports of host memory, and which of them these ranks cannot use (collective).
+std::string transports_text(Communicator& world) {
+  std::string refused;
+  for (const std::string& transport : host_transports()) {
+    try {
+      make_host_communicator(world, transport);
+    } catch (const Error& error) {
+      refused += fmt::format("\n{:<14}not here: {}: {}", "", transport, error.what());
+    }
+  }
+  const std::string all = joined(host_transports(), " ");
+  return refused.empty() ? fmt::format("{}; all work here on {} ranks", all, world.size()) : all + refused;
+}
+
 std::string gpu_text(const std::string& mpi) {
   const GpuInfo gpus = gpu_info();
   const std::string versions = gpus.versions.empty() ? "" : gpus.versions + "; ";
@@ -99,7 +114,7 @@ std::string gpu_text(const std::string& mpi) {
 }
 
 std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks,
-                       const std::map<std::string, HostFacts>& hosts, const std::string& transport,
+                       const std::map<std::string, HostFacts>& hosts, const std::string& transports,
                        const std::string& mpi) {
   const auto line = [](const char* label, const std::string& text) {
     return fmt::format("{:<14}{}\n", label, text);
@@ -112,7 +127,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
     text += line("", fmt::format("{}: {} ranks, {} BLAS threads, {} cores", entry.first, entry.second.ranks,
                                  entry.second.threads, entry.second.cores));
   }
-  text += line("transports", transport);
+  text += line("transports", transports);
   text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
   text += line("own kernels", own_kernels());
@@ -148,9 +163,10 @@ ExitStatus info(Communicator& world) {
   const BlasInfo blas = blas_info();
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
   const std::string mpi = mpi_way(world);
+  const std::string transports = transports_text(world);
   if (world.rank() == 0) {
     const auto hosts = by_host(ranks);
-    print(facts_text(blas, ranks, hosts, joined(host_transports(), " "), mpi));
+    print(facts_text(blas, ranks, hosts, transports, mpi));
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;

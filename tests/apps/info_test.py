@@ -81,6 +81,38 @@ def check_info(suite):
                     "advice for more ranks than cores with two threads each:", more_threads.errors)
 
 
+def check_windows(suite):
+    """Where MPI has windows, and where it has none: one-sided works, or all ranks refuse it alike."""
+    folder = suite.folder
+    suite.succeeded(suite.run("make-problem", "--rows", 50, "--cols", 40, "--rhs", 3, "--out", folder))
+    for ranks in (1, 2, 4):
+        for way, works in [("pt2pt", True), ("^pt2pt,ucx", ranks == 1)]:
+            environment = {"OMPI_MCA_osc": way}
+            run = suite.run("info", ranks=ranks, environment=environment)
+            suite.succeeded(run)
+            text = "all work here" if works else "not here: one-sided: the transport one-sided needs windows"
+            suite.check(text in run.output, ranks, "ranks, osc", way, ": transports", run.output)
+            for algorithm in ("stationary-a", "summa"):
+                run = suite.run("multiply", "--matrix", f"{folder}/A.npy", "--input", f"{folder}/X_true.npy", "--output",
+                                f"{folder}/Y.npy", "--transport", "one-sided", "--algorithm", algorithm, ranks=ranks,
+                                environment=environment)
+                suite.check(run.status == (0 if works else 2), ranks, "ranks, osc", way, ": status", run.status, run.errors)
+                suite.check(works or "--mca osc pt2pt" in run.errors, "no advice:", run.errors)
+
+
+def check_windows_of_parts(suite):
+    """Windows of Open MPI where rows and columns of a grid have theirs at the same time."""
+    plain = {"OMPI_MCA_osc": "rdma", "OMPI_MCA_btl_vader_single_copy_mechanism": "cma"}
+    if "all work here" not in suite.run("info", ranks=4, environment=plain).output:
+        print("not tested: windows of memory that MPI reads from another process")
+        return
+    folder = suite.folder
+    for _ in range(5):
+        suite.succeeded(suite.run("multiply", "--matrix", f"{folder}/A.npy", "--input", f"{folder}/X_true.npy", "--output",
+                                  f"{folder}/Y.npy", "--transport", "one-sided", "--algorithm", "stationary-a", "--grid", "2x2",
+                                  ranks=4, environment=plain))
+
+
 def check_way_of_device_memory(suite):
     """By an MPI that takes it, and by one that does not; the settings are the double's."""
     if "GRIDLOPS_TEST_DOUBLE" not in os.environ:
@@ -118,6 +150,9 @@ def test(suite, full):
     check_help(suite)
     check_version(suite)
     check_info(suite)
+    if program.DEVICE != "gpu":
+        check_windows(suite)
+        check_windows_of_parts(suite)
     check_way_of_device_memory(suite)
     check_pinned(suite)
     check_own_kernels(suite)
