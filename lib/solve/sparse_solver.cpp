@@ -53,7 +53,7 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
     if (norm != 0) step = 1 / (norm * norm);
   }
   const Real<T> in_its_precision = static_cast<Real<T>>(step);
-  require<UsageError>(in_its_precision != 0 && std::isfinite(in_its_precision), "the step ", step, " is ",
+  require<UsageError>(in_its_precision != 0 && !std::isinf(in_its_precision), "the step ", step, " is ",
                       in_its_precision, " in the precision of the operator",
                       ", so that nothing would move, or all beyond measure; scale the operator");
   return step;

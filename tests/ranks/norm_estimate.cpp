@@ -56,6 +56,14 @@ TEMPLATE_TEST_CASE("The norm is estimated from below, within a per cent", "", fl
   }
 }
 
+TEST_CASE("The norm may be one whose square is out of range") {
+  for (const auto& grid : test_grids()) {
+    const auto A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 3)));
+    for (const double size : {1e-200, 1e200}) check_estimate(*scale(size, A), size);
+  }
+}
+
 TEST_CASE("The norm of a large matrix with a dense spectrum is estimated within a per cent") {
   for (const auto& grid : test_grids()) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {

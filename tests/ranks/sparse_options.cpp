@@ -164,6 +164,12 @@ TEST_CASE("Nothing to do is done at once, and nothing can be done with a matrix 
     const auto solution = solve_sparse<double>(true, *A, nullptr, 3, random_elements<double>(3), {});
     if (!grid->is_member()) continue;
     for (Index j = 0; j < 3; ++j) CHECK(solution.verdict(j).reason == StopReason::non_finite);
+    for (const double size : {1e-200, 1e200}) {
+      const auto extreme =
+          dense_operator<double>(grid, Algorithm::stationary_a, 7, 5, [size](Index, Index) { return size; });
+      CHECK_THROWS_AS(solve_sparse<double>(true, *extreme, nullptr, 3, random_elements<double>(3), {}),
+                      UsageError);
+    }
   }
 }
 
