@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/message.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
 
@@ -119,7 +120,8 @@ bool ColumnRun<T>::is_lost(Index j) {
   sizes[at(part)] = 1;
   const Partition one = Partition::with_sizes(sizes);
   const LinearOperator<T>& A = method_.A();
-  DistMatrix<T> r = B_.column_slice(first, one).clone(), s(X_.grid(), A.domain().layout(one));
+  DistMatrix<T> r = clone_together(B_.column_slice(first, one)),
+                s = make_together<T>(X_.grid(), A.domain().layout(one));
   if (options_.initial_guess) A.apply(T(-1), X_.column_slice(first, one), T(1), r);
 
   constexpr int most = sizeof(Real<T>) == 4 ? 100 : 900;  // in powers of two
