@@ -192,10 +192,10 @@ class GRIDLOPS_EXPORT Communicator {
   std::shared_ptr<Traffic> traffic_;
 };
 
-/// Runs local_part, which must not communicate, on every rank of comm; then all agree on how it went
-/// (collective). If it threw anywhere, all ranks throw: the error of the lowest rank where it failed, with
-/// that rank named, its exit status and, as far as this library has one, its type. For what only one rank can
-/// know: files, memory.
+/// Runs local_part on every rank of comm; then all agree on how it went (collective). If it threw anywhere,
+/// all ranks throw: the error of the lowest rank where it failed, with that rank named, its exit status and,
+/// as far as this library has one, its type. For what only one rank can know: files, memory. Where local_part
+/// communicates, a rank that throws must have taken its part in all of that, as in an operator's apply().
 GRIDLOPS_EXPORT void succeed_together(Communicator& comm, const std::function<void()>& local_part);
 
 /// A text of one rank's made known to all (collective): what `text` holds on the root, returned everywhere.
