@@ -292,10 +292,18 @@ Index copied(const Formulas& f, Algorithm algorithm, bool adjoint, const Machine
       const Index data = m_p + (machine.rows_share_memory ? 0 : Partition::balanced(m_p, f.Q).size(f.q));
       return ((f.P > 1 ? models : 0) + (f.Q > 1 ? data : 0)) * f.r;
     }
-    case Algorithm::summa:
-      return f.P > 1 && !(machine.rows_share_memory && machine.columns_share_memory) ? n_p * r_q : 0;
+    // BLAS packs what stays, Y or X, anew for each panel of A whose product with it is added up over all
+    // rows.
+    case Algorithm::summa: {
+      const bool in_place = machine.rows_share_memory && machine.columns_share_memory;
+      const Index panels =
+          panel_count(common_refinement(f.C, f.Rx), in_place ? std::max<Index>(f.n, 1) : f.width);
+      return (f.P > 1 && !in_place ? n_p * r_q : 0) +
+             (adjoint ? std::max<Index>(panels - 1, 0) * m_p * r_q / 2 : 0);
+    }
     case Algorithm::stationary_b:
-      return (adjoint ? m_p : f.m) * r_q;
+      if (adjoint) return m_p * r_q;
+      return f.m * r_q + std::max<Index>(panel_count(blocks_of(f.R), f.width) - 1, 0) * n_p * r_q / 2;
     case Algorithm::automatic:
       break;
   }
