@@ -75,7 +75,8 @@ void end_unsaved(int signal) {
   const bool is_news = signal == SIGINT || iterations_done > 0;
   SignalLine line;
   line << line_start << "gridlops: error: " << name_of_signal(signal) << " ended the run after iteration "
-       << iterations_done << "; nothing is saved, because --checkpoint was not given\n";
+       << iterations_done << "; nothing is saved, because --checkpoint was not given"
+       << (signal == SIGTERM ? "; if a rank has failed, its message says why\n" : "\n");
   if (is_news) line.write();
   take_default(signal);
   raise(signal);  // is delivered when the handler returns

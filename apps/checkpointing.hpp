@@ -19,8 +19,8 @@ using RunFactsText = std::map<std::string, std::string>;
 RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product);
 
 /// From now on SIGUSR1, SIGTERM and SIGINT ask for a checkpoint and the end, a second SIGINT for the end at
-/// once. Where no checkpoint was asked for, the first does nothing, and the others end the process. talks:
-/// whether this rank says so.
+/// once. Where no checkpoint was asked for, SIGUSR1 only leads to a warning, and the others end the process.
+/// talks: whether this rank says so.
 void catch_signals(bool saves, bool talks);
 /// While it lives, signals are answered with the iteration that it was last told of.
 class IterationsUnderWay {

@@ -23,8 +23,8 @@ void parse(CLI::App& app, const std::vector<std::string>& arguments);
 /// The subcommand that was given, or null.
 const CLI::App* subcommand_given(const CLI::App& app);
 
-/// One warning for every variable GRIDLOPS_… that no option of the program, nor the library, has, unless it
-/// begins as one of those that are foreign: another program's.
+/// One warning for every variable GRIDLOPS_… that neither an option of the program nor the library reads.
+/// Names that begin with one of `foreign` belong to other programs and are passed over.
 std::vector<std::string> unknown_variables(const CLI::App& app, const std::vector<std::string>& foreign);
 
 }  // namespace gridlops::program

@@ -125,7 +125,7 @@ void Grammar::define_comm() {
   OptionList list(*app_.add_subcommand("comm", "Operations of communicators"));
   number_list(list, "--bytes", comm_.bytes, "N[,...]",
               "Size of each rank's operand; all-gather: of what each rank gets, reduce-scatter: of what each "
-              "gives. Rounded up to whole elements of 8 bytes, of these two equally many for each rank")
+              "gives. Rounded up to whole elements of 8 bytes; for these two, to as many for every rank")
       ->required();
   choice_list(list, "--operation", comm_.operations,
               named({"broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"}),

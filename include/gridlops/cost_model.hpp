@@ -90,8 +90,9 @@ struct MachineModel {
   bool columns_share_memory = false;            ///< ranks of a grid column
 };
 
-/// The default model with what the grid's transport tells. On an idle rank, which takes part in nothing, as
-/// if ranks sent messages.
+/// The default model with what the grid's transport tells (collective over the grid): rows or columns of the
+/// grid share memory if all of them do. On an idle rank, which takes part in nothing, as if ranks sent
+/// messages.
 GRIDLOPS_EXPORT MachineModel machine_model(const ProcessGrid& grid);
 
 /// Seconds of one forward and one adjoint application: of the slowest rank, with flops, bytes, messages and

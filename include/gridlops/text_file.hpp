@@ -9,8 +9,8 @@
 namespace gridlops {
 
 /// Writes a text file that appears complete or not at all: the pieces that next_piece() returns, up to an
-/// empty one, go to a temporary file beside it, which is synchronised and then takes the name. Without it,
-/// nothing is left. For one rank. Throws OutputError.
+/// empty one, go to a temporary file beside it, which is synchronised and then takes the name. If writing
+/// fails, nothing is left behind. A link is followed. For one rank. Throws OutputError.
 GRIDLOPS_EXPORT void write_text_file(const std::string& path, const std::function<std::string()>& next_piece);
 
 /// Throws OutputError unless a file of this name can be made or replaced, which is tried by making one beside

@@ -33,8 +33,13 @@ void FailureScope::throw_together(Communicator& comm) {
   const std::string mine = failed() ? text_of(kept.failure()) : std::string();
   std::array<std::int32_t, 2> alike{failed(), broadcast_text(comm, mine, 0) == mine};
   comm.all_reduce(alike, ReduceOp::min);
-  if (alike[0] != 0 && alike[1] != 0) kept.rethrow();
-  succeed_together(comm, [&kept] { kept.rethrow(); });
+  // What the outermost scope has kept stays there until all that its ranks do together agrees on it.
+  const auto fail = [&] {
+    if (outermost_ == this) kept.rethrow();
+    if (failed()) std::rethrow_exception(kept.failure());
+  };
+  if (alike[0] != 0 && alike[1] != 0) fail();
+  succeed_together(comm, fail);
 }
 
 }  // namespace gridlops

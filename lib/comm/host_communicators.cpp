@@ -84,7 +84,8 @@ std::string fastest_transport(const Machine& machine, Communicator& comm) {
   if (ranks_on_a_machine(machine, comm, ReduceOp::max) == 1) return "mpi";
   try {
     require_shared_memory(machine, comm);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.known_to() == KnownTo::one_rank) throw;
     return "mpi";
   }
   return ranks_on_a_machine(machine, comm, ReduceOp::min) == comm.size() ? "shared" : "mixed";

@@ -86,7 +86,9 @@ PeerWindow::PeerWindow(Communicator& comm, const MpiGroup& group, std::shared_pt
 
 bool PeerWindow::expose(const void* memory, Index bytes, bool is_new_user) {
   Exposure& exposure = exposed_[memory];
+  if (exposure.is_attached && exposure.bytes != bytes) return false;
   if (!exposure.is_attached) exposure.is_attached = window_->attach(memory, bytes);
+  exposure.bytes = bytes;
   if (is_new_user && exposure.is_attached) ++exposure.users;
   exposure.round = round_;
   const bool is_attached = exposure.is_attached;
@@ -171,6 +173,7 @@ std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group
     trial.hide(&mine);
     return window;
   } catch (const Error& error) {
+    if (error.known_to() == KnownTo::one_rank) throw;
     throw UsageError(
         message("the transport one-sided needs windows, which MPI refuses here: ", error.what(),
                 "; Open MPI has them by messages: start it with --mca osc pt2pt, or use the transport mpi"));

@@ -88,6 +88,7 @@ class PeerWindow {
   struct Exposure {
     Round round = 0;
     int users = 0;
+    Index bytes = 0;
     bool is_attached = false;
   };
 

@@ -116,6 +116,8 @@ void DeviceContext::close_group() {
 void DeviceContext::abandon_group() noexcept {
   group_is_open_ = false;
   after_group_.clear();
+  // What was begun in the group has no end to wait for.
+  std::erase_if(communications_, [](const Communication& one) { return one.end->get() == nullptr; });
   static_cast<void>(ncclGroupEnd());
 }
 

@@ -31,7 +31,9 @@ class StreamOperation final : public PendingOperation {
     context_->compute_follows(end_->get());
   }
   bool test() override {
-    if (!is_issued() || !context_->is_reached(end_->get())) return false;
+    if (!is_issued()) return false;
+    context_->make_current();
+    if (!context_->is_reached(end_->get())) return false;
     wait();
     return true;
   }

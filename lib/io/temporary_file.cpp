@@ -59,15 +59,23 @@ pid_t process_of(std::string_view rest) {
   return wrong == std::errc() && stopped == end && process > 0 ? process : 0;
 }
 
+/// Whether the name still leads to what is open: another run may have taken it meanwhile.
+bool is_regular_file_at(const fs::path& path, int descriptor) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 && S_ISREG(named.st_mode) &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 /// Removes a temporary file unless the run that made it is alive.
 void remove_if_dead(const fs::path& path, pid_t process) {
-  // Where locks cannot be had this alone tells. A container may give every run the same number.
+  // Spares the files of live processes where locks cannot be had; nothing is removed there. A container may
+  // give every run the same number.
   const bool has_process = ::kill(process, 0) == 0 || errno != ESRCH;
   if (has_process && process != ::getpid()) return;
   const FileDescriptor descriptor = open_to_lock(path);
-  struct stat status {};
-  if (descriptor.number() >= 0 && ::fstat(descriptor.number(), &status) == 0 && S_ISREG(status.st_mode) &&
-      lock(descriptor.number()) == Lock::taken)
+  if (descriptor.number() >= 0 && lock(descriptor.number()) == Lock::taken &&
+      is_regular_file_at(path, descriptor.number()))
     ::unlink(path.c_str());
 }
 
@@ -110,8 +118,7 @@ bool TemporaryFile::guard() {
   lock_ = open_to_lock(name_);
   if (lock_.number() < 0) return errno != ENOENT;
   if (lock(lock_.number()) == Lock::anothers) return false;
-  struct stat status {};
-  return ::fstat(lock_.number(), &status) != 0 || status.st_nlink > 0;
+  return is_regular_file_at(name_, lock_.number());
 }
 
 TemporaryFile::~TemporaryFile() {

@@ -103,7 +103,8 @@ void call_blas(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, Matrix
     return;
   }
   const cblas::Int ldb = leading_dimension(B, limit), inner = narrowed(k, limit);
-  if (op_a == Op::adjoint && op_b == Op::none && adjoint_is_faster_transposed(C.rows, C.cols, k) &&
+  if (alpha != T(0) && op_a == Op::adjoint && op_b == Op::none &&
+      adjoint_is_faster_transposed(C.rows, C.cols, k) &&
       adjoint_gemm_transposed(inner, alpha, A, B, beta, C, lda, ldb))
     return;
   cblas::gemm(op_a, op_b, narrowed(C.rows, limit), narrowed(C.cols, limit), inner, alpha, A.data, lda, B.data,

@@ -327,9 +327,12 @@ double seconds_of_rank(const Formulas& formulas, Algorithm algorithm, const Prod
 MachineModel machine_model(const ProcessGrid& grid) {
   MachineModel machine;
   if (!grid.is_member()) return machine;
+  // Where ranks are on several machines some rows or columns may share memory, and others not.
   const auto shares = [](const Communicator& comm) { return comm.transport() == "shared"; };
-  machine.rows_share_memory = shares(grid.row_comm());
-  machine.columns_share_memory = shares(grid.col_comm());
+  std::array<std::int32_t, 2> all{shares(grid.row_comm()), shares(grid.col_comm())};
+  grid.comm().all_reduce(all, ReduceOp::min);
+  machine.rows_share_memory = all[0] != 0;
+  machine.columns_share_memory = all[1] != 0;
   return machine;
 }
 

@@ -23,7 +23,12 @@ class SharedBlocks final : public PeerBlocks<T> {
     const bool is_large = mine.size() * static_cast<Index>(sizeof(T)) >= least_bytes;
     const bool is_shared = mine.data == nullptr ? is_large && this->backend()->shares_memory()
                                                 : shared_->shared_place(mine.data).descriptor >= 0;
-    if (!mine.empty() && !is_shared) scratch(copy_, mine.rows, mine.cols);
+    if (mine.empty()) return;
+    if (!is_shared) {
+      scratch(copy_, mine.rows, mine.cols);
+    } else if (mine.data == nullptr) {
+      scratch(copy_, 0, 0);  // fewer columns may lie in memory that is not shared
+    }
   }
   void reserve_showable(Index rows, Index cols) override { scratch(showable_, rows, cols); }
 

@@ -128,12 +128,16 @@ bool ColumnRun<T>::is_lost(Index j) {
   const double norm = columns_[at(j)].residual_norm;
   const int power = norm >= smallest_safe_norm ? std::clamp(-std::ilogb(norm), -most, most) : most;
   const auto scaled_norm = [](int by, DistMatrix<T>& v) {
-    column_scale({static_cast<T>(static_cast<Real<T>>(std::ldexp(1.0, by)))}, v);
+    FailureScope().run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(std::ldexp(1.0, by)))}, v); });
     return column_norms(v)[0];
   };
-  if (scaled_norm(power, r) == 0) return false;
+  const double length = std::ldexp(scaled_norm(power, r), -power);
+  // Alone, a column may be rounded otherwise: zeros of cancellation become what can be squared.
+  if (length == 0 || (norm < smallest_safe_norm && length >= smallest_safe_norm)) return false;
   A.apply_adjoint(T(1), r, T(0), s);
-  return scaled_norm(most, s) != 0;
+  const double gradient = std::ldexp(scaled_norm(most, s), -most);
+  if (norm >= smallest_safe_norm && std::min(gradient, gradient * norm) >= smallest_safe_norm) return false;
+  return gradient != 0;
 }
 
 template <Scalar T>

@@ -198,7 +198,6 @@ void check_communicator_contract(Make&& make) {
   }
   SECTION("reduce") {
     for_each_reducible_type([&]<class T>() { check_reduce<T>(subject, {0, 1, 9, 40}); });
-    check_reduce<double>(subject, {10'007});  // longer ones may take another way
   }
   SECTION("all_reduce") {
     for_each_reducible_type([&]<class T>() { check_all_reduce<T>(subject); });

@@ -31,6 +31,11 @@ TEST_CASE("The communicators of all host transports keep the contract") {
   }
 }
 
+// Those that are under way on few ranks are sent to the root whole.
+TEST_CASE("Reductions of long operands keep the contract") {
+  testing::check_reduce<double>({make_mpi_communicator(MPI_COMM_WORLD), make_host_backend()}, {10'007});
+}
+
 TEST_CASE("Ranks that wait for something else pass a broadcast on") {
   const auto world = make_mpi_communicator(MPI_COMM_WORLD);
   for (const std::string& transport : host_transports()) {

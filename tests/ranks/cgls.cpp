@@ -337,3 +337,28 @@ TEST_CASE("A stop that one rank asks for when the last columns claim to be done 
     }
   }
 }
+
+TEMPLATE_TEST_CASE("A guess that solves the system to the last bit stays the solution", "", float, double) {
+  using T = TestType;
+  for (const auto& grid : test_grids()) {
+    const KnownSpectrum<T> matrix(m, n, geometric(n, 3));
+    for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::summa}) {
+      const auto A = dense_operator(grid, algorithm, matrix);
+      DistMatrix<T> X(grid, A->domain().layout(5)), B(grid, A->range().layout(5));
+      X.fill(random_elements<T>(7));
+      A->apply(T(1), X, T(0), B);
+      for (const auto& solver : {cgls<T>, lsqr<T>, lsmr<T>}) {
+        DistMatrix<T> found = X.clone();
+        SolveOptions options;
+        options.initial_guess = true;
+        const SolveReport report = solver(*A, B, found, options);
+        if (!grid->is_member()) continue;
+        for (const ColumnReport& column : report.columns) {
+          INFO(name_of(algorithm) << " on " << grid->rows() << "x" << grid->cols() << ": "
+                                  << name_of(column.reason));
+          CHECK((column.reason == StopReason::converged || column.reason == StopReason::stagnated));
+        }
+      }
+    }
+  }
+}

@@ -449,6 +449,7 @@ TEST_CASE("the choice knows what ranks read in place", "[product_traffic]") {
 }
 
 TEST_CASE("the model of a grid knows its transport", "[product_traffic]") {
+  if (world().transport() != "mpi") return;  // on GPUs no memory is shared
   for (const char* transport : {"mpi", "shared"}) {
     const ProcessGrid grid(*make_host_communicator(world(), transport), near_square(world().size()),
                            make_host_backend());
@@ -456,6 +457,17 @@ TEST_CASE("the model of a grid knows its transport", "[product_traffic]") {
     CHECK(machine_model(grid).rows_share_memory == shares);
     CHECK(machine_model(grid).columns_share_memory == shares);
   }
+}
+
+TEST_CASE("all ranks of a grid have one model", "[product_traffic]") {
+  if (world().transport() != "mpi") return;
+  const ProcessGrid grid(*make_host_communicator(world(), "auto"), near_square(world().size()),
+                         make_host_backend());
+  const MachineModel machine = machine_model(grid);
+  std::array<std::int32_t, 2> least{machine.rows_share_memory, machine.columns_share_memory}, most = least;
+  world().all_reduce(least, ReduceOp::min);
+  world().all_reduce(most, ReduceOp::max);
+  CHECK(least == most);
 }
 
 TEST_CASE("the flops of all ranks are those of one product", "[product_traffic]") {
