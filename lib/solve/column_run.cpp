@@ -131,12 +131,16 @@ bool ColumnRun<T>::is_lost(Index j) {
     FailureScope().run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(std::ldexp(1.0, by)))}, v); });
     return column_norms(v)[0];
   };
+  // What is smaller may have been lost: squares in double precision, elements in their own.
+  const double least = std::max(
+      smallest_safe_norm,
+      static_cast<double>(std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon()));
   const double length = std::ldexp(scaled_norm(power, r), -power);
   // Alone, a column may be rounded otherwise: zeros of cancellation become what can be squared.
-  if (length == 0 || (norm < smallest_safe_norm && length >= smallest_safe_norm)) return false;
+  if (length == 0 || (norm < smallest_safe_norm && length >= least)) return false;
   A.apply_adjoint(T(1), r, T(0), s);
   const double gradient = std::ldexp(scaled_norm(most, s), -most);
-  if (norm >= smallest_safe_norm && std::min(gradient, gradient * norm) >= smallest_safe_norm) return false;
+  if (norm >= smallest_safe_norm && std::min(gradient, gradient * norm) >= least) return false;
   return gradient != 0;
 }
 
