@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -51,7 +52,7 @@ class Arguments {
     require<UsageError>(counts.size() == static_cast<std::size_t>(size_), name_, ": '", role, "' has ",
                         counts.size(), " entries, but there is one part for each of the ", size_, " ranks");
     for (int i = 0; i < size_; ++i) {
-      const Index count = counts[static_cast<std::size_t>(i)];
+      const Index count = counts[at(i)];
       require<UsageError>(count >= 0, name_, ": '", role, "' has ", count, " for rank ", i,
                           "; counts are not negative");
     }
@@ -68,7 +69,7 @@ class Arguments {
   void part(const ConstElements& mine, std::span<const Index> part_counts) const {
     counts(part_counts, "counts");
     array(mine, "mine");
-    same_count(mine.count, part_counts[static_cast<std::size_t>(rank_)], "mine", "the counts say");
+    same_count(mine.count, part_counts[at(rank_)], "mine", "the counts say");
   }
 
   void reducible(const ConstElements& data, ReduceOp op) const {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/peer_memory.hpp"
 #include "gridlops/buffer.hpp"
@@ -58,8 +59,7 @@ void try_reading_each_other(Communicator& comm) {
   PeerMemory peers(comm);
   succeed_together(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
-      const auto found =
-          *reinterpret_cast<const Index*>(peers.at(rank, places[static_cast<std::size_t>(rank)]));
+      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, places[at(rank)]));
       require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
                                   " where it wrote ", rank, "; use the transport mpi");
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <utility>
 
+#include "base/numbers.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/rank_order.hpp"
 
@@ -123,7 +124,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_by_rank(ConstElements in, Eleme
     const bool goes_to_out = std::exchange(out_is_free, false);
     const Elements place = goes_to_out ? out : slice(received, in.count * taken++, in.count);
     transfer->receive(place, peer, tag);
-    contributions[static_cast<std::size_t>(peer)] = place.data;
+    contributions[at(peer)] = place.data;
   });
   transfer->then([contributions, op, out] { reduce_in_rank_order(contributions, op, out); });
   return finish(std::move(transfer), completion);
@@ -139,7 +140,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
   for_each_other_rank([&](int peer) {
     const Elements place = slice(received, peer * mine.count, mine.count);
     transfer->receive(place, peer, tag);
-    contributions[static_cast<std::size_t>(peer)] = place.data;
+    contributions[at(peer)] = place.data;
   });
   for_each_other_rank([&](int peer) { transfer->send(parts.of(all, peer), peer, tag); });
   transfer->then([contributions, op, mine] { reduce_in_rank_order(contributions, op, mine); });
@@ -176,7 +177,7 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
       transfer->receive(slice(received, peer * data.count, data.count), peer, tag);
       transfer->send(data, peer, tag);
     });
-    contributions[static_cast<std::size_t>(rank())] = data.data;
+    contributions[at(rank())] = data.data;
   } else if (const int n = static_cast<int>(data.count); blocks(completion)) {
     group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {

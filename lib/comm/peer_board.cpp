@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/mpi_call.hpp"
 #include "comm/operation_record.hpp"
 #include "comm/waiting_time.hpp"
@@ -35,9 +36,8 @@ PeerBoard::PeerBoard(Communicator& comm) : comm_(comm), memory_(comm) {
   const std::vector<SharedPlace> places = all_places(comm, place);
   succeed_together(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
-      pages_.push_back(rank == comm.rank() ? mine_
-                                           : reinterpret_cast<const Page*>(
-                                                 memory_.at(rank, places[static_cast<std::size_t>(rank)])));
+      pages_.push_back(
+          rank == comm.rank() ? mine_ : reinterpret_cast<const Page*>(memory_.at(rank, places[at(rank)])));
     }
   });
 }
@@ -64,16 +64,14 @@ PeerBoard::Round PeerBoard::show_place(const SharedPlace& place, Index rows, Ind
 }
 
 const PeerBoard::Shown& PeerBoard::await_shown(int rank) {
-  const Page& page = *pages_[static_cast<std::size_t>(rank)];
+  const Page& page = *pages_[at(rank)];
   await(page.shown, round_, rank);
   return page.blocks[round_ % 2];
 }
 
 void PeerBoard::done_reading() { mine_->read.store(round_, std::memory_order_release); }
 
-void PeerBoard::await_reader(int rank, Round round) {
-  await(pages_[static_cast<std::size_t>(rank)]->read, round, rank);
-}
+void PeerBoard::await_reader(int rank, Round round) { await(pages_[at(rank)]->read, round, rank); }
 
 namespace {
 

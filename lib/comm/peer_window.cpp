@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/mpi_transfer.hpp"
 #include "gridlops/error.hpp"
 
@@ -121,7 +122,7 @@ Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, I
   auto transfer = std::make_unique<MpiTransfer>(group_, nullptr);
   const Elements target = as_reals(into);
   const MPI_Datatype real = mpi_type(target.type);
-  const int owner = ranks_[static_cast<std::size_t>(rank)];
+  const int owner = ranks_[at(rank)];
   const Index height = rows * into.reals_per_element, step = stride * into.reals_per_element;
   const auto get = [&](Index to, Index from, Index count, int blocks, MPI_Datatype block) {
     const auto place = static_cast<MPI_Aint>(address + from * size_of(target.type));
@@ -165,7 +166,7 @@ std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group
       for (int rank = 0; rank < comm.size(); ++rank) {
         if (rank == comm.rank()) continue;
         std::array<Index, 1> found{-1};
-        trial.start_get(rank, places[static_cast<std::size_t>(rank)].address, 1, 1, 1, found).wait();
+        trial.start_get(rank, places[at(rank)].address, 1, 1, 1, found).wait();
         require<CommunicationError>(found[0] == rank, "rank ", rank, " shows ", rank, ", and others get ",
                                     found[0]);
       }

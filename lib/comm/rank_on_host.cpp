@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/gpu.hpp"
 
 namespace gridlops {
@@ -16,7 +17,7 @@ int rank_on_host(Communicator& comm) {
   comm.all_gather(mine, Elements(names.data()->data(), static_cast<Index>(names.size() * mine.size())));
   int before = 0;
   for (int rank = 0; rank < comm.rank(); ++rank)
-    if (names[static_cast<std::size_t>(rank)] == mine) ++before;
+    if (names[at(rank)] == mine) ++before;
   return before;
 }
 

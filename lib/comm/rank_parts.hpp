@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/elements.hpp"
 
 namespace gridlops {
@@ -41,7 +42,7 @@ class RankParts {
   int ranks() const { return static_cast<int>(offsets_.size()) - 1; }
   Index total() const { return offsets_.back(); }
   Index count(int rank) const { return offset(rank + 1) - offset(rank); }
-  Index offset(int rank) const { return offsets_[static_cast<std::size_t>(rank)]; }
+  Index offset(int rank) const { return offsets_[at(rank)]; }
 
   template <class Array>
   Array of(const Array& all, int rank) const {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/numbers.hpp"
+
 namespace gridlops::cuda {
 
 std::unique_ptr<Communicator> DirectCommunicator::split_device(std::unique_ptr<Communicator> child_host,
@@ -14,8 +16,7 @@ std::unique_ptr<Communicator> DirectCommunicator::split_device(std::unique_ptr<C
 Elements DirectCommunicator::own_part(const ConstElements& all, std::span<const Index> counts) const {
   const RankParts parts(counts, all.reals_per_element);
   const void* place = parts.of(as_reals(all), rank()).data;
-  return {const_cast<void*>(place), counts[static_cast<std::size_t>(rank())], all.type,
-          all.reals_per_element};
+  return {const_cast<void*>(place), counts[at(rank())], all.type, all.reals_per_element};
 }
 
 void DirectCommunicator::await_device() const { context().synchronize(); }

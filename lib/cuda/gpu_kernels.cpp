@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "cuda/check.hpp"
 #include "cuda/kernels.hpp"
@@ -223,9 +224,7 @@ void CudaKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, dou
         "the kernel column_penalties", 2);
 }
 
-template class CudaKernels<float>;
-template class CudaKernels<double>;
-template class CudaKernels<std::complex<float>>;
-template class CudaKernels<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class CudaKernels<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops::cuda

@@ -2,6 +2,7 @@
 #include "cuda/pinned_pool.hpp"
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "cuda/check.hpp"
 #include "cuda/device_context.hpp"
 #include "gridlops/error.hpp"
@@ -30,7 +31,7 @@ PooledEvent EventPool::record(cudaStream_t stream) {
 
 PinnedBlock::~PinnedBlock() {
   if (pool_ == nullptr) return;
-  pool_->free_[static_cast<std::size_t>(size_class_)].push_back({data_, std::move(last_use_)});
+  pool_->free_[at(size_class_)].push_back({data_, std::move(last_use_)});
 }
 
 // The device is idle by now, or has failed; then what it may still write to stays.
@@ -44,7 +45,7 @@ PinnedBlock PinnedPool::take(Index bytes) {
   constexpr int smallest = 12;  // 4 KiB
   int size_class = smallest;
   while ((Index{1} << size_class) < bytes) ++size_class;
-  std::list<Free>& free = free_[static_cast<std::size_t>(size_class)];
+  std::list<Free>& free = free_[at(size_class)];
   PinnedBlock block;
   const auto is_ready = [&] {
     return free.front().last_use.get() == nullptr || context_.is_reached(free.front().last_use.get());

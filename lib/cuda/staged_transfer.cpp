@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/numbers.hpp"
 #include "comm/rank_parts.hpp"
 #include "cuda/check.hpp"
 
@@ -84,7 +85,7 @@ std::unique_ptr<PendingOperation> StagedTransfer::in_chunks(const std::shared_pt
     arrivals.push_back(std::move(transfer->downloads_));
   }
   for (Index first = 0; first < count; first += chunk) {
-    if (in.count > 0) context->wait(arrivals[static_cast<std::size_t>(first / chunk)].get());
+    if (in.count > 0) context->wait(arrivals[at(first / chunk)].get());
     const Elements result = part(host_out, first);
     transfer->add(begin(part(host_in, first), result), {{result, part(out, first)}});
   }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 
@@ -44,8 +46,7 @@ template <Scalar T>
 void DistMatrix<T>::fill(const std::function<T(Index i, Index j)>& value) {
   std::vector<T> column(static_cast<std::size_t>(local_.rows));
   for (Index j = 0; j < local_.cols; ++j) {
-    for (Index i = 0; i < local_.rows; ++i)
-      column[static_cast<std::size_t>(i)] = value(row_range_.begin + i, col_range_.begin + j);
+    for (Index i = 0; i < local_.rows; ++i) column[at(i)] = value(row_range_.begin + i, col_range_.begin + j);
     grid_->backend()->upload(column.data(), local_.column(j), local_.rows * Index{sizeof(T)});
   }
 }
@@ -68,7 +69,7 @@ DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const
       "a slice of columns names ", part_sizes.parts(), " parts, the matrix ", layout_.describe(), " has ",
       whole.parts());
   for (int part = 0; part < whole.parts(); ++part) {
-    const Index begin = first[static_cast<std::size_t>(part)];
+    const Index begin = first[at(part)];
     require<ShapeError>(begin >= 0 && begin + part_sizes.size(part) <= whole.size(part), "columns ", begin,
                         " to ", begin + part_sizes.size(part), " are asked of part ", part, ", which has ",
                         whole.size(part));
@@ -76,7 +77,7 @@ DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const
   Layout layout{layout_.rows, {layout_.cols.axis, part_sizes}};
   if (!grid_->is_member()) return DistMatrix(grid_, std::move(layout), {});
   const int part = grid_->my_part(layout_.cols.axis);
-  const Range mine{first[static_cast<std::size_t>(part)], part_sizes.size(part)};
+  const Range mine{first[at(part)], part_sizes.size(part)};
   return DistMatrix(grid_, std::move(layout), local_.col_block(mine));
 }
 
@@ -171,38 +172,13 @@ void copy(const DistMatrix<T>& X, DistMatrix<T>& Y) {
   X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
 }
 
-template class DistMatrix<float>;
-template class DistMatrix<double>;
-template class DistMatrix<std::complex<float>>;
-template class DistMatrix<std::complex<double>>;
-
-template std::vector<double> column_dots(const DistMatrix<float>&, const DistMatrix<float>&);
-template std::vector<double> column_dots(const DistMatrix<double>&, const DistMatrix<double>&);
-template std::vector<std::complex<double>> column_dots(const DistMatrix<std::complex<float>>&,
-                                                       const DistMatrix<std::complex<float>>&);
-template std::vector<std::complex<double>> column_dots(const DistMatrix<std::complex<double>>&,
-                                                       const DistMatrix<std::complex<double>>&);
-
-template std::vector<double> column_norms(const DistMatrix<float>&);
-template std::vector<double> column_norms(const DistMatrix<double>&);
-template std::vector<double> column_norms(const DistMatrix<std::complex<float>>&);
-template std::vector<double> column_norms(const DistMatrix<std::complex<double>>&);
-
-template void column_axpy(const std::vector<float>&, const DistMatrix<float>&, DistMatrix<float>&);
-template void column_axpy(const std::vector<double>&, const DistMatrix<double>&, DistMatrix<double>&);
-template void column_axpy(const std::vector<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&);
-template void column_axpy(const std::vector<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
-                          DistMatrix<std::complex<double>>&);
-
-template void column_scale(const std::vector<float>&, DistMatrix<float>&);
-template void column_scale(const std::vector<double>&, DistMatrix<double>&);
-template void column_scale(const std::vector<std::complex<float>>&, DistMatrix<std::complex<float>>&);
-template void column_scale(const std::vector<std::complex<double>>&, DistMatrix<std::complex<double>>&);
-
-template void copy(const DistMatrix<float>&, DistMatrix<float>&);
-template void copy(const DistMatrix<double>&, DistMatrix<double>&);
-template void copy(const DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&);
-template void copy(const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                 \
+  template class DistMatrix<T>;                                                                 \
+  template std::vector<Accumulator<T>> column_dots(const DistMatrix<T>&, const DistMatrix<T>&); \
+  template std::vector<double> column_norms(const DistMatrix<T>&);                              \
+  template void column_axpy(const std::vector<T>&, const DistMatrix<T>&, DistMatrix<T>&);       \
+  template void column_scale(const std::vector<T>&, DistMatrix<T>&);                            \
+  template void copy(const DistMatrix<T>&, DistMatrix<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dist/redistribution.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 
@@ -180,36 +181,12 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   redistribute(T(1), X, T(0), X, to_copies);
 }
 
-template struct RedistributionWorkspace<float>;
-template struct RedistributionWorkspace<double>;
-template struct RedistributionWorkspace<std::complex<float>>;
-template struct RedistributionWorkspace<std::complex<double>>;
-
-template void redistribute(float, const DistMatrix<float>&, float, DistMatrix<float>&);
-template void redistribute(double, const DistMatrix<double>&, double, DistMatrix<double>&);
-template void redistribute(std::complex<float>, const DistMatrix<std::complex<float>>&, std::complex<float>,
-                           DistMatrix<std::complex<float>>&);
-template void redistribute(std::complex<double>, const DistMatrix<std::complex<double>>&,
-                           std::complex<double>, DistMatrix<std::complex<double>>&);
-
-template void redistribute(float, const DistMatrix<float>&, float, DistMatrix<float>&,
-                           RedistributionWorkspace<float>&);
-template void redistribute(double, const DistMatrix<double>&, double, DistMatrix<double>&,
-                           RedistributionWorkspace<double>&);
-template void redistribute(std::complex<float>, const DistMatrix<std::complex<float>>&, std::complex<float>,
-                           DistMatrix<std::complex<float>>&, RedistributionWorkspace<std::complex<float>>&);
-template void redistribute(std::complex<double>, const DistMatrix<std::complex<double>>&,
-                           std::complex<double>, DistMatrix<std::complex<double>>&,
-                           RedistributionWorkspace<std::complex<double>>&);
-
-template std::vector<float> gather(const DistMatrix<float>&, int);
-template std::vector<double> gather(const DistMatrix<double>&, int);
-template std::vector<std::complex<float>> gather(const DistMatrix<std::complex<float>>&, int);
-template std::vector<std::complex<double>> gather(const DistMatrix<std::complex<double>>&, int);
-
-template void scatter(const std::vector<float>&, int, DistMatrix<float>&);
-template void scatter(const std::vector<double>&, int, DistMatrix<double>&);
-template void scatter(const std::vector<std::complex<float>>&, int, DistMatrix<std::complex<float>>&);
-template void scatter(const std::vector<std::complex<double>>&, int, DistMatrix<std::complex<double>>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template struct RedistributionWorkspace<T>;                                                          \
+  template void redistribute(T, const DistMatrix<T>&, T, DistMatrix<T>&);                              \
+  template void redistribute(T, const DistMatrix<T>&, T, DistMatrix<T>&, RedistributionWorkspace<T>&); \
+  template std::vector<T> gather(const DistMatrix<T>&, int);                                           \
+  template void scatter(const std::vector<T>&, int, DistMatrix<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

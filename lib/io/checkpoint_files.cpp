@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
@@ -288,13 +289,9 @@ std::vector<double> CheckpointReader::read_numbers(const std::string& name) cons
   return numbers;
 }
 
-template void CheckpointWriter::write(const std::string&, const DistMatrix<float>&);
-template void CheckpointWriter::write(const std::string&, const DistMatrix<double>&);
-template void CheckpointWriter::write(const std::string&, const DistMatrix<std::complex<float>>&);
-template void CheckpointWriter::write(const std::string&, const DistMatrix<std::complex<double>>&);
-template void CheckpointReader::read(const std::string&, DistMatrix<float>&) const;
-template void CheckpointReader::read(const std::string&, DistMatrix<double>&) const;
-template void CheckpointReader::read(const std::string&, DistMatrix<std::complex<float>>&) const;
-template void CheckpointReader::read(const std::string&, DistMatrix<std::complex<double>>&) const;
+#define GRIDLOPS_INSTANTIATE(T)                                                    \
+  template void CheckpointWriter::write(const std::string&, const DistMatrix<T>&); \
+  template void CheckpointReader::read(const std::string&, DistMatrix<T>&) const;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
@@ -128,9 +129,7 @@ void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X
   });
 }
 
-template void read_npy(const std::string&, const NpyHeader&, DistMatrix<float>&);
-template void read_npy(const std::string&, const NpyHeader&, DistMatrix<double>&);
-template void read_npy(const std::string&, const NpyHeader&, DistMatrix<std::complex<float>>&);
-template void read_npy(const std::string&, const NpyHeader&, DistMatrix<std::complex<double>>&);
+#define GRIDLOPS_INSTANTIATE(T) template void read_npy(const std::string&, const NpyHeader&, DistMatrix<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

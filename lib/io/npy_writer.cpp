@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
@@ -74,9 +75,7 @@ void write_npy(const std::string& path, const DistMatrix<T>& X, int dimensions) 
   });
 }
 
-template void write_npy(const std::string&, const DistMatrix<float>&, int);
-template void write_npy(const std::string&, const DistMatrix<double>&, int);
-template void write_npy(const std::string&, const DistMatrix<std::complex<float>>&, int);
-template void write_npy(const std::string&, const DistMatrix<std::complex<double>>&, int);
+#define GRIDLOPS_INSTANTIATE(T) template void write_npy(const std::string&, const DistMatrix<T>&, int);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

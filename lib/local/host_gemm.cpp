@@ -4,7 +4,9 @@
 #include <memory>
 #include <new>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "local/cblas.hpp"
 #include "local/host_kernels.hpp"
@@ -77,7 +79,7 @@ bool adjoint_gemm_transposed(cblas::Int inner, T alpha, MatrixView<const T> A, M
   const Index width = std::min(C.cols, std::max(C.rows, elements / C.rows));
   // A row of Z, which the transposition reads, must not fall on one set of a cache.
   const Index stride = width + 64 / static_cast<Index>(sizeof(T));
-  const std::unique_ptr<T[]> memory(new (std::nothrow) T[static_cast<std::size_t>(stride * C.rows)]);
+  const std::unique_ptr<T[]> memory(new (std::nothrow) T[at(stride * C.rows)]);
   if (memory == nullptr) return false;
   for (Index begin = 0; begin < C.cols; begin += width) {
     const Range cols{begin, std::min(width, C.cols - begin)};
@@ -132,15 +134,8 @@ void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<cons
   }
 }
 
-template void host_gemm(Op, Op, float, MatrixView<const float>, MatrixView<const float>, float,
-                        MatrixView<float>, Index);
-template void host_gemm(Op, Op, double, MatrixView<const double>, MatrixView<const double>, double,
-                        MatrixView<double>, Index);
-template void host_gemm(Op, Op, std::complex<float>, MatrixView<const std::complex<float>>,
-                        MatrixView<const std::complex<float>>, std::complex<float>,
-                        MatrixView<std::complex<float>>, Index);
-template void host_gemm(Op, Op, std::complex<double>, MatrixView<const std::complex<double>>,
-                        MatrixView<const std::complex<double>>, std::complex<double>,
-                        MatrixView<std::complex<double>>, Index);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template void host_gemm(Op, Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>, Index);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

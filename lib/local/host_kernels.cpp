@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "local/skinny_gemm.hpp"
 
 namespace gridlops {
@@ -47,7 +49,7 @@ auto sum_of(Index n, Term&& term) {
   std::array<Sum, lanes> sums{};
   Index i = 0;
   for (; i + lanes <= n; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) sums[static_cast<std::size_t>(lane)] += term(i + lane);
+    for (Index lane = 0; lane < lanes; ++lane) sums[at(lane)] += term(i + lane);
   }
   for (; i < n; ++i) sums[0] += term(i);
   for (std::size_t half = lanes / 2; half > 0; half /= 2) {
@@ -235,9 +237,7 @@ void HostKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, dou
   }
 }
 
-template class HostKernels<float>;
-template class HostKernels<double>;
-template class HostKernels<std::complex<float>>;
-template class HostKernels<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class HostKernels<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

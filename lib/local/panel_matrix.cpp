@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "local/panel_products.hpp"
 
 namespace gridlops {
@@ -189,9 +191,7 @@ bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choic
   return range.least <= columns && columns <= range.most;
 }
 
-template class PanelMatrix<float>;
-template class PanelMatrix<double>;
-template class PanelMatrix<std::complex<float>>;
-template class PanelMatrix<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class PanelMatrix<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

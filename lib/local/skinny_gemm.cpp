@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "local/skinny_parts.hpp"
 #include "local/skinny_strips.hpp"
 
@@ -62,7 +64,7 @@ class ForwardProduct {
       pack(k, count);
       for (Index g = 0; g < groups_.count(); ++g) {
         const Index before = groups_.begin(g), width = groups_.width(g);
-        kernels_.forward[static_cast<std::size_t>(width - 1)](
+        kernels_.forward[at(width - 1)](
             panel, A_.stride, tiles, count, coefficients_.data() + before * count,
             sums_.data() + before * height,
             {next, groups_.share(g, next_count), groups_.share(g + 1, next_count)});
@@ -242,20 +244,10 @@ bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, Instruc
          rows * cols * static_cast<Index>(sizeof(T)) >= least_bytes;
 }
 
-template void skinny_gemm(Op, float, MatrixView<const float>, MatrixView<const float>, float,
-                          MatrixView<float>, InstructionSet);
-template void skinny_gemm(Op, double, MatrixView<const double>, MatrixView<const double>, double,
-                          MatrixView<double>, InstructionSet);
-template void skinny_gemm(Op, std::complex<float>, MatrixView<const std::complex<float>>,
-                          MatrixView<const std::complex<float>>, std::complex<float>,
-                          MatrixView<std::complex<float>>, InstructionSet);
-template void skinny_gemm(Op, std::complex<double>, MatrixView<const std::complex<double>>,
-                          MatrixView<const std::complex<double>>, std::complex<double>,
-                          MatrixView<std::complex<double>>, InstructionSet);
-
-template bool skinny_gemm_is_faster<float>(Op, Index, Index, Index, InstructionSet);
-template bool skinny_gemm_is_faster<double>(Op, Index, Index, Index, InstructionSet);
-template bool skinny_gemm_is_faster<std::complex<float>>(Op, Index, Index, Index, InstructionSet);
-template bool skinny_gemm_is_faster<std::complex<double>>(Op, Index, Index, Index, InstructionSet);
+#define GRIDLOPS_INSTANTIATE(T)                                                                \
+  template void skinny_gemm(Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>, \
+                            InstructionSet);                                                   \
+  template bool skinny_gemm_is_faster<T>(Op, Index, Index, Index, InstructionSet);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

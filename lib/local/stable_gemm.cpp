@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "local/skinny_gemm.hpp"
 #include "local/skinny_parts.hpp"
 
@@ -16,8 +18,8 @@ void multiply_column(Op op, T alpha, MatrixView<const T> A, const T* x, T beta, 
   if (op == Op::none) {
     std::vector<T> sums(static_cast<std::size_t>(A.rows));
     for (Index k = 0; k < A.cols; ++k)
-      for (Index i = 0; i < A.rows; ++i) add_scaled(A(i, k), x[k], T(1), sums[static_cast<std::size_t>(i)]);
-    for (Index i = 0; i < A.rows; ++i) add_scaled(alpha, sums[static_cast<std::size_t>(i)], beta, y[i]);
+      for (Index i = 0; i < A.rows; ++i) add_scaled(A(i, k), x[k], T(1), sums[at(i)]);
+    for (Index i = 0; i < A.rows; ++i) add_scaled(alpha, sums[at(i)], beta, y[i]);
     return;
   }
   for (Index k = 0; k < A.cols; ++k) {
@@ -43,15 +45,8 @@ void stable_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T
   for (Index j = 0; j < Y.cols; ++j) multiply_column(op, alpha, A, X.column(j), beta, Y.column(j));
 }
 
-template void stable_gemm(Op, float, MatrixView<const float>, MatrixView<const float>, float,
-                          MatrixView<float>);
-template void stable_gemm(Op, double, MatrixView<const double>, MatrixView<const double>, double,
-                          MatrixView<double>);
-template void stable_gemm(Op, std::complex<float>, MatrixView<const std::complex<float>>,
-                          MatrixView<const std::complex<float>>, std::complex<float>,
-                          MatrixView<std::complex<float>>);
-template void stable_gemm(Op, std::complex<double>, MatrixView<const std::complex<double>>,
-                          MatrixView<const std::complex<double>>, std::complex<double>,
-                          MatrixView<std::complex<double>>);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template void stable_gemm(Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "ops/peer_blocks.hpp"
 #include "ops/stacked_parts.hpp"
 
@@ -61,7 +63,7 @@ void MessageExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBl
 template <Scalar T>
 void MessageExchange<T>::set_counts(const CutBlock& block, Index cols) {
   counts_.resize(static_cast<std::size_t>(block.parts()));
-  for (int k = 0; k < block.parts(); ++k) counts_[static_cast<std::size_t>(k)] = block.part(k).size * cols;
+  for (int k = 0; k < block.parts(); ++k) counts_[at(k)] = block.part(k).size * cols;
 }
 
 template <Scalar T>
@@ -71,20 +73,10 @@ std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::s
   return std::make_unique<MessageExchange<T>>(std::move(backend), order);
 }
 
-template class MessageExchange<float>;
-template class MessageExchange<double>;
-template class MessageExchange<std::complex<float>>;
-template class MessageExchange<std::complex<double>>;
-
-template std::unique_ptr<BlockExchange<float>> make_block_exchange(Communicator&, std::shared_ptr<Backend>,
-                                                                   ReductionOrder);
-template std::unique_ptr<BlockExchange<double>> make_block_exchange(Communicator&, std::shared_ptr<Backend>,
-                                                                    ReductionOrder);
-template std::unique_ptr<BlockExchange<std::complex<float>>> make_block_exchange(Communicator&,
-                                                                                 std::shared_ptr<Backend>,
-                                                                                 ReductionOrder);
-template std::unique_ptr<BlockExchange<std::complex<double>>> make_block_exchange(Communicator&,
-                                                                                  std::shared_ptr<Backend>,
-                                                                                  ReductionOrder);
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template class MessageExchange<T>;                                                                      \
+  template std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator&, std::shared_ptr<Backend>, \
+                                                                 ReductionOrder);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

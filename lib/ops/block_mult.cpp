@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/stored_block.hpp"
 
@@ -54,11 +55,8 @@ OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options
   return std::make_shared<BlockMult<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_block_mult(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_block_mult(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_block_mult(DistMatrix<std::complex<float>>,
-                                                          const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_block_mult(DistMatrix<std::complex<double>>,
-                                                           const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_block_mult(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
@@ -47,9 +48,8 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
   return result;
 }
 
-template DotTestResult dot_test(const LinearOperator<float>&, Index, double, std::uint64_t);
-template DotTestResult dot_test(const LinearOperator<double>&, Index, double, std::uint64_t);
-template DotTestResult dot_test(const LinearOperator<std::complex<float>>&, Index, double, std::uint64_t);
-template DotTestResult dot_test(const LinearOperator<std::complex<double>>&, Index, double, std::uint64_t);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template DotTestResult dot_test(const LinearOperator<T>&, Index, double, std::uint64_t);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

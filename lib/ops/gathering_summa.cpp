@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
@@ -201,8 +203,7 @@ class GatheringSumma final : public LinearOperator<T> {
 
   void set_counts(const Partition& parts, Index elements) const {
     counts_.resize(static_cast<std::size_t>(parts.parts()));
-    for (int part = 0; part < parts.parts(); ++part)
-      counts_[static_cast<std::size_t>(part)] = parts.size(part) * elements;
+    for (int part = 0; part < parts.parts(); ++part) counts_[at(part)] = parts.size(part) * elements;
   }
   static bool holds(Range block, Range slice) {
     return block.begin <= slice.begin && slice.end() <= block.end();
@@ -229,11 +230,8 @@ OperatorPtr<T> make_gathering_summa(DistMatrix<T> A, const MatrixMultOptions& op
   return std::make_shared<GatheringSumma<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_gathering_summa(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_gathering_summa(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_gathering_summa(DistMatrix<std::complex<float>>,
-                                                               const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_gathering_summa(DistMatrix<std::complex<double>>,
-                                                                const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_gathering_summa(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/linear_operator.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
@@ -81,9 +82,7 @@ void LinearOperator<T>::apply_either(Op op, T alpha, const DistMatrix<T>& in, T 
   failures.close();
 }
 
-template class LinearOperator<float>;
-template class LinearOperator<double>;
-template class LinearOperator<std::complex<float>>;
-template class LinearOperator<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/instantiate.hpp"
 #include "local/stable_gemm.hpp"
 
 namespace gridlops {
@@ -44,9 +45,7 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
   }
 }
 
-template class LocalProduct<float>;
-template class LocalProduct<double>;
-template class LocalProduct<std::complex<float>>;
-template class LocalProduct<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class LocalProduct<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

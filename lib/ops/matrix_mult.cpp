@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/matrix_mult.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -46,11 +47,8 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   }
 }
 
-template OperatorPtr<float> matrix_mult(Algorithm, DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> matrix_mult(Algorithm, DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> matrix_mult(Algorithm, DistMatrix<std::complex<float>>,
-                                                      const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> matrix_mult(Algorithm, DistMatrix<std::complex<double>>,
-                                                       const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> matrix_mult(Algorithm, DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/normal_product.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "ops/one_pass.hpp"
@@ -44,23 +45,10 @@ void normal_product(const LinearOperator<T>& A, const DistMatrix<T>& P, const Di
   one_pass.pass_once(P, R, Q, U, V);
 }
 
-template bool has_normal_product(const LinearOperator<float>&);
-template bool has_normal_product(const LinearOperator<double>&);
-template bool has_normal_product(const LinearOperator<std::complex<float>>&);
-template bool has_normal_product(const LinearOperator<std::complex<double>>&);
-
-template void normal_product(const LinearOperator<float>&, const DistMatrix<float>&, const DistMatrix<float>&,
-                             DistMatrix<float>&, DistMatrix<float>&, DistMatrix<float>&);
-template void normal_product(const LinearOperator<double>&, const DistMatrix<double>&,
-                             const DistMatrix<double>&, DistMatrix<double>&, DistMatrix<double>&,
-                             DistMatrix<double>&);
-template void normal_product(const LinearOperator<std::complex<float>>&,
-                             const DistMatrix<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                             DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
-                             DistMatrix<std::complex<float>>&);
-template void normal_product(const LinearOperator<std::complex<double>>&,
-                             const DistMatrix<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
-                             DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                             DistMatrix<std::complex<double>>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template bool has_normal_product(const LinearOperator<T>&);                                        \
+  template void normal_product(const LinearOperator<T>&, const DistMatrix<T>&, const DistMatrix<T>&, \
+                               DistMatrix<T>&, DistMatrix<T>&, DistMatrix<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/instantiate.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/panels.hpp"
 #include "ops/row_sum.hpp"
@@ -82,9 +83,7 @@ std::vector<Range> OnePassBlock<T>::chunks() const {
       {{0, rows}}, on_host ? one_pass_chunk(block_.layout().cols.partition.largest(), sizeof(T)) : rows);
 }
 
-template class OnePassBlock<float>;
-template class OnePassBlock<double>;
-template class OnePassBlock<std::complex<float>>;
-template class OnePassBlock<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class OnePassBlock<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/operator_algebra.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
@@ -201,43 +202,14 @@ OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns) {
   return std::make_shared<Diagonal<T>>(std::move(d), space);
 }
 
-template OperatorPtr<float> adjoint(OperatorPtr<float>);
-template OperatorPtr<double> adjoint(OperatorPtr<double>);
-template OperatorPtr<std::complex<float>> adjoint(OperatorPtr<std::complex<float>>);
-template OperatorPtr<std::complex<double>> adjoint(OperatorPtr<std::complex<double>>);
-
-template OperatorPtr<float> scale(float, OperatorPtr<float>);
-template OperatorPtr<double> scale(double, OperatorPtr<double>);
-template OperatorPtr<std::complex<float>> scale(std::complex<float>, OperatorPtr<std::complex<float>>);
-template OperatorPtr<std::complex<double>> scale(std::complex<double>, OperatorPtr<std::complex<double>>);
-
-template OperatorPtr<float> sum(OperatorPtr<float>, OperatorPtr<float>);
-template OperatorPtr<double> sum(OperatorPtr<double>, OperatorPtr<double>);
-template OperatorPtr<std::complex<float>> sum(OperatorPtr<std::complex<float>>,
-                                              OperatorPtr<std::complex<float>>);
-template OperatorPtr<std::complex<double>> sum(OperatorPtr<std::complex<double>>,
-                                               OperatorPtr<std::complex<double>>);
-
-template OperatorPtr<float> product(OperatorPtr<float>, OperatorPtr<float>);
-template OperatorPtr<double> product(OperatorPtr<double>, OperatorPtr<double>);
-template OperatorPtr<std::complex<float>> product(OperatorPtr<std::complex<float>>,
-                                                  OperatorPtr<std::complex<float>>);
-template OperatorPtr<std::complex<double>> product(OperatorPtr<std::complex<double>>,
-                                                   OperatorPtr<std::complex<double>>);
-
-template OperatorPtr<float> identity(Space, Space);
-template OperatorPtr<double> identity(Space, Space);
-template OperatorPtr<std::complex<float>> identity(Space, Space);
-template OperatorPtr<std::complex<double>> identity(Space, Space);
-
-template OperatorPtr<float> zero(Space, Space);
-template OperatorPtr<double> zero(Space, Space);
-template OperatorPtr<std::complex<float>> zero(Space, Space);
-template OperatorPtr<std::complex<double>> zero(Space, Space);
-
-template OperatorPtr<float> diagonal(DistMatrix<float>, Axis);
-template OperatorPtr<double> diagonal(DistMatrix<double>, Axis);
-template OperatorPtr<std::complex<float>> diagonal(DistMatrix<std::complex<float>>, Axis);
-template OperatorPtr<std::complex<double>> diagonal(DistMatrix<std::complex<double>>, Axis);
+#define GRIDLOPS_INSTANTIATE(T)                                    \
+  template OperatorPtr<T> adjoint(OperatorPtr<T>);                 \
+  template OperatorPtr<T> scale(T, OperatorPtr<T>);                \
+  template OperatorPtr<T> sum(OperatorPtr<T>, OperatorPtr<T>);     \
+  template OperatorPtr<T> product(OperatorPtr<T>, OperatorPtr<T>); \
+  template OperatorPtr<T> identity(Space, Space);                  \
+  template OperatorPtr<T> zero(Space, Space);                      \
+  template OperatorPtr<T> diagonal(DistMatrix<T>, Axis);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/instantiate.hpp"
+
 namespace gridlops {
 
 bool can_read_peers(const Communicator& comm) {
@@ -34,16 +36,9 @@ std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_
                                       : make_window_blocks<T>(comm, std::move(backend));
 }
 
-template class PeerBlocks<float>;
-template class PeerBlocks<double>;
-template class PeerBlocks<std::complex<float>>;
-template class PeerBlocks<std::complex<double>>;
-
-template std::unique_ptr<PeerBlocks<float>> make_peer_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<double>> make_peer_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<float>>> make_peer_blocks(Communicator&,
-                                                                           std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<double>>> make_peer_blocks(Communicator&,
-                                                                            std::shared_ptr<Backend>);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template class PeerBlocks<T>; \
+  template std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator&, std::shared_ptr<Backend>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "ops/block_exchange.hpp"
 #include "ops/peer_blocks.hpp"
 
@@ -60,7 +62,7 @@ class PeerExchange final : public BlockExchange<T> {
 
  private:
   void reserve_part(int rank, Index elements) {
-    if (rank != me_) peers_->reserve_part(memory_[static_cast<std::size_t>(rank)], elements);
+    if (rank != me_) peers_->reserve_part(memory_[at(rank)], elements);
   }
 
   /// use(rank, part), in rank order, with the rows(rank) of what each rank shows. Each begins to read with
@@ -92,11 +94,8 @@ std::unique_ptr<BlockExchange<T>> make_peer_exchange(Communicator& comm, std::sh
   return std::make_unique<PeerExchange<T>>(comm, std::move(backend));
 }
 
-template std::unique_ptr<BlockExchange<float>> make_peer_exchange(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<BlockExchange<double>> make_peer_exchange(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<BlockExchange<std::complex<float>>> make_peer_exchange(Communicator&,
-                                                                                std::shared_ptr<Backend>);
-template std::unique_ptr<BlockExchange<std::complex<double>>> make_peer_exchange(Communicator&,
-                                                                                 std::shared_ptr<Backend>);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template std::unique_ptr<BlockExchange<T>> make_peer_exchange(Communicator&, std::shared_ptr<Backend>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include "base/instantiate.hpp"
 #include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
@@ -189,11 +190,8 @@ OperatorPtr<T> make_peer_summa(DistMatrix<T> A, const MatrixMultOptions& options
   return std::make_shared<PeerSumma<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_peer_summa(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_peer_summa(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_peer_summa(DistMatrix<std::complex<float>>,
-                                                          const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_peer_summa(DistMatrix<std::complex<double>>,
-                                                           const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_peer_summa(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/instantiate.hpp"
+
 namespace gridlops {
 
 template <Scalar T>
@@ -30,9 +32,7 @@ void RowSum<T>::finish_first() {
   kernels_.copy(place_of(rows), Y_.row_block(rows));
 }
 
-template class RowSum<float>;
-template class RowSum<double>;
-template class RowSum<std::complex<float>>;
-template class RowSum<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class RowSum<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

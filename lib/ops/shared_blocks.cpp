@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "comm/peer_board.hpp"
 #include "ops/peer_blocks.hpp"
 
@@ -57,7 +59,7 @@ class SharedBlocks final : public PeerBlocks<T> {
 
   PeerPart<T> read(int rank, Range rows, Range cols, Buffer<T>&) override {
     const MatrixView<const T> block =
-        blocks_.empty() ? board().template block_of<T>(rank) : blocks_[static_cast<std::size_t>(rank)];
+        blocks_.empty() ? board().template block_of<T>(rank) : blocks_[at(rank)];
     const MatrixView<const T> part = block.block(rows, cols);
     this->comm().traffic_account()->bytes_read_from_peers += part.size() * static_cast<Index>(sizeof(T));
     return {part, {}};
@@ -90,11 +92,8 @@ std::unique_ptr<PeerBlocks<T>> make_shared_blocks(Communicator& comm, std::share
   return std::make_unique<SharedBlocks<T>>(comm, std::move(backend));
 }
 
-template std::unique_ptr<PeerBlocks<float>> make_shared_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<double>> make_shared_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<float>>> make_shared_blocks(Communicator&,
-                                                                             std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<double>>> make_shared_blocks(Communicator&,
-                                                                              std::shared_ptr<Backend>);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template std::unique_ptr<PeerBlocks<T>> make_shared_blocks(Communicator&, std::shared_ptr<Backend>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 
@@ -171,45 +173,17 @@ std::vector<Space> damped_range(const Space& data, const Space& model) {
 template <Scalar T>
 OperatorPtr<T> damped(OperatorPtr<T> A, double damp) {
   const std::vector<Space> range = damped_range(A->range(), A->domain());
-  OperatorPtr<T> penalty_operator =
-      scale(static_cast<T>(static_cast<Real<T>>(damp)), identity<T>(range[1], A->domain()));
+  OperatorPtr<T> penalty_operator = scale(to_scalar<T>(damp), identity<T>(range[1], A->domain()));
   return vertical_stack<T>({std::move(A), std::move(penalty_operator)});
 }
 
-template DistMatrix<float> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<float>&);
-template DistMatrix<double> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<double>&);
-template DistMatrix<std::complex<float>> stack_member(const std::vector<Space>&, std::size_t,
-                                                      DistMatrix<std::complex<float>>&);
-template DistMatrix<std::complex<double>> stack_member(const std::vector<Space>&, std::size_t,
-                                                       DistMatrix<std::complex<double>>&);
-
-template const DistMatrix<float> stack_member(const std::vector<Space>&, std::size_t,
-                                              const DistMatrix<float>&);
-template const DistMatrix<double> stack_member(const std::vector<Space>&, std::size_t,
-                                               const DistMatrix<double>&);
-template const DistMatrix<std::complex<float>> stack_member(const std::vector<Space>&, std::size_t,
-                                                            const DistMatrix<std::complex<float>>&);
-template const DistMatrix<std::complex<double>> stack_member(const std::vector<Space>&, std::size_t,
-                                                             const DistMatrix<std::complex<double>>&);
-
-template OperatorPtr<float> vertical_stack(std::vector<OperatorPtr<float>>);
-template OperatorPtr<double> vertical_stack(std::vector<OperatorPtr<double>>);
-template OperatorPtr<std::complex<float>> vertical_stack(std::vector<OperatorPtr<std::complex<float>>>);
-template OperatorPtr<std::complex<double>> vertical_stack(std::vector<OperatorPtr<std::complex<double>>>);
-
-template OperatorPtr<float> horizontal_stack(std::vector<OperatorPtr<float>>);
-template OperatorPtr<double> horizontal_stack(std::vector<OperatorPtr<double>>);
-template OperatorPtr<std::complex<float>> horizontal_stack(std::vector<OperatorPtr<std::complex<float>>>);
-template OperatorPtr<std::complex<double>> horizontal_stack(std::vector<OperatorPtr<std::complex<double>>>);
-
-template OperatorPtr<float> block_diagonal(std::vector<OperatorPtr<float>>);
-template OperatorPtr<double> block_diagonal(std::vector<OperatorPtr<double>>);
-template OperatorPtr<std::complex<float>> block_diagonal(std::vector<OperatorPtr<std::complex<float>>>);
-template OperatorPtr<std::complex<double>> block_diagonal(std::vector<OperatorPtr<std::complex<double>>>);
-
-template OperatorPtr<float> damped(OperatorPtr<float>, double);
-template OperatorPtr<double> damped(OperatorPtr<double>, double);
-template OperatorPtr<std::complex<float>> damped(OperatorPtr<std::complex<float>>, double);
-template OperatorPtr<std::complex<double>> damped(OperatorPtr<std::complex<double>>, double);
+#define GRIDLOPS_INSTANTIATE(T)                                                                            \
+  template DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<T>&);             \
+  template const DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, const DistMatrix<T>&); \
+  template OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>>);                                     \
+  template OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>>);                                   \
+  template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                                     \
+  template OperatorPtr<T> damped(OperatorPtr<T>, double);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

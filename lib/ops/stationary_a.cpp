@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
 #include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
@@ -88,11 +89,8 @@ OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& optio
   return std::make_shared<StationaryA<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_stationary_a(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_stationary_a(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_stationary_a(DistMatrix<std::complex<float>>,
-                                                            const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_stationary_a(DistMatrix<std::complex<double>>,
-                                                             const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_stationary_a(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/local_product.hpp"
 #include "ops/panels.hpp"
@@ -96,8 +98,7 @@ class StationaryB final : public LinearOperator<T> {
   /// Elements of A(S, K(p)) that lie before this rank's own piece of it.
   Index offset_of_own_piece(std::size_t step) const {
     Index columns = 0;
-    for (int q = 0; q < A_.grid()->my_col(); ++q)
-      columns += columns_from_grid_col_[static_cast<std::size_t>(q)];
+    for (int q = 0; q < A_.grid()->my_col(); ++q) columns += columns_from_grid_col_[at(q)];
     return columns * panels_[step].size;
   }
 
@@ -115,7 +116,7 @@ class StationaryB final : public LinearOperator<T> {
         mine = next.packed.matrix(mine.rows, mine.cols);
       }
     }
-    const Index piece = next.scatter_counts[static_cast<std::size_t>(grid.my_row())];
+    const Index piece = next.scatter_counts[at(grid.my_row())];
     next.scatter_request = grid.col_comm().start_scatter_v(
         {mine.data, mine.size()}, next.scatter_counts,
         {next.A_memory.data() + offset_of_own_piece(step), piece}, owner(step));
@@ -135,7 +136,7 @@ class StationaryB final : public LinearOperator<T> {
     const ProcessGrid& grid = *A_.grid();
     Slot& next = slot(step);
     next.scatter_request.wait();
-    const Index piece = next.gather_counts[static_cast<std::size_t>(grid.my_col())];
+    const Index piece = next.gather_counts[at(grid.my_col())];
     const Index whole = panels_[step].size * this->domain().rows.partition.size(grid.my_row());
     next.gather_request =
         grid.row_comm().start_all_gather_v({next.A_memory.data() + offset_of_own_piece(step), piece},
@@ -198,11 +199,8 @@ OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& optio
   return std::make_shared<StationaryB<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_stationary_b(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_stationary_b(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_stationary_b(DistMatrix<std::complex<float>>,
-                                                            const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_stationary_b(DistMatrix<std::complex<double>>,
-                                                             const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_stationary_b(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

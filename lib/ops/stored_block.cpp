@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/stored_block.hpp"
 
+#include "base/instantiate.hpp"
+
 namespace gridlops {
 
 template <Scalar T>
@@ -29,9 +31,7 @@ void StoredBlock<T>::store_in_panels() {
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
 }
 
-template class StoredBlock<float>;
-template class StoredBlock<double>;
-template class StoredBlock<std::complex<float>>;
-template class StoredBlock<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class StoredBlock<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
 #include "comm/kept_failure.hpp"
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
@@ -208,11 +209,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   return std::make_shared<Summa<T>>(std::move(A), options);
 }
 
-template OperatorPtr<float> make_summa(DistMatrix<float>, const MatrixMultOptions&);
-template OperatorPtr<double> make_summa(DistMatrix<double>, const MatrixMultOptions&);
-template OperatorPtr<std::complex<float>> make_summa(DistMatrix<std::complex<float>>,
-                                                     const MatrixMultOptions&);
-template OperatorPtr<std::complex<double>> make_summa(DistMatrix<std::complex<double>>,
-                                                      const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> make_summa(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

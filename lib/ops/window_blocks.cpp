@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 #include "comm/peer_window.hpp"
 #include "ops/peer_blocks.hpp"
 
@@ -76,7 +78,7 @@ class WindowBlocks final : public PeerBlocks<T> {
     memory.reserve(this->backend(), rows.size * cols.size);
     const MatrixView<T> block = memory.matrix(rows.size, cols.size);
     if (block.empty()) return {block, {}};
-    const PeerWindow::Place& place = places_[static_cast<std::size_t>(rank)];
+    const PeerWindow::Place& place = places_[at(rank)];
     const Index offset = rows.begin + cols.begin * place.stride;
     return {block, window().start_get(rank, place.address + offset * Index{sizeof(T)}, rows.size, cols.size,
                                       place.stride, {block.data, block.size()})};
@@ -121,11 +123,8 @@ std::unique_ptr<PeerBlocks<T>> make_window_blocks(Communicator& comm, std::share
   return std::make_unique<WindowBlocks<T>>(comm, std::move(backend));
 }
 
-template std::unique_ptr<PeerBlocks<float>> make_window_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<double>> make_window_blocks(Communicator&, std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<float>>> make_window_blocks(Communicator&,
-                                                                             std::shared_ptr<Backend>);
-template std::unique_ptr<PeerBlocks<std::complex<double>>> make_window_blocks(Communicator&,
-                                                                              std::shared_ptr<Backend>);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template std::unique_ptr<PeerBlocks<T>> make_window_blocks(Communicator&, std::shared_ptr<Backend>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

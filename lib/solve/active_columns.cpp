@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-namespace gridlops {
+#include "base/numbers.hpp"
 
-namespace {
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace gridlops {
 
 ActiveColumns::ActiveColumns(Partition columns) : columns_(std::move(columns)), active_(columns_) {
   order_.resize(at(columns_.parts()));

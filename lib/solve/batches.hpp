@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/partition.hpp"
 
 namespace gridlops {
@@ -18,8 +19,7 @@ struct ColumnBatch {
   std::vector<Index> numbers_in(const Partition& whole) const {
     std::vector<Index> numbers;
     for (int part = 0; part < whole.parts(); ++part)
-      for (Index j = 0; j < sizes.size(part); ++j)
-        numbers.push_back(whole.begin(part) + first[static_cast<std::size_t>(part)] + j);
+      for (Index j = 0; j < sizes.size(part); ++j) numbers.push_back(whole.begin(part) + first[at(part)] + j);
     return numbers;
   }
 };

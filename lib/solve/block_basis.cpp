@@ -5,11 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+
 namespace gridlops {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 constexpr int most_passes = 4;
 
@@ -61,7 +62,7 @@ DistMatrix<T> BlockBasis<T>::candidate(Index columns) {
 template <Scalar T>
 void BlockBasis<T>::add_product(double alpha, const DistMatrix<T>& X, const Small& S, DistMatrix<T>& Y) {
   if (S.rows() == 0 || S.cols() == 0) return;
-  kernels().gemm(Op::none, Op::none, static_cast<T>(static_cast<Real<T>>(alpha)), X.local(),
+  kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(),
                  factor_.upload(space_.grid->backend(), S), T(1), Y.local());
 }
 
@@ -173,13 +174,9 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(ColumnSums<T>& sums, double n
   return K;
 }
 
-template class SmallFactor<float>;
-template class SmallFactor<double>;
-template class SmallFactor<std::complex<float>>;
-template class SmallFactor<std::complex<double>>;
-template class BlockBasis<float>;
-template class BlockBasis<double>;
-template class BlockBasis<std::complex<float>>;
-template class BlockBasis<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T)  \
+  template class SmallFactor<T>; \
+  template class BlockBasis<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "solve/block_basis.hpp"
@@ -14,8 +16,6 @@
 namespace gridlops {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// Block CGLS by the bidiagonalisation of Golub and Kahan with blocks for vectors,
 ///
@@ -74,7 +74,7 @@ class BlockCgls final : public ColumnMethod<T> {
     const double penalty = damp_ * column.x_norm;
     return std::sqrt(column.residual_norm * column.residual_norm + penalty * penalty);
   }
-  T scaled(double alpha) const { return static_cast<T>(static_cast<Real<T>>(alpha / scale_)); }
+  T scaled(double alpha) const { return to_scalar<T>(alpha / scale_); }
 
   DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_member({A_.range()}, 0, R); }
   DistMatrix<T> load_data(ColumnRun<T>& run);
@@ -317,15 +317,9 @@ SolveReport block_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistM
   return solve_columns(method, B, X, options);
 }
 
-template SolveReport block_cgls(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                                const SolveOptions&);
-template SolveReport block_cgls(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                                const SolveOptions&);
-template SolveReport block_cgls(const LinearOperator<std::complex<float>>&,
-                                const DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
-                                const SolveOptions&);
-template SolveReport block_cgls(const LinearOperator<std::complex<double>>&,
-                                const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                                const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                   \
+  template SolveReport block_cgls(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+                                  const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/numbers.hpp"
 #include "solve/small_dense.hpp"
 #include "solve/state_archive.hpp"
 
@@ -64,9 +65,7 @@ class BlockScalars {
   }
 
   /// ‖b − Ax‖² and ‖Aᴴ(b − Ax)‖² of right-hand side j.
-  double residual_squared(Index j) const {
-    return settled_[static_cast<std::size_t>(j)] + phi_bar_.column_norm_squared(j);
-  }
+  double residual_squared(Index j) const { return settled_[at(j)] + phi_bar_.column_norm_squared(j); }
   double gradient_squared(Index j) const { return gradient_.column_norm_squared(j); }
 
  private:
@@ -78,8 +77,7 @@ class BlockScalars {
       rho_bar_ = qr.upper();
       const Small turned = qr.apply_adjoint(std::move(phi_bar_));
       const Small settled = turned.row_block({cols, rows - cols});
-      for (Index j = 0; j < settled.cols(); ++j)
-        settled_[static_cast<std::size_t>(j)] += settled.column_norm_squared(j);
+      for (Index j = 0; j < settled.cols(); ++j) settled_[at(j)] += settled.column_norm_squared(j);
       phi_bar_ = turned.row_block({0, cols});
     }
     gradient_ = product(adjoint(rho_bar_), phi_bar_);

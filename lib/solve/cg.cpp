@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <limits>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "solve/conjugate_directions.hpp"
@@ -74,24 +75,11 @@ SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const Dis
   return solve_columns(method, B, X, options);
 }
 
-template SolveReport cg(const LinearOperator<float>&, const LinearOperator<float>&, const DistMatrix<float>&,
-                        DistMatrix<float>&, const SolveOptions&);
-template SolveReport cg(const LinearOperator<double>&, const LinearOperator<double>&,
-                        const DistMatrix<double>&, DistMatrix<double>&, const SolveOptions&);
-template SolveReport cg(const LinearOperator<std::complex<float>>&,
-                        const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                        DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport cg(const LinearOperator<std::complex<double>>&,
-                        const LinearOperator<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
-                        DistMatrix<std::complex<double>>&, const SolveOptions&);
-
-template SolveReport cg(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                        const SolveOptions&);
-template SolveReport cg(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                        const SolveOptions&);
-template SolveReport cg(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                        DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport cg(const LinearOperator<std::complex<double>>&, const DistMatrix<std::complex<double>>&,
-                        DistMatrix<std::complex<double>>&, const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                     \
+  template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&, \
+                          DistMatrix<T>&, const SolveOptions&);                                     \
+  template SolveReport cg(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,           \
+                          const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

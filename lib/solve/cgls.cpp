@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/cgls.hpp"
 
+#include "base/instantiate.hpp"
+
 namespace gridlops {
 
 template <Scalar T>
@@ -10,14 +12,9 @@ SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
   return solve_columns(method, B, X, options);
 }
 
-template SolveReport cgls(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                          const SolveOptions&);
-template SolveReport cgls(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                          const SolveOptions&);
-template SolveReport cgls(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport cgls(const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                             \
+  template SolveReport cgls(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+                            const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

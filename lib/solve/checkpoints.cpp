@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
@@ -133,9 +134,7 @@ void Checkpoints<T>::take_saved(std::vector<NamedMatrix<T>> matrices) {
   saved_.reset();
 }
 
-template class Checkpoints<float>;
-template class Checkpoints<double>;
-template class Checkpoints<std::complex<float>>;
-template class Checkpoints<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class Checkpoints<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

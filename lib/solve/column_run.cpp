@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
@@ -13,8 +15,6 @@
 namespace gridlops {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 template <class T>
 const T& read_only(T& value) {
@@ -128,7 +128,7 @@ bool ColumnRun<T>::is_lost(Index j) {
   const double norm = columns_[at(j)].residual_norm;
   const int power = norm >= smallest_safe_norm ? std::clamp(-std::ilogb(norm), -most, most) : most;
   const auto scaled_norm = [](int by, DistMatrix<T>& v) {
-    FailureScope().run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(std::ldexp(1.0, by)))}, v); });
+    FailureScope().run([&] { column_scale({to_scalar<T>(std::ldexp(1.0, by))}, v); });
     return column_norms(v)[0];
   };
   // What is smaller may have been lost: squares in double precision, elements in their own.
@@ -211,8 +211,7 @@ template <Scalar T>
 const T* ColumnRun<T>::local_scalars(const std::vector<double>& scalars) {
   const Range mine = active_.partition().range(part_);
   host_scalars_.resize(at(mine.size));
-  for (Index j = 0; j < mine.size; ++j)
-    host_scalars_[at(j)] = static_cast<T>(static_cast<Real<T>>(scalars[at(mine.begin + j)]));
+  for (Index j = 0; j < mine.size; ++j) host_scalars_[at(j)] = to_scalar<T>(scalars[at(mine.begin + j)]);
   grid_.backend()->upload(host_scalars_.data(), device_scalars_.data(),
                           mine.size * static_cast<Index>(sizeof(T)));
   return device_scalars_.data();
@@ -526,9 +525,7 @@ void ColumnRun<T>::write_report() {
   }
 }
 
-template class ColumnRun<float>;
-template class ColumnRun<double>;
-template class ColumnRun<std::complex<float>>;
-template class ColumnRun<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class ColumnRun<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 #include "ops/scratch.hpp"
@@ -59,8 +60,8 @@ class ColumnRun {
   /// The number of active column k within the batch, and its state.
   Index number(Index k) const { return active_.column(k); }
   /// And its number in the whole B.
-  Index right_hand_side(Index k) const { return numbers_[static_cast<std::size_t>(number(k))]; }
-  ColumnState& column(Index k) { return columns_[static_cast<std::size_t>(number(k))]; }
+  Index right_hand_side(Index k) const { return numbers_[at(number(k))]; }
+  ColumnState& column(Index k) { return columns_[at(number(k))]; }
   /// All columns of the batch, in their own places: for the start, when all are active.
   const DistMatrix<T>& B() const { return B_; }
 

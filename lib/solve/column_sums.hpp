@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/dist_matrix.hpp"
 
@@ -98,8 +99,7 @@ class ColumnSums {
     }
     for (const Pending& sums : pending_)
       for (Index j = 0; j < sums.columns; ++j)
-        values_[sums.place + static_cast<std::size_t>(j)] =
-            host_[static_cast<std::size_t>(sums.begin + sums.step * j)];
+        values_[sums.place + static_cast<std::size_t>(j)] = host_[at(sums.begin + sums.step * j)];
     pending_.clear();
     used_ = 0;
   }

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gridlops {
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 
-namespace {
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace gridlops {
 
 template <Scalar T>
 typename ConjugateDirections<T>::Vectors ConjugateDirections<T>::vectors(ColumnRun<T>& run) {
@@ -32,7 +31,7 @@ std::vector<NamedMatrix<T>> ConjugateDirections<T>::lasting(const Partition& col
 template <Scalar T>
 void ConjugateDirections<T>::add_damping(int factor, const DistMatrix<T>& x, DistMatrix<T>& y) const {
   if (damp_ == 0) return;
-  const T coefficient = static_cast<T>(static_cast<Real<T>>(factor * damp_ * damp_));
+  const T coefficient = to_scalar<T>(factor * damp_ * damp_);
   y.grid()->backend()->template kernels<T>().add(coefficient, x.local(), T(1), y.local());
 }
 
@@ -161,9 +160,7 @@ void ConjugateDirections<T>::restart(ColumnRun<T>& run) {
   }
 }
 
-template class ConjugateDirections<float>;
-template class ConjugateDirections<double>;
-template class ConjugateDirections<std::complex<float>>;
-template class ConjugateDirections<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class ConjugateDirections<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

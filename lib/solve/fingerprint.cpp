@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
@@ -134,33 +135,13 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
   return {};
 }
 
-template std::vector<double> fingerprint_of_guess(const LinearOperator<float>&, const DistMatrix<float>&);
-template std::vector<double> fingerprint_of_guess(const LinearOperator<double>&, const DistMatrix<double>&);
-template std::vector<double> fingerprint_of_guess(const LinearOperator<std::complex<float>>&,
-                                                  const DistMatrix<std::complex<float>>&);
-template std::vector<double> fingerprint_of_guess(const LinearOperator<std::complex<double>>&,
-                                                  const DistMatrix<std::complex<double>>&);
-template bool same_guess(const LinearOperator<float>&, const std::vector<double>&,
-                         const std::vector<double>&);
-template bool same_guess(const LinearOperator<double>&, const std::vector<double>&,
-                         const std::vector<double>&);
-template bool same_guess(const LinearOperator<std::complex<float>>&, const std::vector<double>&,
-                         const std::vector<double>&);
-template bool same_guess(const LinearOperator<std::complex<double>>&, const std::vector<double>&,
-                         const std::vector<double>&);
-template std::vector<double> fingerprint(const LinearOperator<float>&, const DistMatrix<float>&);
-template std::vector<double> fingerprint(const LinearOperator<double>&, const DistMatrix<double>&);
-template std::vector<double> fingerprint(const LinearOperator<std::complex<float>>&,
-                                         const DistMatrix<std::complex<float>>&);
-template std::vector<double> fingerprint(const LinearOperator<std::complex<double>>&,
-                                         const DistMatrix<std::complex<double>>&);
-template std::string difference(const LinearOperator<float>&, const std::vector<double>&,
-                                const std::vector<double>&);
-template std::string difference(const LinearOperator<double>&, const std::vector<double>&,
-                                const std::vector<double>&);
-template std::string difference(const LinearOperator<std::complex<float>>&, const std::vector<double>&,
-                                const std::vector<double>&);
-template std::string difference(const LinearOperator<std::complex<double>>&, const std::vector<double>&,
-                                const std::vector<double>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template std::vector<double> fingerprint_of_guess(const LinearOperator<T>&, const DistMatrix<T>&); \
+  template bool same_guess(const LinearOperator<T>&, const std::vector<double>&,                     \
+                           const std::vector<double>&);                                              \
+  template std::vector<double> fingerprint(const LinearOperator<T>&, const DistMatrix<T>&);          \
+  template std::string difference(const LinearOperator<T>&, const std::vector<double>&,              \
+                                  const std::vector<double>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

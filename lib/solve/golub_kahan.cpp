@@ -5,11 +5,10 @@
 #include <cmath>
 #include <limits>
 
-namespace gridlops {
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
 
-namespace {
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-}  // namespace
+namespace gridlops {
 
 Rotation Rotation::of(double a, double b) {
   const double r = std::hypot(a, b);
@@ -120,7 +119,7 @@ void GolubKahan<T>::add_final_norms(ColumnRun<T>& run) {
   A_.apply(T(-1), x, T(1), u);
   run.sums().add_norms_squared(u);
   run.copy(x, v);
-  A_.apply_adjoint(T(1), u, static_cast<T>(static_cast<Real<T>>(-damp() * damp())), v);
+  A_.apply_adjoint(T(1), u, to_scalar<T>(-damp() * damp()), v);
   run.sums().add_norms_squared(v);
   run.sums().add_norms_squared(v);
   run.sums().add_norms_squared(x);
@@ -150,9 +149,7 @@ bool GolubKahan<T>::beyond_condition_limit(const ColumnState& column) const {
   return options_.condition_limit > 0 && column.condition >= options_.condition_limit;
 }
 
-template class GolubKahan<float>;
-template class GolubKahan<double>;
-template class GolubKahan<std::complex<float>>;
-template class GolubKahan<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class GolubKahan<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
@@ -15,7 +17,7 @@ namespace {
 
 template <Scalar T>
 T real_scalar(double value) {
-  return static_cast<T>(static_cast<Real<T>>(value));
+  return to_scalar<T>(value);
 }
 
 template <Scalar T>
@@ -193,66 +195,20 @@ OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain) 
   const std::vector<double> norms = column_norms(matrix);
   DistMatrix<T> factors = make_together<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
-    const double norm = norms[static_cast<std::size_t>(i)];
+    const double norm = norms[at(i)];
     return real_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);
   });
   return diagonal(std::move(factors), domain.columns);
 }
 
-template SolveReport normal_equations_inversion(OperatorPtr<float>, const DistMatrix<float>&,
-                                                DistMatrix<float>&, const NormalEquationsTerms<float>&,
-                                                const SolveOptions&);
-template SolveReport normal_equations_inversion(OperatorPtr<double>, const DistMatrix<double>&,
-                                                DistMatrix<double>&, const NormalEquationsTerms<double>&,
-                                                const SolveOptions&);
-template SolveReport normal_equations_inversion(OperatorPtr<std::complex<float>>,
-                                                const DistMatrix<std::complex<float>>&,
-                                                DistMatrix<std::complex<float>>&,
-                                                const NormalEquationsTerms<std::complex<float>>&,
-                                                const SolveOptions&);
-template SolveReport normal_equations_inversion(OperatorPtr<std::complex<double>>,
-                                                const DistMatrix<std::complex<double>>&,
-                                                DistMatrix<std::complex<double>>&,
-                                                const NormalEquationsTerms<std::complex<double>>&,
-                                                const SolveOptions&);
-
-template SolveReport regularized_inversion(OperatorPtr<float>, const DistMatrix<float>&, DistMatrix<float>&,
-                                           const RegularizedTerms<float>&, const SolveOptions&);
-template SolveReport regularized_inversion(OperatorPtr<double>, const DistMatrix<double>&,
-                                           DistMatrix<double>&, const RegularizedTerms<double>&,
-                                           const SolveOptions&);
-template SolveReport regularized_inversion(OperatorPtr<std::complex<float>>,
-                                           const DistMatrix<std::complex<float>>&,
-                                           DistMatrix<std::complex<float>>&,
-                                           const RegularizedTerms<std::complex<float>>&, const SolveOptions&);
-template SolveReport regularized_inversion(OperatorPtr<std::complex<double>>,
-                                           const DistMatrix<std::complex<double>>&,
-                                           DistMatrix<std::complex<double>>&,
-                                           const RegularizedTerms<std::complex<double>>&,
-                                           const SolveOptions&);
-
-template SolveReport preconditioned_inversion(OperatorPtr<float>, OperatorPtr<float>,
-                                              const DistMatrix<float>&, DistMatrix<float>&,
-                                              LeastSquaresSolver, const SolveOptions&);
-template SolveReport preconditioned_inversion(OperatorPtr<double>, OperatorPtr<double>,
-                                              const DistMatrix<double>&, DistMatrix<double>&,
-                                              LeastSquaresSolver, const SolveOptions&);
-template SolveReport preconditioned_inversion(OperatorPtr<std::complex<float>>,
-                                              OperatorPtr<std::complex<float>>,
-                                              const DistMatrix<std::complex<float>>&,
-                                              DistMatrix<std::complex<float>>&, LeastSquaresSolver,
-                                              const SolveOptions&);
-template SolveReport preconditioned_inversion(OperatorPtr<std::complex<double>>,
-                                              OperatorPtr<std::complex<double>>,
-                                              const DistMatrix<std::complex<double>>&,
-                                              DistMatrix<std::complex<double>>&, LeastSquaresSolver,
-                                              const SolveOptions&);
-
-template OperatorPtr<float> column_scaling(const DistMatrix<float>&, const Space&);
-template OperatorPtr<double> column_scaling(const DistMatrix<double>&, const Space&);
-template OperatorPtr<std::complex<float>> column_scaling(const DistMatrix<std::complex<float>>&,
-                                                         const Space&);
-template OperatorPtr<std::complex<double>> column_scaling(const DistMatrix<std::complex<double>>&,
-                                                          const Space&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template SolveReport normal_equations_inversion(OperatorPtr<T>, const DistMatrix<T>&, DistMatrix<T>&,   \
+                                                  const NormalEquationsTerms<T>&, const SolveOptions&);   \
+  template SolveReport regularized_inversion(OperatorPtr<T>, const DistMatrix<T>&, DistMatrix<T>&,        \
+                                             const RegularizedTerms<T>&, const SolveOptions&);            \
+  template SolveReport preconditioned_inversion(OperatorPtr<T>, OperatorPtr<T>, const DistMatrix<T>&,     \
+                                                DistMatrix<T>&, LeastSquaresSolver, const SolveOptions&); \
+  template OperatorPtr<T> column_scaling(const DistMatrix<T>&, const Space&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

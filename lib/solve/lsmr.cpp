@@ -5,6 +5,9 @@
 
 #include "solve/golub_kahan.hpp"
 
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+
 namespace gridlops {
 
 namespace {
@@ -120,8 +123,8 @@ class Lsmr final : public GolubKahan<T> {
   void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) override {
     std::vector<double> h_bar_factors;
     for (Index k = 0; k < run.active_count(); ++k) {
-      LsmrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
-      scalars.find_direction(beta[static_cast<std::size_t>(k)], this->damp());
+      LsmrScalars& scalars = scalars_[at(run.number(k))];
+      scalars.find_direction(beta[at(k)], this->damp());
       h_bar_factors.push_back(scalars.h_bar_factor);
     }
     DistMatrix<T> h_bar = run.matrix(h_bar_, this->A().domain());
@@ -135,7 +138,7 @@ class Lsmr final : public GolubKahan<T> {
     std::vector<double> steps, h_factors;
     for (Index k = 0; k < run.active_count(); ++k) {
       const auto i = static_cast<std::size_t>(k);
-      LsmrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
+      LsmrScalars& scalars = scalars_[at(run.number(k))];
       scalars.advance(now[i].alpha, now[i].beta);
       steps.push_back(scalars.step);
       h_factors.push_back(scalars.h_factor);
@@ -165,14 +168,9 @@ SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
   return solve_by_bidiagonalisation<T, Lsmr<T>>(A, B, X, options);
 }
 
-template SolveReport lsmr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                          const SolveOptions&);
-template SolveReport lsmr(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                          const SolveOptions&);
-template SolveReport lsmr(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport lsmr(const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                             \
+  template SolveReport lsmr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+                            const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <optional>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "solve/golub_kahan.hpp"
 
@@ -109,8 +111,8 @@ class Lsqr final : public GolubKahan<T> {
   void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) override {
     std::vector<double> steps;
     for (Index k = 0; k < run.active_count(); ++k) {
-      LsqrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
-      scalars.find_step(beta[static_cast<std::size_t>(k)], this->damp());
+      LsqrScalars& scalars = scalars_[at(run.number(k))];
+      scalars.find_step(beta[at(k)], this->damp());
       steps.push_back(scalars.step);
     }
     DistMatrix<T> x = run.x();
@@ -123,7 +125,7 @@ class Lsqr final : public GolubKahan<T> {
     std::vector<double> w_factors;
     for (Index k = 0; k < run.active_count(); ++k) {
       const auto i = static_cast<std::size_t>(k);
-      LsqrScalars& scalars = scalars_[static_cast<std::size_t>(run.number(k))];
+      LsqrScalars& scalars = scalars_[at(run.number(k))];
       scalars.advance(now[i].alpha, w_norms_squared[i]);
       w_factors.push_back(scalars.w_factor);
       ColumnState& state = run.column(k);
@@ -141,11 +143,11 @@ class Lsqr final : public GolubKahan<T> {
   void add_variances(ColumnRun<T>& run, DistMatrix<T>& w) {
     DistMatrix<T> variances = run.active(*variances_);
     for (Index k = 0; k < run.active_count(); ++k) {
-      const double rho = scalars_[static_cast<std::size_t>(run.number(k))].rho;
+      const double rho = scalars_[at(run.number(k))].rho;
       if (rho == 0) continue;
       const MatrixView<T> w_k = run.column_block(w, k);
-      run.kernels().diagonal_multiply(static_cast<T>(static_cast<Real<T>>(1 / (rho * rho))), w_k.data, true,
-                                      w_k, T(1), run.column_block(variances, k));
+      run.kernels().diagonal_multiply(to_scalar<T>(1 / (rho * rho)), w_k.data, true, w_k, T(1),
+                                      run.column_block(variances, k));
     }
   }
 
@@ -173,25 +175,11 @@ SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
   return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options, &variances);
 }
 
-template SolveReport lsqr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                          DistMatrix<float>&, const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                          DistMatrix<double>&, const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
-                          const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          DistMatrix<std::complex<double>>&, const SolveOptions&);
-
-template SolveReport lsqr(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                          const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                          const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport lsqr(const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template SolveReport lsqr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, DistMatrix<T>&, \
+                            const SolveOptions&);                                                           \
+  template SolveReport lsqr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,                 \
+                            const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

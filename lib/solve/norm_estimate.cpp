@@ -2,7 +2,9 @@
 #include <cmath>
 #include <vector>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
@@ -23,7 +25,7 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   FailureScope failures;
   v.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
   const auto scale = [&failures](double factor, DistMatrix<T>& x) {
-    failures.run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(factor))}, x); });
+    failures.run([&] { column_scale({to_scalar<T>(factor)}, x); });
   };
   const auto normalise = [&scale](DistMatrix<T>& x) {
     double norm = column_norms(x)[0], unit = 1;
@@ -45,10 +47,10 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
   Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
   for (int step = 1; step < steps && alpha > 0; ++step) {
-    A.apply_adjoint(T(1), u, static_cast<T>(static_cast<Real<T>>(-alpha)), v);
+    A.apply_adjoint(T(1), u, to_scalar<T>(-alpha), v);
     const double beta = normalise(v);
     if (beta == 0) break;
-    A.apply(T(1), v, static_cast<T>(static_cast<Real<T>>(-beta)), u);
+    A.apply(T(1), v, to_scalar<T>(-beta), u);
     normal_matrix.off_diagonal.push_back((alpha / unit) * (beta / unit));
     alpha = normalise(u);
     normal_matrix.diagonal.push_back((alpha / unit) * (alpha / unit) + (beta / unit) * (beta / unit));
@@ -57,9 +59,7 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   return unit * std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high}));
 }
 
-template double estimate_norm(const LinearOperator<float>&, int, std::uint64_t);
-template double estimate_norm(const LinearOperator<double>&, int, std::uint64_t);
-template double estimate_norm(const LinearOperator<std::complex<float>>&, int, std::uint64_t);
-template double estimate_norm(const LinearOperator<std::complex<double>>&, int, std::uint64_t);
+#define GRIDLOPS_INSTANTIATE(T) template double estimate_norm(const LinearOperator<T>&, int, std::uint64_t);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/one_pass_cgls.hpp"
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/normal_product.hpp"
@@ -59,15 +60,9 @@ SolveReport one_pass_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, Di
   return solve_columns(method, B, X, options);
 }
 
-template SolveReport one_pass_cgls(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                                   const SolveOptions&);
-template SolveReport one_pass_cgls(const LinearOperator<double>&, const DistMatrix<double>&,
-                                   DistMatrix<double>&, const SolveOptions&);
-template SolveReport one_pass_cgls(const LinearOperator<std::complex<float>>&,
-                                   const DistMatrix<std::complex<float>>&, DistMatrix<std::complex<float>>&,
-                                   const SolveOptions&);
-template SolveReport one_pass_cgls(const LinearOperator<std::complex<double>>&,
-                                   const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                                   const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template SolveReport one_pass_cgls(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+                                     const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

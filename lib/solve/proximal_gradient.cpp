@@ -6,13 +6,13 @@
 #include <limits>
 #include <utility>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 
 namespace gridlops {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 template <Scalar T>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
@@ -282,9 +282,7 @@ void ProximalGradient<T>::restart(ColumnRun<T>& run) {
   begin_momentum(run);
 }
 
-template class ProximalGradient<float>;
-template class ProximalGradient<double>;
-template class ProximalGradient<std::complex<float>>;
-template class ProximalGradient<std::complex<double>>;
+#define GRIDLOPS_INSTANTIATE(T) template class ProximalGradient<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/numbers.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "solve/column_method.hpp"
 
@@ -64,9 +65,7 @@ class ProximalGradient final : public ColumnMethod<T> {
   enum class Decision { take, shorten_step, restart_momentum, end };
 
   const Space& sparse_space() const { return S_ == nullptr ? A_.domain() : S_->domain(); }
-  ColumnScalars& scalars(ColumnRun<T>& run, Index k) {
-    return scalars_[static_cast<std::size_t>(run.number(k))];
-  }
+  ColumnScalars& scalars(ColumnRun<T>& run, Index k) { return scalars_[at(run.number(k))]; }
   double lambda_now(ColumnRun<T>& run, Index k);
 
   /// What y and its residual are kept in: without momentum x and r.

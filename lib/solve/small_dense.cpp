@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.hpp"
+
 namespace gridlops {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// a·b. std::complex's own product calls a routine that repairs infinities.
 double times(double a, double b) { return a * b; }

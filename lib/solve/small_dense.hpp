@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/matrix_view.hpp"
 
 namespace gridlops {
@@ -20,8 +21,8 @@ class SmallMatrix {
 
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
-  S& operator()(Index i, Index j) { return values_[static_cast<std::size_t>(i + j * rows_)]; }
-  const S& operator()(Index i, Index j) const { return values_[static_cast<std::size_t>(i + j * rows_)]; }
+  S& operator()(Index i, Index j) { return values_[at(i + j * rows_)]; }
+  const S& operator()(Index i, Index j) const { return values_[at(i + j * rows_)]; }
   S* column(Index j) { return values_.data() + j * rows_; }
   const S* column(Index j) const { return values_.data() + j * rows_; }
 

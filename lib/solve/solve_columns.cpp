@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
@@ -57,7 +59,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
   if (checkpoints.has_saved()) progress.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
   for (; progress.batch < static_cast<Index>(batches.size()); ++progress.batch) {
-    const ColumnBatch& columns = batches[static_cast<std::size_t>(progress.batch)];
+    const ColumnBatch& columns = batches[at(progress.batch)];
     ColumnRun<T>(method, options, progress, checkpoints, B, X, columns).solve();
   }
   failures.run([&] {
@@ -67,14 +69,9 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
   return progress.report;
 }
 
-template SolveReport solve_columns(ColumnMethod<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                                   const SolveOptions&);
-template SolveReport solve_columns(ColumnMethod<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                                   const SolveOptions&);
-template SolveReport solve_columns(ColumnMethod<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                                   DistMatrix<std::complex<float>>&, const SolveOptions&);
-template SolveReport solve_columns(ColumnMethod<std::complex<double>>&,
-                                   const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                                   const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                              \
+  template SolveReport solve_columns(ColumnMethod<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+                                     const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "solve/proximal_gradient.hpp"
@@ -101,46 +102,15 @@ SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const 
   return solve_sparse<T>(A, &S, B, X, options, true);
 }
 
-template SolveReport ista(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                          const SparseOptions&);
-template SolveReport ista(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                          const SparseOptions&);
-template SolveReport ista(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, const SparseOptions&);
-template SolveReport ista(const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          const SparseOptions&);
-template SolveReport ista(const LinearOperator<float>&, const LinearOperator<float>&,
-                          const DistMatrix<float>&, DistMatrix<float>&, const SparseOptions&);
-template SolveReport ista(const LinearOperator<double>&, const LinearOperator<double>&,
-                          const DistMatrix<double>&, DistMatrix<double>&, const SparseOptions&);
-template SolveReport ista(const LinearOperator<std::complex<float>>&,
-                          const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                          DistMatrix<std::complex<float>>&, const SparseOptions&);
-template SolveReport ista(const LinearOperator<std::complex<double>>&,
-                          const LinearOperator<std::complex<double>>&,
-                          const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                          const SparseOptions&);
-
-template SolveReport fista(const LinearOperator<float>&, const DistMatrix<float>&, DistMatrix<float>&,
-                           const SparseOptions&);
-template SolveReport fista(const LinearOperator<double>&, const DistMatrix<double>&, DistMatrix<double>&,
-                           const SparseOptions&);
-template SolveReport fista(const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                           DistMatrix<std::complex<float>>&, const SparseOptions&);
-template SolveReport fista(const LinearOperator<std::complex<double>>&,
-                           const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                           const SparseOptions&);
-template SolveReport fista(const LinearOperator<float>&, const LinearOperator<float>&,
-                           const DistMatrix<float>&, DistMatrix<float>&, const SparseOptions&);
-template SolveReport fista(const LinearOperator<double>&, const LinearOperator<double>&,
-                           const DistMatrix<double>&, DistMatrix<double>&, const SparseOptions&);
-template SolveReport fista(const LinearOperator<std::complex<float>>&,
-                           const LinearOperator<std::complex<float>>&, const DistMatrix<std::complex<float>>&,
-                           DistMatrix<std::complex<float>>&, const SparseOptions&);
-template SolveReport fista(const LinearOperator<std::complex<double>>&,
-                           const LinearOperator<std::complex<double>>&,
-                           const DistMatrix<std::complex<double>>&, DistMatrix<std::complex<double>>&,
-                           const SparseOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template SolveReport ista(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,            \
+                            const SparseOptions&);                                                     \
+  template SolveReport ista(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&,  \
+                            DistMatrix<T>&, const SparseOptions&);                                     \
+  template SolveReport fista(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,           \
+                             const SparseOptions&);                                                    \
+  template SolveReport fista(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&, \
+                             DistMatrix<T>&, const SparseOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -7,7 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
@@ -36,8 +38,7 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
   const double norm = column_norms(x)[0];
-  if (norm > 0)
-    FailureScope().run([&] { column_scale({static_cast<T>(static_cast<Real<T>>(1 / norm))}, x); });
+  if (norm > 0) FailureScope().run([&] { column_scale({to_scalar<T>(1 / norm)}, x); });
   return norm;
 }
 
@@ -147,17 +148,9 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   return {eigenvalue(projected, count, bounds), eigenvalue(projected, 1, bounds)};
 }
 
-template DominantEigenpair<float> power_iteration(const LinearOperator<float>&, Index, double, std::uint64_t);
-template DominantEigenpair<double> power_iteration(const LinearOperator<double>&, Index, double,
-                                                   std::uint64_t);
-template DominantEigenpair<std::complex<float>> power_iteration(const LinearOperator<std::complex<float>>&,
-                                                                Index, double, std::uint64_t);
-template DominantEigenpair<std::complex<double>> power_iteration(const LinearOperator<std::complex<double>>&,
-                                                                 Index, double, std::uint64_t);
-
-template SpectrumExtremes lanczos_extremes(const LinearOperator<float>&, int, std::uint64_t);
-template SpectrumExtremes lanczos_extremes(const LinearOperator<double>&, int, std::uint64_t);
-template SpectrumExtremes lanczos_extremes(const LinearOperator<std::complex<float>>&, int, std::uint64_t);
-template SpectrumExtremes lanczos_extremes(const LinearOperator<std::complex<double>>&, int, std::uint64_t);
+#define GRIDLOPS_INSTANTIATE(T)                                                                          \
+  template DominantEigenpair<T> power_iteration(const LinearOperator<T>&, Index, double, std::uint64_t); \
+  template SpectrumExtremes lanczos_extremes(const LinearOperator<T>&, int, std::uint64_t);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/numbers.hpp"
 #include "dist/together.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
@@ -38,7 +39,7 @@ void recompute_norms(const LinearOperator<T>& A, const DistMatrix<T>& B, const D
                      SolveReport& report) {
   DistMatrix<T> r = clone_together(B), s = clone_together(X);
   A.apply(T(-1), X, T(1), r);
-  A.apply_adjoint(T(1), r, static_cast<T>(static_cast<Real<T>>(-damp * damp)), s);
+  A.apply_adjoint(T(1), r, to_scalar<T>(-damp * damp), s);
   const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);
   for (std::size_t j = 0; j < report.columns.size(); ++j) {
     if (report.columns[j].reason == StopReason::non_finite) continue;
