@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How accurate a solution each solver of `gridlops solve` can attain, on conditions from 1 to 1e10: run until it stagnates,
-beside dense least squares (LAPACK) and what perturbation theory leaves to hope for. Errors are those of x, against
-solutions in exact rational arithmetic. Prints the table of docs/solvers.md.
+"""Measures how accurate a solution each solver of `gridlops solve` attains at conditions from 1 to 1e10 when it runs until it
+stagnates, beside dense least squares (LAPACK) and the bound of perturbation theory. Errors are those of x against
+solutions in exact rational arithmetic. Prints the tables of docs/solvers.md.
 accuracy_test.py LAUNCH PROGRAM"""
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ EPSILON = np.finfo(np.float64).eps
 
 
 def exact_solution(matrix, data):
-    """By Gaussian elimination in rationals, matrix being nonsingular; of as many columns as data has."""
+    """Solves for all columns of data by Gaussian elimination in rationals; matrix is nonsingular."""
     rows = [list(a) + list(b) for a, b in zip(matrix, data)]
     for k, pivot in enumerate(rows):
         for other in rows[k + 1:]:
@@ -49,7 +49,7 @@ def orthogonal(rng, size):
 
 
 def attained(suite, solver, A, B, exact):
-    """The relative errors of the columns of the best that the solver can do."""
+    """The relative errors of the columns when the solver has stagnated."""
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
     run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy",
@@ -67,9 +67,9 @@ def errors(X, exact):
 
 
 def check_clusters(suite, rng):
-    """Singular values in few clusters, whose members differ by up to a per mille, so that CGLS needs few iterations but for
-    rounding: the error of one pass is at most ten times that of CGLS. The geometric mean over columns, since when rounding ends
-    an iteration is chance."""
+    """The error of one-pass CGLS is at most ten times that of CGLS. Singular values lie in few clusters and differ by up to a
+    per mille within one, so that without rounding CGLS needs few iterations. Errors are geometric means over columns, since it
+    is chance when rounding ends an iteration."""
     print(f"{'cond(A)':>10}{'clusters':>10}{'cgls':>11}{'one-pass':>11}   data in the range of A, singular values in clusters")
     for condition in CONDITIONS[1:]:
         for clusters in CLUSTERS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What cannot be done ends soon on all ranks, with the documented status, one error line that has the values, and no
+"""Checks that bad input ends soon on all ranks, with the documented status, one error line that has the values, and no
 output file. bad_input_test.py LAUNCH PROGRAM"""
 import re
 from pathlib import Path
@@ -62,7 +62,7 @@ def command(name, options, changes):
     return words
 
 
-# What is run, the status, and what the error must mention.
+# The options, the status, and what the error must mention.
 CASES = [
     (multiply(matrix="none.npy"), BAD_INPUT, ["none.npy"]),
     (multiply(input="B.npy"), BAD_INPUT, ["A.npy", "12 x 8", "B.npy", "12 x 3"]),
@@ -82,7 +82,7 @@ CASES = [
     (solve(matrix="none_wide.npy", rhs="none.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
     (solve(matrix="none_tall.npy", rhs="none_tall.npy"), BAD_INPUT, ["none_tall.npy", "9223372036854775807 x 0"]),
     (solve(matrix="none.npy", rhs="none_wide.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
-    # Of these the result has too many elements.
+    # With these the result has too many elements.
     (multiply(matrix="most_tall.npy", input="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
     (solve(matrix="most_wide.npy", rhs="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
     (multiply(output="nowhere/out.npy"), BAD_OUTPUT, ["nowhere/out.npy"]),
@@ -132,7 +132,7 @@ CASES = [
     (make(rows="0", cols="9007199254740993"), USAGE, ["9007199254740993"]),
     (make(out="regular/made"), BAD_OUTPUT, ["regular/made"]),
 ]
-# These words are read before MPI matters: one rank tells as much as four.
+# These options are read before MPI matters: one rank shows as much as four.
 ALONE = {USAGE}
 SEVERAL = [multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="nccl"), solve(tolerance="-1e-3"),
            solve(itrations="5"), solve(solver="cgsl")]
@@ -151,8 +151,8 @@ def check_case(suite, words, status, mentions):
 
 
 def check_no_elements(suite):
-    """Files without elements may be wide or tall: nothing is listed along such a dimension. Beyond what NumPy reads they are
-    refused, by every algorithm."""
+    """Files without elements may be wide or tall: no memory grows with such a dimension. Beyond what NumPy reads, every
+    algorithm refuses them."""
     for name in ("none_wide.npy", "none_tall.npy"):
         try:
             suite.check(np.load(suite.folder / name) is None, "NumPy reads", name)
@@ -180,7 +180,8 @@ def check_environment(suite):
     run = suite.run(*solve(), environment={"GRIDLOPS_BENCH_SOLVE_ITERATIONS": "none"})
     suite.succeeded(run)
     suite.check(not run.warning_lines, "a variable of gridlops-bench matters to gridlops:", run.errors)
-    # Unknown variables are told once, with what may have been meant; the library's, the tests' and the benchmark's are known.
+    # Unknown variables are reported once, with the name that may have been meant. Those of the library, the tests and the
+    # benchmark are known.
     unknown = {"GRIDLOPS_MULTIPLY_PANNEL": "GRIDLOPS_MULTIPLY_PANEL", "GRIDLOPS_SOLVE_DAMPP": "GRIDLOPS_SOLVE_DAMP",
                "GRIDLOPS_KERNEL": "GRIDLOPS_KERNELS", "GRIDLOPS_NOTHING_OF_OURS": None}
     known = {"GRIDLOPS_KERNELS": "auto", "GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_DEVICE_MPI": "auto", "GRIDLOPS_TEST_SOMETHING": "1",
@@ -199,7 +200,7 @@ def check_environment(suite):
 
 
 def check_disk_limits(suite):
-    """A file that may not grow is an error of all ranks, and keeps what was there; so is a full standard output."""
+    """A file that may not grow is an error on all ranks and keeps what was there. So is a full standard output."""
     (suite.folder / "out.npy").write_bytes(b"old")
     # MPI's own files stay below this limit of 64 MiB (in blocks of 512 bytes); A is a little larger.
     run = suite.run(*make(rows="3000", cols="3000", out="big"), ranks=RANKS, shell="ulimit -f 131072; {}")

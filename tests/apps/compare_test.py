@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bench/compare on small products: every product once, ratios of the times, and what it says where the peer is missing.
+"""Checks bench/compare on small products: every product once, ratios of the times, and the error where the peer is missing.
 compare_test.py LAUNCH PEER COMPARE"""
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scripts/demo fails where a figure is not as promised. demo_test.py SCRIPT, which is scripts/demo_check.py"""
+"""Checks that scripts/demo fails where a figure is not as promised. demo_test.py SCRIPT, where SCRIPT is scripts/demo_check.py"""
 import json
 import subprocess
 import sys
@@ -12,7 +12,7 @@ COLUMNS = 4
 
 
 def result(inversion_error=0.014, adjoint_error=0.47, reasons=("converged",) * COLUMNS):
-    """What the demo leaves, with errors that are known: what is added is orthogonal to the truth."""
+    """Makes the files that the demo leaves, with known errors: what is added is orthogonal to the truth."""
     rng = np.random.default_rng(5)
     truth = rng.normal(size=(30, COLUMNS)) + 1j * rng.normal(size=(30, COLUMNS))
     other = rng.normal(size=truth.shape)

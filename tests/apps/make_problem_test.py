@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Problems of `gridlops make-problem`: the same on any ranks, with the spectrum, formula and noise that were asked for.
+"""Checks the problems of `gridlops make-problem`: the same on any ranks, with the spectrum, formula and noise asked for.
 make_problem_test.py LAUNCH PROGRAM"""
 import numpy as np
 
@@ -17,7 +17,7 @@ def make(suite, ranks, **options):
 
 
 def make_on_several(suite, **options):
-    """A, X_true and B as one rank makes them, once 3 and 4 have made the same."""
+    """A, X_true and B of one rank, after a check that 3 and 4 ranks make the same."""
     problem = make(suite, 1, **options)
     for ranks in (3, 4):
         other = make(suite, ranks, **options)
@@ -76,7 +76,7 @@ def check_multiples(suite):
         problem = make_on_several(suite, rows=rows, cols=cols, rhs=9, kind="multiples", **({"dtype": dtype} if dtype else {}))
         if problem is not None:
             A, X, _ = problem
-            # The phase of a wave after 700 m is 220 radians: it has some 50 ε.
+            # The phase of a wave after 700 m is 220 radians, so its error is some 50 ε.
             suite.close(A, multiples(rows, cols), 100 * np.finfo(A.dtype).eps * 0.01, "the formula of multiples")
             suite.check(not X.imag.any() and 0.3 < np.abs(X).max() < 3, "X_true is not real and of order 1")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Peak memory of every rank while `gridlops solve` reads a large matrix, solves and writes: at most the rank's share
-of A, B, X and the solver's vectors, and 64 MiB above what a rank takes that only starts and ends.
+"""Checks the peak memory of every rank while `gridlops solve` reads a large matrix, solves and writes. It is at most the rank's
+share of A, B, X and the solver's vectors, and 64 MiB above what a rank takes that only starts and ends.
 
-By messages: a block that ranks read in each other's memory would be counted on all of them.
+Ranks send messages here: a block that ranks read in each other's memory would be counted on all of them.
 
 memory_test.py LAUNCH PROGRAM [MEBIBYTES of the matrix, default 1024]
 Run through itself with --rank, a rank reports the peak of its child to a file.

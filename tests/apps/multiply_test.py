@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of `gridlops multiply` against NumPy's in extended precision: grids, algorithms, types, directions, file
+"""Compares products of `gridlops multiply` with NumPy's in extended precision: grids, algorithms, types, directions, file
 orders, and shapes that no grid divides. multiply_test.py LAUNCH PROGRAM [--full: every combination]"""
 import itertools
 import random
@@ -35,7 +35,7 @@ def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, sh
     suite.check(Y.dtype == program.TYPES[name], "type", Y.dtype, *what)
     op = (A.conj().T if adjoint else A).astype(program.WIDE[name])
     wide = X.astype(program.WIDE[name])
-    # A sum of k products is wrong by some √k·ε of what Cauchy and Schwarz allow it to be.
+    # The error of a sum of k products is some √k·ε times its bound by Cauchy and Schwarz.
     size = np.linalg.norm(op.astype(complex), axis=1)[:, None] * np.linalg.norm(wide.astype(complex), axis=0)
     suite.close(Y, op @ wide, (4 + np.sqrt(op.shape[1])) * program.epsilon(name) * size, *what)
     report = suite.report("R.json", "multiply", ranks, grid, reported or transport)
@@ -46,8 +46,8 @@ def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, sh
 
 
 def stationary_a_bytes(grid, shape, size):
-    """What all ranks receive together: X gathered in grid columns, Y reduce-scattered in grid rows, or the reverse; and 4 bytes
-    that are all-reduced, by which they agree that all have memory."""
+    """The bytes that all ranks receive together: X gathered in grid columns, Y reduce-scattered in grid rows, or the reverse; and
+    an all_reduce of 4 bytes, by which they agree that all have memory."""
     agreement = 2 * 4 * (grid[0] * grid[1] - 1)
     return size * shape[2] * ((grid[0] - 1) * shape[1] + (grid[1] - 1) * shape[0]) + agreement
 
@@ -102,7 +102,7 @@ def check_vectors(suite, rng):
 
 
 def check_first_rank_decides(suite):
-    """Other ranks' words and environments, which launchers may lose or change, do not matter."""
+    """Arguments and environments of ranks other than 0, which launchers may lose or change, do not matter."""
     script = ('if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" != 0 ]; then'
               ' export GRIDLOPS_MULTIPLY_PANEL=wide GRIDLOPS_MULTIPLY_ADJOINT=1; set -- "$1" info --unknown; fi; exec "$@"')
     run = suite.run("multiply", "--matrix", "A.npy", "--input", "x.npy", ranks=3, on_each_rank=["sh", "-c", script, "sh"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""No output replaces an input or another output, by whatever name; and what a killed run has left goes with the next run that
-writes the same output. output_test.py LAUNCH PROGRAM"""
+"""Checks that no output replaces an input or another output, by whatever name, and that the next run that writes an output
+removes what a killed run left. output_test.py LAUNCH PROGRAM"""
 import os
 import shutil
 import signal
@@ -34,7 +34,7 @@ def solve(*words):
     return ["solve", "--matrix", "A.npy", "--rhs", "B.npy", *words]
 
 
-# What is refused, and the two names that the message must have.
+# Options that are refused, and the two names that the message must have.
 SAME = [
     (multiply("--output", "A.npy"), ["--output A.npy", "--matrix A.npy"]),
     (multiply("--output", "./B.npy"), ["--output ./B.npy", "--input B.npy"]),
@@ -79,13 +79,13 @@ def check_same(suite):
 
 
 def check_different(suite):
-    """What no name is lost by."""
+    """Outputs that replace nothing."""
     A = np.load(suite.folder / "A.npy")
     expected = A @ np.load(suite.folder / "B.npy")
-    # The other name of a hard link stays with what it had.
+    # The other name of a hard link keeps its content.
     suite.succeeded(suite.run(*multiply("--output", "hard.npy")))
     suite.check(np.array_equal(np.load(suite.folder / "A.npy"), A), "A was lost by its other name")
-    # A link stays, and what it leads to is replaced, by text, too.
+    # A symbolic link stays, and the file that it leads to is replaced, by text outputs, too.
     (suite.folder / "target.npy").write_bytes(b"old")
     (suite.folder / "target.json").write_bytes(b"old")
     (suite.folder / "to.npy").symlink_to("target.npy")
@@ -95,7 +95,7 @@ def check_different(suite):
         suite.close(np.load(suite.folder / name), expected, 1e-13, name)
     suite.check((suite.folder / "to.npy").is_symlink() and (suite.folder / "to.json").is_symlink(), "links were replaced")
     suite.check((suite.folder / "target.json").read_text(encoding="utf-8").startswith("{"), "no report where a link leads to")
-    # The same name in two folders; a checkpoint that is gone on from and added to.
+    # The same name in two folders; a checkpoint that a run restarts from and adds to.
     suite.succeeded(suite.run(*multiply("--output", "folder/o.npy", "--report", "o.npy")))
     for _ in range(2):
         words = ["--restart", "C"] if (suite.folder / "C").exists() else []
@@ -105,7 +105,7 @@ def check_different(suite):
 
 
 class Writer:
-    """A run that is caught while it writes A.npy of a folder."""
+    """Starts a run and stops it while it writes A.npy of a folder."""
 
     def __init__(self, suite, ranks, catch):
         words = ["make-problem", "--rows", 3000, "--cols", 3000, "--rhs", 0, "--out", "big"]
@@ -115,7 +115,7 @@ class Writer:
                                         stderr=subprocess.DEVNULL, env={**os.environ, **program.QUIET}, start_new_session=True)
         self.files, deadline = [], time.monotonic() + 60
         while not self.files and self.process.poll() is None and time.monotonic() < deadline:
-            # Of the first file, and not of the trial before.
+            # The temporary file must be of the first file, not of the trial before.
             self.files = [name for name in program.leftovers(suite.folder / "big")
                           if name not in before and name.startswith("A.npy.tmp.") and size_of(suite.folder / "big" / name) > 10**7]
         self.signal(catch)

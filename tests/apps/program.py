@@ -19,7 +19,7 @@ SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
 
 
-# Where products run: the program gets it as options of its environment.
+# The device and transport of products, which the program gets by its environment.
 DEVICE = os.environ.get("GRIDLOPS_TEST_DEVICE", "cpu")
 TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
 ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "BENCH_MATMUL", "BENCH_SOLVE")
@@ -30,7 +30,7 @@ QUIET = {"HWLOC_HIDE_ERRORS": "2"}
 
 
 class Run:
-    """What came of one run of the program."""
+    """The result of one run of the program."""
 
     def __init__(self, command, status, output, errors, seconds):
         self.command = " ".join(str(word) for word in command)
@@ -53,8 +53,8 @@ class Suite:
         self.failures = self.checks = self.runs = 0
 
     def run(self, *arguments, ranks=None, environment=None, timeout=60, shell=None, on_each_rank=()):
-        """On this many ranks; without mpirun if ranks is None. shell: a command line in which {} is all the rest.
-        on_each_rank: a command, by its words, that runs the program on its rank."""
+        """Runs it on this many ranks, without mpirun if ranks is None. shell: a command line in which {} stands for all the rest.
+        on_each_rank: a command, as a list of words, that runs the program on its rank."""
         words = [*on_each_rank, str(self.program), *map(str, arguments)]
         if ranks is not None:
             words = [str(self.launch), str(ranks), *words]
@@ -72,7 +72,7 @@ class Suite:
         return Run(command, process.returncode, output, errors, time.monotonic() - start)
 
     def check(self, condition, *what):
-        """Counts, and shows what is wrong unless the condition holds."""
+        """Counts a check, and prints what is wrong unless the condition holds."""
         self.checks += 1
         if not condition:
             self.failures += 1
@@ -144,7 +144,7 @@ def leftovers(folder):
     return sorted(path.name for path in Path(folder).rglob("*") if ".tmp." in path.name or ".try." in path.name)
 
 
-# What fails for want of a GPU alone.
+# What fails only because there is no GPU.
 PROBE = ("multiply", "--matrix", "none.npy", "--input", "none.npy", "--output", "none.npy")
 
 

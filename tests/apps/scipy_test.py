@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`gridlops solve` beside scipy.sparse.linalg, column by column: solutions, iterations and the reasons to stop. At a condition
-of 3 rounding decides nothing: solutions agree to 1e-10 and counts to one. At 30 counts agree to max(2, 5 %).
+"""Compares `gridlops solve` with scipy.sparse.linalg, column by column: solutions, iterations and the reasons to stop. At a
+condition of 3 rounding decides nothing: solutions agree to 1e-10 and iterations to one. At 30 iterations agree to max(2, 5 %).
 scipy_test.py LAUNCH PROGRAM [--full]"""
 import csv
 import inspect
@@ -12,13 +12,13 @@ import program
 from solve_test import Problem, conditioned
 
 PEERS = {"lsqr": scipy.sparse.linalg.lsqr, "lsmr": scipy.sparse.linalg.lsmr}
-# What --iterations and the like end with here where SciPy's lsqr and lsmr have these codes.
+# The verdicts here that stand for these codes of SciPy's lsqr and lsmr.
 REASON_OF_ISTOP = {0: "converged", 1: "converged", 2: "converged", 3: "condition_limit", 4: "stagnated", 5: "stagnated",
                    7: "iteration_limit"}
 
 
 def size(condition):
-    """Large enough that the iteration ends long before it has seen all of the space."""
+    """A problem so large that the iteration ends long before it has seen all of the space."""
     return (75, 50) if condition <= 3 else (400, 300)
 
 
@@ -83,7 +83,7 @@ def check_cg(suite, rng):
 
 
 def check_reasons(suite, rng):
-    """Every code of lsqr and lsmr that can be provoked, and the reason that stands for it."""
+    """Provokes every code of lsqr and lsmr that can be, and checks the verdict that stands for it."""
     A = conditioned(rng, 60, 40, "f64", 30)
     inconsistent, consistent = rng.standard_normal(60), A @ rng.standard_normal(40)
     cases = [
@@ -112,7 +112,7 @@ def check_reasons(suite, rng):
                 continue
             column = report["columns"][0]
             suite.check(column["reason"] == expected, solver, label, column, "SciPy:", istop)
-            # At the level of rounding the two need not see the end at once.
+            # At the level of rounding the two need not end in the same iteration.
             if expected != "stagnated":
                 suite.check(abs(column["iterations"] - iterations) <= max(2, 0.05 * iterations), solver, label, column,
                             "SciPy:", iterations)
@@ -130,9 +130,9 @@ def solved_by(peer, A, b, iterations=500, **rules):
 
 
 def check_estimates(suite):
-    """All that LSQR and LSMR estimate on the way, in runs of k iterations; what has a definition also beside that, in each row
-    of the history of the longest run. Rounding is far from showing after so few iterations. With these numbers LSMR's smallest singular value
-    is in some iterations the newest, in others an older one."""
+    """Compares all estimates of LSQR and LSMR after k iterations, for each k. Those that have a definition are also compared
+    with it, in each row of the history of the longest run. Rounding does not show after so few iterations. With these numbers
+    LSMR's smallest singular value is the newest in some iterations and an older one in others."""
     rng = np.random.default_rng(3)
     problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 2), "f64"))
     A, B = problem.A, problem.B
@@ -163,7 +163,7 @@ def check_estimates(suite):
 
 
 def check_condition_limits(suite, rng):
-    """--conlim ends a column in the very iteration in which SciPy ends it, if the limit is not within rounding of an estimate."""
+    """--conlim ends a column in the same iteration as SciPy, if the limit is not within rounding of an estimate."""
     problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 1), "f64"))
     b = problem.B[:, 0]
     for solver, peer in PEERS.items():

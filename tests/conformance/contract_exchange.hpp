@@ -114,7 +114,7 @@ void check_all_gather(const Subject& subject) {
     const auto expected =
         concatenate<T>(comm.size(), [&](int rank) { return values<T>(rank, count_of(counts, rank)); });
     for (const Form form : forms) {
-      // Only some ranks have their part in place: that is each rank's own affair.
+      // Only some ranks have their part in place: each rank chooses by itself.
       for (const int in_place_from : {0, 1, comm.size()}) {
         CAPTURE(pattern, form, in_place_from);
         const bool in_place = me >= in_place_from;

@@ -149,7 +149,7 @@ void check_reduce_scatter(const Subject& subject) {
       const auto counts = uneven_counts(size, pattern);
       const Index mine_count = count_of(counts, me);
       const Index begin = offset_of(counts, me);
-      // Only some ranks have their part in place: that is each rank's own affair.
+      // Only some ranks have their part in place: each rank chooses by itself.
       for (const int in_place_from : {0, 1, size}) {
         CAPTURE(pattern, in_place_from);
         const bool in_place = me >= in_place_from;
@@ -181,7 +181,7 @@ void check_reduce_scatter(const Subject& subject) {
   CHECK(same_bits(mine.values(), reduced<T>(op, order, size, 5, 5 * me)));
 }
 
-/// The numbers of the ordered checks do tell orders apart.
+/// Checks that the numbers of the ordered checks distinguish orders.
 template <class T>
 void check_that_order_shows(int ranks) {
   if (ranks < 3) return;

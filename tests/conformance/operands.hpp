@@ -14,7 +14,7 @@
 
 namespace gridlops::testing {
 
-/// What the contract is checked of: an implementation, and the memory that it works on.
+/// The subject of the contract: an implementation, and the memory that it works on.
 struct Subject {
   std::unique_ptr<Communicator> comm;
   std::shared_ptr<Backend> memory;
@@ -67,7 +67,7 @@ std::vector<T> values(int rank, Index count, Index begin = 0) {
   return result;
 }
 
-/// What an output holds before: no value that is expected anywhere.
+/// The content of an output before an operation: a value that is expected nowhere.
 template <class T>
 std::vector<T> untouched(Index count) {
   return std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(99));
@@ -125,7 +125,7 @@ class Ledger {
 enum class Form { blocking, started };
 inline constexpr Form forms[] = {Form::blocking, Form::started};
 
-/// Carries an operation out in one of its two forms; half of the started ones are completed by test().
+/// Runs an operation in one of its two forms. Half of the non-blocking ones are completed by test().
 template <class Blocking, class Start>
 void perform(Form form, int rank, Blocking&& blocking, Start&& start) {
   if (form == Form::blocking) return blocking();

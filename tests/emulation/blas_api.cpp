@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cuBLAS's functions, by the CBLAS of the host.
+// Implements cuBLAS's functions with the host's CBLAS.
 #include <cublas_v2.h>
 
 #include <cblas.h>
@@ -54,7 +54,7 @@ bool is_zero(Complex z) {
   return z.x == 0 && z.y == 0;
 }
 
-/// A column's bits do not depend on its neighbours, as on the hardware; OpenBLAS' complex gemm for AVX2 does
+/// As on the hardware, a column's bits do not depend on its neighbours. OpenBLAS' complex gemm for AVX2 does
 /// not give that.
 template <class T, class Gemv>
 bool multiply_by_columns(const Gemm<T>& g, const Gemv& gemv) {

@@ -4,11 +4,11 @@
 #include <map>
 #include <string>
 
-// What tests may ask of the double, and what they may make it do.
+// What tests can ask of the emulation, and how they control it.
 
 namespace emulation {
 
-/// What was called and moved on this process since it started.
+/// Counts of what this process has called and moved since it started.
 struct Ledger {
   std::map<std::string, long> calls;  ///< by function; kernels by their names as well
   long kernels = 0;                   ///< launched by the library itself, cuBLAS not counted
@@ -16,7 +16,7 @@ struct Ledger {
   long copies_to_host = 0, bytes_to_host = 0;
   long copies_to_device = 0, bytes_to_device = 0;
   long collectives = 0;    ///< NCCL operations, messages included
-  long nccl_launches = 0;  ///< in which they went out: groups, and operations of their own
+  long nccl_launches = 0;  ///< of these operations: groups, and single operations
   long device_addresses_to_mpi = 0;
 
   long of(const std::string& function) const {
@@ -26,15 +26,16 @@ struct Ledger {
 };
 Ledger ledger();
 
-/// The n-th next call (from 1) of a function of CUDA, cuBLAS or NCCL, or of a kernel, fails with an error of
-/// its kind. The environment's GRIDLOPS_EMULATION_FAIL=RANK:FUNCTION:N does the same on one rank of the job.
+/// Makes the n-th call from now (n ≥ 1) of a function of CUDA, cuBLAS or NCCL, or of a kernel, fail with an
+/// error of its kind. The variable GRIDLOPS_EMULATION_FAIL=RANK:FUNCTION:N does the same on one rank of the
+/// job.
 void fail_call(const std::string& function, long n);
 
-/// The next kernel of this name takes so long.
+/// Delays the next kernel of this name by this time.
 void slow_kernel(const std::string& name, double seconds);
 
-/// What the double checks. All are on, but for those that GRIDLOPS_EMULATION_OFF names, separated by commas:
-/// so tests show that it is the detector that finds the fault.
+/// What the emulation checks. GRIDLOPS_EMULATION_OFF names detectors to turn off, separated by commas: with
+/// it tests show that a fault is found by its detector.
 enum class Detector {
   races,
   ranges,

@@ -28,7 +28,7 @@ bool may_begin(const Operation& operation) {
                      [](const OperationPtr& other) { return other->done; });
 }
 
-/// The end of the process: whatever the program still holds it has lost.
+/// At the end of the process: what the program has not released by then is lost.
 void report_leaks() {
   Device& gpu = device();
   const Lock lock(gpu.mutex);
@@ -134,7 +134,7 @@ cudaStream_t Device::make_stream() {
 void Device::destroy(cudaStream_t stream) {
   wait_for(stream);
   const Lock lock(mutex);
-  streams.erase(stream);  // the object stays: operations that are over name it
+  streams.erase(stream);  // the object stays: finished operations refer to it
 }
 
 void Device::record(cudaEvent_t event, cudaStream_t stream) {
@@ -161,7 +161,7 @@ bool Device::is_reached(cudaEvent_t event) {
   }
   if (!done()) {
     lock.unlock();
-    usleep(30);  // who asks again and again leaves the processor to the peers
+    usleep(30);  // a caller that polls leaves the processor to its peers
     return false;
   }
   host.join(event->moment);
@@ -196,7 +196,7 @@ void Device::drive_until(const std::function<bool()>& done) {
   wake();
 }
 
-/// Lets what runs go on, and begins one operation of those that may; true if anything happened.
+/// Advances what runs, and begins one operation that may begin; true if anything happened.
 bool Device::advance() {
   if (stepping_) return false;
   stepping_ = true;
@@ -235,7 +235,7 @@ void Device::run(const OperationPtr& operation, bool& progress) {
   }
 }
 
-/// The device on its own: late, so that a host that forgot to wait is found out.
+/// The device's own thread. It works late, so that a host that forgot to wait is found out.
 void Device::work_late() {
   Lock lock(mutex);
   const auto idle = [this] {

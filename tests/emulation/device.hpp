@@ -20,8 +20,8 @@ namespace emulation {
 
 using Lock = std::unique_lock<std::recursive_mutex>;
 
-/// Work in one or more streams: it begins when it has come to the front of all of them and what it waits for
-/// is done, and is over when step() says so.
+/// Work in one or more streams. It begins when it is at the front of all of them and all that it waits for is
+/// done. It is over when step() says so.
 struct Operation {
   Label label;
   std::vector<cudaStream_t> streams;
@@ -29,7 +29,7 @@ struct Operation {
   std::function<bool()> step;
   std::function<std::string()> state = [] { return std::string(); };
   std::function<bool()> may_hang = [] { return true; };  ///< whether waiting for ever is a fault
-  bool exclusive = false;  ///< of NCCL: in one of the double's modes no two of these run at a time
+  bool exclusive = false;  ///< for NCCL: in one mode of the emulation no two of these run at a time
   bool running = false, done = false;
   std::chrono::steady_clock::time_point begin;
 };
@@ -54,10 +54,9 @@ struct CUevent_st {
 
 namespace emulation {
 
-/// The devices of this process, which share a scheduler. Streams are queues; operations run one at a time, in
-/// an order that the seed chooses among those that the streams and events allow, and late: by a thread that
-/// waits a little before each, unless the host waits for the device and drives it itself. All that is known
-/// is guarded by `mutex`.
+/// The devices of this process, which share a scheduler. Streams are queues. Operations run one at a time, in
+/// an order that the seed chooses among those that streams and events allow. They run late: a thread waits a
+/// little before each, unless the host waits for the device and so drives it. `mutex` guards all members.
 class Device {
  public:
   Device();
@@ -73,7 +72,7 @@ class Device {
   OperationPtr enqueue(const std::vector<cudaStream_t>& on, const std::string& label,
                        const std::vector<Region>& regions, std::function<bool()> step,
                        std::vector<OperationPtr> after = {});
-  /// Something has changed that the worker, or a host that waits, may be waiting for.
+  /// Wakes the worker, and a host that waits: something has changed.
   void wake();
 
   cudaStream_t make_stream();
@@ -83,7 +82,7 @@ class Device {
   bool is_reached(cudaEvent_t event);
   void wait_for(cudaEvent_t event);
   void wait_for(cudaStream_t stream);
-  /// Makes the device work until there is nothing to do or `done` says so; the host waits meanwhile.
+  /// Runs operations until there are none or `done` returns true; the host waits meanwhile.
   void drive_until(const std::function<bool()>& done);
 
   /// One line per stream that has something to do.
@@ -108,14 +107,15 @@ class Device {
 /// How many devices there are, and which one is the calling thread's.
 int device_count();
 int& current_device();
-/// Ends the process unless what belongs to this device is used with it.
+/// Ends the process unless this device is the current one.
 void require_current(int number, const std::string& what);
 /// Keeps the error as CUDA's last one of this thread, and returns it.
 cudaError_t failed(cudaError_t error);
 
 /// Whether the device of this process has been made.
 bool device_exists();
-/// The device of this process, made at the first call; what is left of it when the process ends is reported.
+/// The device of this process, made at the first call. What is not released when the process ends is
+/// reported.
 Device& device();
 
 }  // namespace emulation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Products on a grid where something goes wrong on one rank: a call of NCCL fails (GRIDLOPS_EMULATION_FAIL),
-// or, with an argument, the rank of that number stays away. Every other rank must get an error, and says so;
-// none may wait for ever.
+// Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_EMULATION_FAIL), or,
+// with an argument, the rank of that number takes no part. Every other rank must get an error and print it.
+// None may wait for ever.
 #include <unistd.h>
 
 #include <cstdio>
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     multiply_often(session.world(), argc > 1 ? std::atoi(argv[1]) : -1);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
-    // The session would end the job at once; here every rank shall speak for itself.
+    // The session would end the job at once; here every rank prints its own error.
     sleep(3);
     _exit(static_cast<int>(error.status()));
   }

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library's kernels, compiled for the host, with the double's parallel.hpp.
+// Compiles the library's kernels for the host, with the emulation's parallel.hpp.
 #include "cuda/kernels.cu"

@@ -30,7 +30,7 @@ void slow_kernel(const std::string& name, double seconds) {
   slow = {name, std::chrono::duration<double>(seconds)};
 }
 
-// As in a program for a GPU, what is returned is CUDA's last error, whichever call has left it.
+// As with CUDA, this returns the last error, whichever call has left it.
 cudaError_t launch(cudaStream_t stream, const char* name, const std::vector<Region>& regions,
                    std::function<void()> body) {
   if (enter(name)) {

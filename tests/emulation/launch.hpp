@@ -12,7 +12,7 @@ namespace emulation {
 cudaError_t launch(cudaStream_t stream, const char* name, const std::vector<Region>& regions,
                    std::function<void()> body);
 
-/// Where the double may access device memory that the program knows by this address.
+/// The address at which the emulation can access device memory that the program knows by this address.
 template <class T>
 T* alias(T* address) {
   return device().memory.alias(address);

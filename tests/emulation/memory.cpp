@@ -21,7 +21,7 @@ constexpr std::size_t alignment = 256;  // as CUDA's
 
 std::size_t rounded_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-/// The program, or a library that it handed the address to, touched device memory.
+/// Handles access to device memory by the program, or by a library that it gave the address to.
 void on_fault(int, siginfo_t* info, void*) {
   Memory& memory = device().memory;
   if (!memory.is_device(info->si_addr)) {
@@ -40,8 +40,7 @@ void catch_faults() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
-/// Whether the runs of two regions meet: exactly where both have one pitch, otherwise as if there were no
-/// gaps.
+/// Whether two regions overlap. Exact where both have the same pitch; otherwise gaps count as used.
 bool meet(const Access& a, const Access& b) {
   const auto end = [](const Access& x) { return x.offset + (x.count - 1) * x.pitch + x.width; };
   if (end(a) <= b.offset || end(b) <= a.offset) return false;
@@ -75,8 +74,7 @@ Memory::Memory() : file_(memfd_create("gridlops-device", 0)) {
   if (is_on(Detector::host_access)) catch_faults();
 }
 
-// Each allocation ends where a page ends, as far as its alignment lets it, and the next page belongs to
-// nobody.
+// Each allocation ends at the end of a page, as far as its alignment allows, and the next page is unmapped.
 void* Memory::allocate(std::size_t bytes, bool on_device) {
   const std::size_t body = rounded_up(bytes, page);
   char* region = nullptr;

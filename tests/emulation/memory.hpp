@@ -46,16 +46,16 @@ struct Allocation {
   std::string name() const;
 };
 
-/// Device memory lies twice in the address space: where the program's pointers point nobody may touch it; the
-/// double uses the alias. Addresses are never used again, so that what was freed is known by its address. All
-/// of it is one file in memory that other processes can open (Arena::origin()).
+/// Device memory is mapped twice. Nobody may touch it where the program's pointers point; the emulation uses
+/// the other mapping. Addresses are never used again, so that freed memory is known by its address. All of it
+/// is one file in memory that other processes can open (Arena::origin()).
 class Memory {
  public:
   Memory();
 
-  /// Null if there is not enough left. What is allocated holds signalling patterns: NaN in every float type.
+  /// Null if there is not enough left. The memory is filled with NaN of every floating-point type.
   void* allocate(std::size_t bytes, bool on_device);
-  /// The memory is gone, what is known of it stays.
+  /// Unmaps the memory; the record of it stays.
   void free(Allocation& allocation);
 
   Allocation* find(const void* address);
@@ -63,7 +63,7 @@ class Memory {
     const auto* p = static_cast<const char*>(address);
     return p >= public_ && p < public_ + size_;
   }
-  /// Where the double may access what the program knows by this address.
+  /// The address at which the emulation can access what the program knows by this address.
   template <class T>
   T* alias(T* address) const {
     if (!is_device(address)) return address;
@@ -78,8 +78,8 @@ class Memory {
   }
   int file() const { return file_; }
 
-  /// Checks that the region lies in live memory and that everything that conflicts with it is in `known`;
-  /// remembers it. `settled` is what no later operation can conflict with.
+  /// Checks that the region lies in live memory and that all accesses that conflict with it are in `known`;
+  /// records the access. No later operation can conflict with what is in `settled`.
   void touch(const Region& region, const Moment& known, int stream, long tick, const Moment& settled,
              const Label& label);
 

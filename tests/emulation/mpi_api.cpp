@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of MPI that may get device memory, in front of the real ones: an MPI that takes it, on
-// request.
+// Wraps the functions of MPI that may get device memory. On request they act as an MPI that takes it.
 #include <mpi.h>
 
 #include <algorithm>
@@ -18,8 +17,8 @@ using emulation::Lock;
 
 namespace {
 
-/// GRIDLOPS_EMULATION_MPI: plain takes no device memory; aware does, and says so; boastful says so, but what
-/// should arrive in device memory does not; refusing says so, but its functions return errors.
+/// GRIDLOPS_EMULATION_MPI. `plain` takes no device memory. `aware` takes it and says so. `boastful` says so
+/// and loses it. `refusing` says so and returns errors.
 enum class Ability { plain, aware, boastful, refusing };
 
 Ability ability() {
@@ -38,14 +37,14 @@ bool is_device(const void* address) {
 }
 bool refuses(const void* address) { return ability() == Ability::refusing && is_device(address); }
 
-/// Where what is lost goes, while the process lasts.
+/// Memory that receives what `boastful` loses.
 void* nowhere(std::size_t bytes) {
   static std::vector<std::unique_ptr<char[]>> lost;
   lost.push_back(std::make_unique<char[]>(bytes));
   return lost.back().get();
 }
 
-/// The address that the real MPI gets for the program's.
+/// The address that the real MPI gets in place of the program's.
 void* reached(const char* function, const void* address, std::size_t bytes, bool written) {
   void* const own = const_cast<void*>(address);
   if (bytes == 0 || !is_device(address)) return own;

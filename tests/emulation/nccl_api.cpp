@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCCL's functions. The ranks of a communicator are processes of one machine and read each other's memory.
+// Implements NCCL's functions. The ranks of a communicator are processes of one machine and read each other's
+// memory.
 #include <nccl.h>
 
 #include <algorithm>
@@ -21,8 +22,8 @@ namespace {
 thread_local int group_depth = 0;
 thread_local std::vector<std::shared_ptr<emulation::Call>> group;
 
-/// NCCL_COMM_BLOCKING=0: calls return ncclInProgress and go on in the background, and the communicator takes
-/// no others until ncclCommGetAsyncError() has said that it is done.
+/// With NCCL_COMM_BLOCKING=0 calls return ncclInProgress and continue in the background. The communicator
+/// takes no other call until ncclCommGetAsyncError() says that this one is done.
 bool is_blocking() {
   const char* text = std::getenv("NCCL_COMM_BLOCKING");
   return text == nullptr || std::string(text) != "0";
@@ -36,7 +37,7 @@ struct Background {
 };
 std::list<Background> background;
 
-/// Does it, or has it done later.
+/// Makes the call now, or queues it for later.
 ncclResult_t carry_out(const std::vector<ncclComm_t>& comms, std::function<void()> end) {
   if (is_blocking() || comms.empty()) {
     end();
@@ -48,7 +49,7 @@ ncclResult_t carry_out(const std::vector<ncclComm_t>& comms, std::function<void(
   return ncclInProgress;
 }
 
-/// What of it is due.
+/// Makes the calls that are due.
 void go_on() {
   const emulation::Lock lock(emulation::device().mutex);
   for (auto task = background.begin(); task != background.end();) {
@@ -78,7 +79,7 @@ ncclResult_t start(const char* function, Kind kind, const void* from, void* to, 
                    ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   if (emulation::enter(function)) return ncclInternalError;
   if (!may_be_called(comm, function) || root < 0 || root >= comm->size) return ncclInvalidArgument;
-  // As NCCL does it: an empty collective is dropped at once, whatever the other ranks have.
+  // NCCL also drops an empty collective at once, whatever the other ranks have.
   if (count == 0 && kind != Kind::send && kind != Kind::receive) return ncclSuccess;
   group.push_back(std::make_shared<emulation::Call>(kind, from, to, count, type, op, root, comm, stream));
   return group_depth == 0 ? issue(std::exchange(group, {})) : ncclSuccess;
@@ -178,7 +179,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const emulation::Lock lock(emulation::device().mutex);
   comm->segment->aborted = 1;
   if (!comm->dead) forget_one();
-  comm->dead = true;  // operations that are queued still name it
+  comm->dead = true;  // queued operations still refer to it
   return ncclSuccess;
 }
 

@@ -228,7 +228,7 @@ void Call::compute() {
   }
 }
 
-/// From a rank that changes from operation to operation: who needs one order must not rely on this one.
+/// Sums begin at another rank in each operation, so that nobody can rely on one order.
 void Call::fold(std::size_t first_element) {
   const std::size_t offset = first_element * size_of(static_cast<ncclDataType_t>(signature_.type));
   const int first = static_cast<int>((number_ + 1) % comm_->size);

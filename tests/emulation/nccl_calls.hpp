@@ -13,11 +13,11 @@ class Call {
 
   cudaStream_t stream() const { return stream_; }
   ncclComm_t comm() const { return comm_; }
-  /// Takes its number in the communicator's order.
+  /// Assigns the operation its number in the communicator's order.
   void issue(long group);
   std::vector<Region> regions() const;
   std::string label() const;
-  /// Goes as far as the peers have; true when the operation is over on this rank.
+  /// Advances as far as the peers have come; true when the operation is over on this rank.
   bool step();
   std::string state() const;
 

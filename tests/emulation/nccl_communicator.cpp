@@ -89,8 +89,8 @@ std::vector<std::vector<Issued>> gather_orders(ncclComm& comm) {
   return all;
 }
 
-/// What must be issued before what: from every operation of a group to every one of the next group, by way of
-/// a node of its own between the two.
+/// The graph of what must be issued before what. A node between two groups stands for the edges from every
+/// operation of the first to every one of the second.
 class Precedence {
  public:
   void add(const std::vector<Issued>& order, long rank) {
@@ -108,7 +108,7 @@ class Precedence {
     }
   }
 
-  /// How many cannot be put into any order.
+  /// The number of operations that fit into no order.
   std::size_t on_cycles() {
     std::deque<std::size_t> free;
     for (std::size_t i = 0; i < followers_.size(); ++i)

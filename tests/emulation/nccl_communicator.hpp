@@ -15,7 +15,7 @@ struct ncclComm {
   int rank = 0, size = 1;
   bool outermost = false;  ///< no other lived when it was made: its end is where orders are compared
   bool dead = false;       ///< aborted here
-  bool busy = false;       ///< with what goes on in the background, where NCCL_COMM_BLOCKING=0
+  bool busy = false;       ///< with NCCL_COMM_BLOCKING=0: an operation runs in the background
   int device = 0;
   long issued = 0;                                             ///< collective operations
   long turn = 0;                                               ///< and those that are over
@@ -30,7 +30,7 @@ struct ncclComm {
   /// Device memory of another rank.
   const char* memory_of(int other, std::size_t offset) const;
 
-  /// What every rank gives, on every rank; the hosts wait for each other. Nothing if one of them gives up.
+  /// Every rank's contribution, on every rank; the hosts wait for each other. Empty if one of them gives up.
   std::vector<std::array<long, 4>> exchange(const char* function, const std::array<long, 4>& mine);
   /// Ends the process if operations of it are not known to be over.
   void require_quiet(const char* function) const;
@@ -48,8 +48,8 @@ struct Issued {
 };
 std::vector<Issued>& order_of_issue();
 
-/// Compares the orders of all ranks, and ends the process if no single order agrees with all of them: then
-/// there are timings in which all wait for each other. Collective.
+/// Compares the orders of all ranks (collective). Ends the process if no single order agrees with all of
+/// them: then the ranks could all wait for each other.
 void compare_orders(ncclComm& comm);
 
 }  // namespace emulation

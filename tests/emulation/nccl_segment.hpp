@@ -23,8 +23,8 @@ struct Signature {
   std::string text() const;
 };
 
-/// What the ranks of one communicator share: a file in memory. Numbers only grow, so a rank that is late sees
-/// what was.
+/// The file in memory that the ranks of one communicator share. Numbers only grow, so that a rank that is
+/// late still sees what has happened.
 struct Segment {
   /// Of one rank: the collective operation that it has come to, and how far it has got with the others' data.
   struct Slot {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Faults that the double must report, one per run: planted_faults NAME. Written against the vendor's
-// functions, as a careless library would be. planted_faults.py knows what each must lead to.
+// Makes one fault per run that the emulation must report: planted_faults NAME. It calls the vendor's
+// functions as a careless library would. planted_faults.py has the report that each fault must lead to.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <mpi.h>
@@ -86,7 +86,7 @@ void broadcast(double* data, ncclComm_t comm, cudaStream_t stream) {
   ncclBroadcast(data, data, count, ncclFloat64, 0, comm, stream);
 }
 
-// What is right must pass.
+// A correct program must pass.
 void nothing() {
   const Setup s;
   const Communicators c;
@@ -146,13 +146,13 @@ void mpi_touches_device() {
   MPI_Bcast(s.device, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
-// A sum, which the double's MPI never makes on the device.
+// The emulation's MPI never adds on the device.
 void mpi_adds_device() {
   const Setup s;
   MPI_Allreduce(MPI_IN_PLACE, s.device, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/// Of an MPI that takes device memory, which knows nothing of streams.
+/// An MPI that takes device memory does not wait for streams.
 void mpi_reads_too_early() {
   setenv("GRIDLOPS_EMULATION_MPI", "aware", 1);
   const Setup s;

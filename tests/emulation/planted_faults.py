@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The double reports every planted fault, and it is the named detector that does: without it nothing is said.
+"""The emulation reports every planted fault by the named detector, and without that detector it reports nothing.
 
 planted_faults.py LAUNCH PLANTED_FAULTS FAILING_CALL [GRIDLOPS]
 """
@@ -56,7 +56,7 @@ PROGRAM_FAILURES = [
 
 
 def run(launch, ranks, command, environment, seconds=60):
-    """Exit status, None for a run that had to be ended, and what was said."""
+    """The exit status (None for a run that had to be ended) and the output."""
     settings = {"GRIDLOPS_EMULATION_HANG_SECONDS": "1.5", "GRIDLOPS_TIMEOUT": "30", **environment}
     with subprocess.Popen(["timeout", "-k", "2", str(seconds), launch, str(ranks), *command], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, env={**os.environ, **settings}) as process:
@@ -94,7 +94,7 @@ def check_failures(launch, program):
 
 
 def check_program(launch, program):
-    """Whatever fails on whichever rank, the job ends by itself, and that rank says what has failed."""
+    """Whichever call fails on whichever rank, the job ends by itself, and that rank says what failed."""
     with tempfile.TemporaryDirectory() as folder:
         make = ["make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder]
         status, said = run(launch, 1, [program, *make], {})
@@ -103,7 +103,7 @@ def check_program(launch, program):
             return
         solve = [program, "solve", "--matrix", f"{folder}/A.npy", "--rhs", f"{folder}/B.npy", "--output", f"{folder}/X.npy",
                  "--device", "gpu", "--algorithm", "stationary-a", "--grid", "2x2", "--quiet", "--transport"]
-        # Nothing but the program's own care may end it in time.
+        # The program itself must end in time, without help from outside.
         patient = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
         for transport in ("nccl", "mpi"):
             status, said = run(launch, 4, [*solve, transport], patient)

@@ -31,14 +31,14 @@ void violation(Detector detector, const Parts&... parts) {
 
 /// Counts a call; true if it is to fail.
 bool enter(const char* function);
-/// The running account, to be changed with the lock of the device held.
+/// The counts so far; hold the lock of the device to change them.
 Ledger& running_ledger();
 /// The rank in the job, once MPI runs; -1 before.
 int rank_in_job();
 
 /// A number of the environment's.
 double setting(const char* name, double otherwise);
-/// When waiting for peers is a hang: longer than a shared machine leaves a processor standing still.
+/// After how many seconds waiting for peers is a hang: longer than a shared machine may stop a processor.
 double hang_seconds();
 
 }  // namespace emulation

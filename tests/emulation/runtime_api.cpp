@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CUDA runtime's functions.
+// Implements the CUDA runtime's functions.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ std::size_t hash_of(const void* data, std::size_t bytes) {
   return std::hash<std::string_view>()({static_cast<const char*>(data), bytes});
 }
 
-/// Ends the allocation: nothing that is not ordered before may still use it, now or later.
+/// Ends the allocation. Whatever uses it must be ordered before this point.
 cudaError_t free_memory(void* memory, cudaStream_t stream, const char* function) {
   Device& gpu = device();
   const Lock lock(gpu.mutex);
@@ -42,7 +42,7 @@ cudaError_t free_memory(void* memory, cudaStream_t stream, const char* function)
   };
   if (stream != nullptr) {
     gpu.enqueue({stream}, function, {emulation::writes(memory, allocation->size)}, release);
-    allocation->freed = true;  // for all that comes later, however late the stream gets there
+    allocation->freed = true;  // for all later operations, however late the stream gets there
   } else {
     for (const emulation::Access& access : allocation->accesses)
       if (!gpu.host.includes(access.stream, access.tick))
@@ -67,7 +67,7 @@ void count(const Copy& copy) {
   if (copy.to_device && !copy.from_device) ++ledger.copies_to_device, ledger.bytes_to_device += bytes;
 }
 
-/// Host memory that is read must not change until the copy is made; what is written holds NaN until then.
+/// The source in host memory must not change until the copy is made. A target holds NaN until then.
 void enqueue_copy(const Copy& copy, cudaStream_t stream) {
   Device& gpu = device();
   const bool check_source = !copy.from_device && emulation::is_on(Detector::copies);
@@ -89,7 +89,7 @@ void enqueue_copy(const Copy& copy, cudaStream_t stream) {
     emulation::Memory::poison(copy.to, copy.bytes);
 }
 
-/// Some virtual GPUs have none.
+/// Whether devices have memory pools; some virtual GPUs have none.
 bool has_memory_pools() { return emulation::setting("GRIDLOPS_EMULATION_POOLS", 1) != 0; }
 
 /// Null if there is not enough memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Goes wrong in the way that its argument names, on rank 1 while all others wait for it. Run by
-// session_faults.py.
+// Fails on rank 1, in the way that its argument names, while all other ranks wait for it. session_faults.py
+// runs it.
 #include <mpi.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 
 bool am_faulty(const Communicator& comm) { return comm.rank() == 1; }
 
-/// All ranks communicate once in peace; then rank 1 does what is given, and the others wait in vain.
+/// All ranks communicate once. Then rank 1 runs the given function, and the others wait in vain.
 int all_but_one_wait(Communicator& comm, const std::function<void()>& fault) {
   std::vector<double> data(100, 1.0);
   comm.broadcast(data, 2);
@@ -59,7 +59,7 @@ int throw_while_a_request_is_open(int argc, char** argv) {
   });
 }
 
-/// A root that is no rank, on one rank only.
+/// Rank 1 alone names a root that is no rank.
 int throw_before_waiting(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   return session.run([&] {
@@ -70,7 +70,7 @@ int throw_before_waiting(int argc, char** argv) {
   });
 }
 
-/// Something below this library gives up while rank 1 communicates.
+/// Something below this library fails while rank 1 communicates.
 int terminate_in_barrier(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   return all_but_one_wait(session.world(), [&] {
@@ -103,7 +103,7 @@ int swallow(int argc, char** argv) {
   });
 }
 
-/// The session itself is left by an exception, which main catches.
+/// An exception leaves the session, and main catches it.
 int leave_session(int argc, char** argv) {
   try {
     MpiSession session(&argc, &argv);
@@ -123,7 +123,7 @@ int end_well(int argc, char** argv) {
   return session.run([&] { return session.world().rank() == 3 ? 3 : 0; });
 }
 
-/// MPI is the program's own: what is lent leaves it running, with its error handler as it was.
+/// MPI belongs to the program: after the session it still runs, with its error handler as it was.
 int lend_mpi(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   double sum = 0;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a job does when one of its ranks fails alone: session_faults.py LAUNCH PROGRAM.
+"""Checks what a job does when one of its ranks fails alone: session_faults.py LAUNCH PROGRAM.
 
-Each case is run on 4 ranks, of which rank 1 fails while the others wait for it: the job must end in time, with
-the documented status, and stderr must say who failed and how.
+Each case runs on 4 ranks. Rank 1 fails while the others wait for it. The job must end in time, with the
+documented status, and stderr must say who failed and how.
 """
 import os
 import re

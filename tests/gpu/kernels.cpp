@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A GPU's kernels do what the host's do, which tests/unit compares with plain loops: for all shapes, strides
-// and types, between blocks whose surroundings hold NaN, and over outputs of NaN where these must not be
-// read.
+// Compares a GPU's kernels with the host's, which tests/unit compares with plain loops: for all shapes,
+// strides and types, with NaN around the blocks, and with NaN in outputs that must not be read.
 #include <array>
 #include <functional>
 
@@ -20,7 +19,7 @@ namespace {
 struct Shape {
   Index rows, cols, padding;
 };
-// Empty, single, with and without gaps, and longer than one thread block's share of a sum.
+// Shapes: empty, single, with and without gaps, and longer than one thread block's share of a sum.
 constexpr std::array shapes{Shape{0, 0, 0},    Shape{0, 3, 2},   Shape{3, 0, 0}, Shape{1, 1, 0},
                             Shape{1, 4, 6},    Shape{7, 1, 1},   Shape{9, 3, 0}, Shape{31, 5, 4},
                             Shape{9001, 3, 0}, Shape{9001, 2, 5}};

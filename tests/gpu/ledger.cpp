@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What products and solvers ask of a GPU, by the account that the double keeps: what crosses between host and
-// device, what is launched, what is allocated.
+// Checks the emulation's counts for products and solvers: copies between host and device, launches,
+// allocations.
 #include "emulation/control.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -10,7 +10,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// What this rank did since this was made.
+/// Counts of what this rank did since this object was made.
 class LedgerSince {
  public:
   long kernels() const { return emulation::ledger().kernels - before_.kernels; }
@@ -34,7 +34,7 @@ GridPtr grid_of(GridShape shape) {
   return std::make_shared<const ProcessGrid>(world(), shape, make_backend());
 }
 
-/// What some iterations more of CGLS cost, of which none changes what columns take part.
+/// The cost of some more iterations of CGLS, in which the active columns stay the same.
 struct Cost {
   long kernels, products, launches, allocations, bytes_to_host, copies_to_host, bytes_to_device,
       copies_to_device, collectives;
@@ -43,7 +43,7 @@ Cost cost_of_iterations(const OperatorPtr<double>& A, Index nrhs, Index iteratio
   const auto run = [&](Index count) {
     DistMatrix<double> B(A->range().grid, A->range().layout(nrhs)),
         X(A->domain().grid, A->domain().layout(nrhs));
-    // All columns are the same, so that they take all decisions alike.
+    // All columns are equal, so that they take all decisions alike.
     B.fill([](Index i, Index) { return counter_random<double>(5, i, 0); });
     SolveOptions options;
     options.tolerance = 0;
@@ -141,7 +141,7 @@ TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns
     const long directions = (grid->cols() > 1 ? 1 : 0) + (grid->rows() > 1 ? 1 : 0);
     CHECK(since.of("ncclBroadcast") == directions * panels);
     CHECK(since.collectives() == directions * panels);
-    // Those of a step go out together.
+    // The operations of a step are launched together.
     CHECK(since.launches() == (directions > 0 ? panels : 0));
     CHECK(since.products() == panels);
   }

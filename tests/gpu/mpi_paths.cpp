@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory reaches MPI itself only where that says that it takes it, and shows it. The double's MPI does
-// so as GRIDLOPS_EMULATION_MPI says.
+// Checks that device memory reaches MPI only where MPI says and shows that it takes it.
+// GRIDLOPS_EMULATION_MPI says what the emulation's MPI does.
 #include "conformance/communicator_contract.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/gpu.hpp"
@@ -22,7 +22,7 @@ Subject over_mpi() {
 
 long addresses_given() { return emulation::ledger().device_addresses_to_mpi; }
 
-/// What MPI is given in operations that it could do on the device.
+/// How often MPI gets device memory in operations that it could do on the device.
 long addresses_in_use(const Subject& subject) {
   const long before = addresses_given();
   Operand<double> one(subject, testing::values<double>(world().rank(), 5));

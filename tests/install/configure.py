@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The build configures whatever there is of CUDA's toolkit and NCCL: configure.py SOURCE_ROOT COMPILER…
+"""Checks that the build configures with no, part of or all of the CUDA toolkit and NCCL: configure.py SOURCE_ROOT COMPILER…
 
-Each case is a made-up toolkit. The machine's own stays out of sight: PATH has no nvcc, and the compiler finds headers and
-libraries of GPUs only in folders that it is told.
+Each case is an imitated toolkit. The machine's own toolkit is hidden: PATH has no nvcc, and the compiler finds headers and
+libraries of GPUs only in folders that it is given.
 """
 import os
 import shlex
@@ -20,8 +20,8 @@ TOOLKIT = (*NVCC, *TOOLKIT_HEADERS, "lib64/libcudart.so", "lib64/libcublas.so")
 NCCL = ("include/nccl.h", "lib64/libnccl.so")
 WHEEL = ("wheel/include/nccl.h", "wheel/lib/libnccl.so.2")
 
-# (what is there, files of the made-up root, option gpu, other options, whether it configures, words of the output, words
-# that it must not have)
+# (what is there, files of the imitated root, option gpu, other options, whether it configures, words that the output must
+# have, words that it must not have)
 CASES = [
     ("nothing", (), "auto", {}, True,
      ["none; not found: nvcc, cuda_runtime_api.h, libcudart, cublas_v2.h, libcublas, nccl.h, libnccl"], []),
@@ -37,7 +37,7 @@ CASES = [
      ["ERROR", "Not found: ROOT/wheel/lib/libnccl.so.2", "-Dnccl_root"], []),
 ]
 
-# A compiler without folders of its own as far as GPUs go.
+# A compiler that knows no folders of GPU libraries.
 BLINKERED = """#!/bin/sh
 hidden=
 for word; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The installed library is complete: consume.py BUILD_FOLDER SOURCE_ROOT [COMPILER…].
+"""Checks that the installed library is complete: consume.py BUILD_FOLDER SOURCE_ROOT [COMPILER…].
 
 Installs the build into a temporary folder, checks what is there, then builds tests/install/program.cpp and gpu_program.cpp
 against it with nothing but pkg-config, and runs them.
@@ -53,14 +53,14 @@ def check_library(library, soname):
 
 
 def move_package(package, root):
-    """The package is not where it will be used; everything in it must hang on the one line that says so."""
+    """The package is moved before it is used: all its paths must follow from the one line that says where it is."""
     text = package.read_text(encoding="utf-8")
     prefix = re.search(r"^prefix=(.*)$", text, re.MULTILINE)[1]
     package.write_text(text.replace(f"prefix={prefix}\n", f"prefix={root}{prefix}\n", 1), encoding="utf-8")
 
 
 def check_requirements(name, environment):
-    """Users need what public headers include, and that is MPI; what the library was made with is its own affair."""
+    """Users need only what public headers include, which is MPI, and not what the library was built with."""
     asked = run(["pkg-config", "--print-requires", "--print-requires-private", name], env=environment).split()
     foreign = [word for word in asked if word != "gridlops" and not re.search(r"mpi", word)]
     if foreign:

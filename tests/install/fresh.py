@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""scripts/fresh_debian says what it did, or why it could not, and leaves nothing behind: fresh.py SOURCE_ROOT
+"""Checks that scripts/fresh_debian says what it did, or why it could not, and leaves nothing behind: fresh.py SOURCE_ROOT
 
-Whatever would touch the machine is a stand-in: who we are, mounts, packages, the chroot. A chroot is then a folder, and its
+Stand-ins replace whatever would touch the machine: user, mounts, packages, the chroot. A chroot is then a folder, and its
 commands run in the clone there.
 """
 import json

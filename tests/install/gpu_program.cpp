@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a user of GPUs might ask first. Whatever was built, it is linked to the same libraries; where no GPU
-// can be used it learns why.
+// A first program of a user of GPUs. It is linked to the same libraries whatever was built. Where no GPU can
+// be used, it prints why.
 #include <gridlops/backend.hpp>
 #include <gridlops/error.hpp>
 #include <gridlops/gpu.hpp>

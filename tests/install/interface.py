@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The libraries export the same names whatever GPUs were built for: interface.py LIBRARY GPU_LIBRARY
+"""Checks that the libraries export the same names whatever GPUs were built for: interface.py LIBRARY GPU_LIBRARY
 
-Each build runs this rule: what makes GPUs is in libgridlops_gpu, and nothing else of ours; libgridlops needs none of it. So a
-program finds what it was linked to in the libraries of any build.
+libgridlops_gpu has the functions that make GPU backends and communicators, and no other of ours; libgridlops needs none of
+them. Every build runs this test, so that a program finds what it was linked to in the libraries of any build.
 """
 import re
 import subprocess
@@ -13,7 +13,7 @@ GPU_FUNCTIONS = {"gpu_info", "make_gpu_backend", "make_gpu_communicator"}
 
 
 def functions(library, which):
-    """Our functions among a library's dynamic symbols; weak ones, which every user of a header has, are left out."""
+    """Our functions among a library's dynamic symbols, without weak ones, which every user of a header has."""
     listing = subprocess.run(["nm", "-D", "-C", which, library], capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"^[0-9a-f ]* [TU] gridlops::([\w:~]+)", listing, re.MULTILINE))
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a user of the installed library might write first: a product on a 2-D grid, and the test of its
-// adjoint.
+// A first program of a user of the installed library: a product on a 2-D grid, and the test of its adjoint.
 #include <gridlops/dot_test.hpp>
 #include <gridlops/matrix_mult.hpp>
 #include <gridlops/mpi.hpp>

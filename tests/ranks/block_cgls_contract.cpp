@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Columns that differ, and what all solvers promise.
+// Block CGLS with columns that differ, and what all solvers promise.
 #include <algorithm>
 #include <limits>
 

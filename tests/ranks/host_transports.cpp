@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks whose matrices are in host memory reach each other.
+// The transports of matrices in host memory.
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// Ranks in rank order on machines of so many each, while it lives: see pretended_machines.cpp.
+/// While it lives, ranks seem to be on machines of this many each, in rank order (pretended_machines.cpp).
 class PretendedMachines {
  public:
   PretendedMachines(int ranks_of_each, int ranks) {

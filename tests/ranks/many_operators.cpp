@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More operators than a process may have files open, or than MPI has places for attached memory.
+// More operators than a process may have open files, and than MPI has places for attached memory.
 #include <mpi.h>
 #include <sys/resource.h>
 
@@ -20,7 +20,8 @@ constexpr Index operators = 1000;
 double element(Index k, Index i, Index j) { return static_cast<double>((k + 2 * i + 3 * j) % 7 - 3); }
 double entry(Index k, Index i) { return static_cast<double>((k + i) % 5 - 2); }
 
-/// Of the blocks that a vector of the block diagonal has on this rank: action(k, global row, local row).
+/// Calls action(k, global row, local row) for the blocks that a vector of the block diagonal has on this
+/// rank.
 void for_each_local_row(const std::vector<Space>& members, auto&& action) {
   Index local = 0;
   for (std::size_t k = 0; k < members.size(); ++k) {
@@ -36,7 +37,7 @@ void fill(MatrixView<double> X, const std::vector<Space>& members) {
   });
 }
 
-/// How many elements are not what they should be.
+/// The number of wrong elements.
 Index wrong(MatrixView<double> Y, const std::vector<Space>& members, Index inner, auto&& element_of) {
   Index count = 0;
   for_each_local_row(members, [&](Index k, Index i, Index local) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Columns that others might spoil, or be spoilt by; and what columns that end early save.
+// Columns that could disturb others or be disturbed by them, and the work that columns save by ending early.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every combination of operators against the dense blocks that it stands for.
+// Compares every combination of operators with the dense blocks that it stands for.
 #include "gridlops/operator_algebra.hpp"
 
 #include "gridlops/dot_test.hpp"

@@ -33,7 +33,8 @@ Index elements_moved(const ProcessGrid& grid, const Layout& before, const Layout
          common(before.col_range(grid, P, Q), after.col_range(grid, row, col));
 }
 
-/// One all_to_all, which carried what changes its rank and nothing else, once all ranks had memory for it.
+/// Checks that there was one all_to_all, after all ranks had agreed on memory, and that it carried only what
+/// changes its rank.
 template <Scalar T>
 void check_traffic(const TrafficSince& traffic, const ProcessGrid& grid, const Layout& before,
                    const Layout& after) {

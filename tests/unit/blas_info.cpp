@@ -13,7 +13,7 @@ using namespace gridlops;
 
 namespace {
 
-/// Sets an environment variable, or removes it, while it lives.
+/// Sets or removes an environment variable while it lives.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {

@@ -8,7 +8,7 @@
 #include "gridlops/error.hpp"
 #include "io/npy_header.hpp"
 
-/// Whatever a file holds, its header is refused by an InputError or means what its own text says.
+/// Whatever a file holds, its header is refused by an InputError or has the meaning that its text says.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gridlops;
   // The first three bytes are the length of the data that follow the header.

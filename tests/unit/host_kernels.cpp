@@ -27,7 +27,7 @@ std::array<T, 3> coefficients() {
   return {T(0), T(1), general<T>()};
 }
 
-/// What must not be read holds NaN.
+/// Memory that must not be read holds NaN.
 template <Scalar T>
 PaddedMatrix<T> output(T beta, Index rows, Index cols, Index padding) {
   return {rows, cols, padding,

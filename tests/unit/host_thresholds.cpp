@@ -14,7 +14,7 @@ namespace {
 
 constexpr Threshold kinds[] = {Threshold::soft, Threshold::hard, Threshold::half};
 
-/// What minimises ½(x − m)² + t·penalty(x) over x ≥ 0, found by looking.
+/// The minimiser of ½(x − m)² + t·penalty(x) over x ≥ 0, found by search.
 double minimiser(Threshold kind, double m, double t) {
   const auto objective = [=](double x) {
     const double penalty = kind == Threshold::soft ? x : kind == Threshold::hard ? (x > 0) : std::sqrt(x) / 2;

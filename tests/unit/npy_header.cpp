@@ -22,7 +22,7 @@ std::string file_start(const std::string& dictionary, int version = 1) {
   return start + dictionary;
 }
 
-/// Parses a file of `start` and so many bytes of elements.
+/// Parses a file that consists of `start` and this many bytes of elements.
 NpyHeader parse(const std::string& start, Index data_bytes) {
   return parse_npy_header(start, static_cast<Index>(start.size()) + data_bytes, "A.npy");
 }
@@ -199,7 +199,8 @@ TEST_CASE("any byte of a header may be wrong", "[npy]") {
     for (int value = 0; value < 256; ++value) {
       std::string changed = valid;
       changed[position] = static_cast<char>(value);
-      // Room for elements of every size, so that the right number of bytes is not what saves the reader.
+      // There is room for elements of every size, so that the number of bytes is not what makes the reader
+      // refuse.
       for (const Index bytes : {48, 96, 192}) {
         try {
           const NpyHeader header = parse(changed, bytes);

@@ -48,8 +48,8 @@ void check_products(const Shape& shape, InstructionSet set) {
   panels.one_pass(P.view(), R.view(), Q.view(), W.view());
   check(Q, AP, rows);
   check(W, both, cols);
-  // Rows that come later, in portions that are not those of panels, and from elsewhere: here they come
-  // thrice.
+  // Rows may come later, in portions that are not those of panels, and from elsewhere. Here they come in
+  // three portions.
   auto late_Q = nothing<T>(rows, columns, 0), late_W = nothing<T>(cols, 2 * columns, 0);
   Index summed = 0;
   panels.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {

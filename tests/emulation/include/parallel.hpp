@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels on the double: the same bodies, in loops, queued on the emulated streams with what they read and
-// write.
+// Runs kernels on the emulation: the same bodies, in loops, queued on the emulated streams with what they
+// read and write.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct OperandRegions {
   }
 };
 
-/// Turns the operands' addresses into those that the double may use.
+/// Turns the operands' addresses into those that the emulation can use.
 struct OperandAliases {
   template <class T>
   void reads(MatrixView<T>& view) {
