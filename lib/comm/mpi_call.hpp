@@ -12,7 +12,7 @@
 namespace gridlops {
 
 /// Most elements of a basic type in one MPI call, whose counts are ints. Longer operands travel in chunks.
-inline constexpr Index max_message_elements = GRIDLOPS_MAX_MESSAGE_ELEMENTS;
+extern const Index max_message_elements;
 
 /// An MPI communicator, with what the text of an error needs.
 struct MpiGroup {

@@ -12,11 +12,12 @@
 #include <iostream>
 #include <optional>
 
-#define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
+#include "support/run_catch.hpp"
 
 namespace {
 
@@ -119,14 +120,13 @@ int main(int argc, char** argv) {
   }
   if (other_world != nullptr) the_world = other_world.get();
   signal(SIGALRM, on_alarm);
-  Catch::Session catch_session;
-  if (const int wrong = catch_session.applyCommandLine(argc, argv); wrong != 0) return wrong;
-  std::array<std::int64_t, 1> seed{catch_session.configData().rngSeed};
-  the_world->broadcast(seed, 0);
-  catch_session.configData().rngSeed = static_cast<std::uint32_t>(seed[0]);
-  if (the_world->rank() != 0) captured_output.emplace();
-
-  std::array<std::int32_t, 1> failed{catch_session.run()};
+  const auto same_seed = [](std::uint32_t mine) {
+    std::array<std::int64_t, 1> seed{mine};
+    the_world->broadcast(seed, 0);
+    if (the_world->rank() != 0) captured_output.emplace();
+    return static_cast<std::uint32_t>(seed[0]);
+  };
+  std::array<std::int32_t, 1> failed{gridlops::testing::run_catch(argc, argv, same_seed)};
   the_world->all_reduce(failed, gridlops::ReduceOp::max);
   return failed[0];
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define CATCH_CONFIG_RUNNER
-#include "support/catch.hpp"
+#include "support/run_catch.hpp"
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) {
+  return gridlops::testing::run_catch(argc, argv, [](std::uint32_t seed) { return seed; });
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What most tests include, read once for all. Tests still include what they use.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
