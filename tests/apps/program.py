@@ -25,8 +25,9 @@ TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
 ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "BENCH_MATMUL", "BENCH_SOLVE")
              for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
 
-# In a container without /sys the topology library of Open MPI complains on standard error.
-QUIET = {"HWLOC_HIDE_ERRORS": "2"}
+# In a container without /sys the topology library of Open MPI complains on standard error. Without the second one every
+# process looks for networks first.
+QUIET = {"HWLOC_HIDE_ERRORS": "2", "OMPI_MCA_pml": "ob1"}
 
 
 class Run:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 # Fault, ranks, the detector that finds it, what must be said.
 FAULTS = [
@@ -54,71 +55,86 @@ PROGRAM_FAILURES = [
     *(("nccl", failure) for failure in ("1:ncclCommInitRank:1", "2:ncclCommSplit:2", "0:ncclAllGather:2", "3:ncclGroupEnd:1")),
 ]
 
+# The program itself must end in time, without help from outside.
+PATIENT = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
+# Runs mostly start, or wait for what never comes.
+AT_ONCE = 4
+
 
 def run(launch, ranks, command, environment, seconds=60):
     """The exit status (None for a run that had to be ended) and the output."""
-    settings = {"GRIDLOPS_EMULATION_HANG_SECONDS": "1.5", "GRIDLOPS_TIMEOUT": "30", **environment}
+    settings = {"GRIDLOPS_EMULATION_HANG_SECONDS": "2.5", "GRIDLOPS_TIMEOUT": "30", **environment}
     with subprocess.Popen(["timeout", "-k", "2", str(seconds), launch, str(ranks), *command], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, env={**os.environ, **settings}) as process:
         said = process.communicate()[0]
     return (None if process.returncode in (124, 137) else process.returncode), said
 
 
-def check_faults(launch, program):
-    status, said = run(launch, 4, [program, "nothing"], {})
-    if status != 0:
-        yield f"a program without faults: status {status}\n{said}"
-    for name, ranks, _, text in FAULTS:
-        status, said = run(launch, ranks, [program, name], {})
-        if status in (0, None) or text not in said:
-            yield f"{name}: status {status}, and nobody said '{text}'\n{said}"
-    for name, ranks, detector, text in FAULTS:
-        _, said = run(launch, ranks, [program, name], {"GRIDLOPS_EMULATION_OFF": detector}, seconds=4)
-        if text in said:
-            yield f"{name} is found without the detector '{detector}' too, so this does not test it\n{said}"
+def fault_is_reported(launch, program, name, ranks, text):
+    status, said = run(launch, ranks, [program, name], {})
+    if status in (0, None) or text not in said:
+        yield f"{name}: status {status}, and nobody said '{text}'\n{said}"
 
 
-def check_failures(launch, program):
-    status, said = run(launch, 4, [program], {})
+def fault_needs_its_detector(launch, program, name, ranks, detector, text):
+    _, said = run(launch, ranks, [program, name], {"GRIDLOPS_EMULATION_OFF": detector}, seconds=4)
+    if text in said:
+        yield f"{name} is found without the detector '{detector}' too, so this does not test it\n{said}"
+
+
+def succeeds(launch, ranks, command, environment):
+    status, said = run(launch, ranks, command, environment)
     if status != 0:
-        yield f"products without failures: status {status}\n{said}"
-    for failure in FAILURES:
-        status, said = run(launch, 4, [program], {"GRIDLOPS_EMULATION_FAIL": failure}, seconds=40)
-        silent = [rank for rank in range(4) if f"rank {rank} got: " not in said]
-        if status in (0, None) or silent:
-            yield f"{failure}: status {status}, no error on ranks {silent}\n{said}"
+        yield f"{' '.join(command)}, where nothing fails: status {status}\n{said}"
+
+
+def failure_reaches_all(launch, program, failure):
+    status, said = run(launch, 4, [program], {"GRIDLOPS_EMULATION_FAIL": failure}, seconds=40)
+    silent = [rank for rank in range(4) if f"rank {rank} got: " not in said]
+    if status in (0, None) or silent:
+        yield f"{failure}: status {status}, no error on ranks {silent}\n{said}"
+
+
+def absence_reaches_all(launch, program):
     status, said = run(launch, 4, [program, "2"], {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "30"})
     silent = [rank for rank in (0, 1, 3) if f"rank {rank} got: " not in said]
     if status in (0, None) or silent or "has waited 2 s for other ranks" not in said:
         yield f"rank 2 stays away: status {status}, no error on ranks {silent}\n{said}"
 
 
-def check_program(launch, program):
+def program_names_failure(launch, solve, transport, failure):
     """Whichever call fails on whichever rank, the job ends by itself, and that rank says what failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        make = ["make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder]
-        status, said = run(launch, 1, [program, *make], {})
-        if status != 0:
-            yield f"gridlops {' '.join(make)}: status {status}\n{said}"
-            return
-        solve = [program, "solve", "--matrix", f"{folder}/A.npy", "--rhs", f"{folder}/B.npy", "--output", f"{folder}/X.npy",
-                 "--device", "gpu", "--algorithm", "stationary-a", "--grid", "2x2", "--quiet", "--transport"]
-        # The program itself must end in time, without help from outside.
-        patient = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
-        for transport in ("nccl", "mpi"):
-            status, said = run(launch, 4, [*solve, transport], patient)
-            if status != 0:
-                yield f"solve over {transport} without failures: status {status}\n{said}"
-        for transport, failure in PROGRAM_FAILURES:
-            status, said = run(launch, 4, [*solve, transport], {**patient, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
-            rank, call, _ = failure.split(":")
-            cause = [line for line in said.splitlines() if f"rank {rank}" in line and call in line]
-            if status != 70 or not cause:
-                yield f"{failure} over {transport}: status {status}, rank {rank} names {call} in {len(cause)} lines\n{said}"
+    status, said = run(launch, 4, [*solve, transport], {**PATIENT, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
+    rank, call, _ = failure.split(":")
+    cause = [line for line in said.splitlines() if f"rank {rank}" in line and call in line]
+    if status != 70 or not cause:
+        yield f"{failure} over {transport}: status {status}, rank {rank} names {call} in {len(cause)} lines\n{said}"
+
+
+def checks(launch, faults, failing_call, program, folder):
+    yield succeeds(launch, 4, [faults, "nothing"], {})
+    for name, ranks, detector, text in FAULTS:
+        yield fault_is_reported(launch, faults, name, ranks, text)
+        yield fault_needs_its_detector(launch, faults, name, ranks, detector, text)
+    yield succeeds(launch, 4, [failing_call], {})
+    for failure in FAILURES:
+        yield failure_reaches_all(launch, failing_call, failure)
+    yield absence_reaches_all(launch, failing_call)
+    if program is None:
+        return
+    yield list(succeeds(launch, 1, [program, "make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder], {}))
+    solve = [program, "solve", "--matrix", f"{folder}/A.npy", "--rhs", f"{folder}/B.npy", "--device", "gpu",
+             "--algorithm", "stationary-a", "--grid", "2x2", "--quiet", "--transport"]
+    for transport in ("nccl", "mpi"):
+        yield succeeds(launch, 4, [*solve, transport, "--output", f"{folder}/X_{transport}.npy"], PATIENT)
+    for number, (transport, failure) in enumerate(PROGRAM_FAILURES):
+        yield program_names_failure(launch, [*solve[:-1], "--output", f"{folder}/X{number}.npy", "--transport"], transport, failure)
 
 
 if __name__ == "__main__":
-    problems = [*check_faults(sys.argv[1], sys.argv[2]), *check_failures(sys.argv[1], sys.argv[3]),
-                *(problem for program in sys.argv[4:] for problem in check_program(sys.argv[1], program))]
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(AT_ONCE) as pool:
+        program = sys.argv[4] if len(sys.argv) > 4 else None
+        found = pool.map(list, checks(*sys.argv[1:4], program, scratch))
+        problems = [problem for some in found for problem in some]
     print("\n".join(problems) or "every fault was reported")
     sys.exit(1 if problems else 0)
