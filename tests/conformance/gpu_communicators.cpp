@@ -35,7 +35,7 @@ TEST_CASE("A group that was split off by NCCL keeps the contract, its ranks in a
   });
 }
 
-TEST_CASE("So does one that was split off without NCCL's help") {
+TEST_CASE("A group that was split off without NCCL's help keeps the contract") {
   const auto backend = gpu();
   cuda::NcclCommunicator whole(own_world(), backend->context(), cuda::NcclFormation::unique_id);
   testing::check_communicator_contract([&] {

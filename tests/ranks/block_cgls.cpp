@@ -36,7 +36,8 @@ TEST_CASE("Columns that share a space need a third of the iterations where few d
   for (const auto& grid : test_grids()) compare_iterations(grid, 320, 240, 10, 16);
 }
 
-TEST_CASE("So they do for 32 columns of a 3200 x 2400 problem with 20 outliers", "[.full]") {
+TEST_CASE("A shared space saves iterations for 32 columns of a 3200 x 2400 problem with 20 outliers",
+          "[.full]") {
   compare_iterations(test_grids().back(), 3200, 2400, 20, 32);
 }
 
@@ -72,7 +73,8 @@ TEMPLATE_TEST_CASE("Block CGLS finds what LAPACK's least squares find", "", floa
       for (const bool guess : {false, true}) compare_with_lapack<TestType>(grid, 30, damp, guess, 5);
 }
 
-TEMPLATE_TEST_CASE("It does so at a condition of 1e4", "", double, std::complex<double>) {
+TEMPLATE_TEST_CASE("Block CGLS finds what LAPACK's least squares find at a condition of 1e4", "", double,
+                   std::complex<double>) {
   for (const auto& grid : test_grids())
     for (const Index nrhs : {1, 7}) compare_with_lapack<TestType>(grid, 1e4, 0, false, nrhs);
 }

@@ -2,47 +2,15 @@
 #include <algorithm>
 #include <string>
 
+#include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
 
-// LAPACK's least squares; the last argument is the hidden length of the first.
-extern "C" {
-void dgels_(const char*, const int*, const int*, const int*, double*, const int*, double*, const int*,
-            double*, const int*, int*, std::size_t);
-void zgels_(const char*, const int*, const int*, const int*, std::complex<double>*, const int*,
-            std::complex<double>*, const int*, std::complex<double>*, const int*, int*, std::size_t);
-}
-
 namespace {
 
 constexpr Index m = 45, n = 23;
-
-/// argmin ‖Ax − b‖² + D²‖x‖² for one column, by QR of [A; D·I].
-template <Scalar T>
-std::vector<T> lapack_solution(Index rows, Index cols, const Element<T>& A, const Element<T>& b, Index column,
-                               double damp) {
-  const Index stacked = rows + cols;
-  std::vector<T> matrix, x, work(static_cast<std::size_t>(64 * stacked));
-  for (Index j = 0; j < cols; ++j)
-    for (Index i = 0; i < stacked; ++i) matrix.push_back(i < rows ? A(i, j) : T(i - rows == j ? damp : 0.0));
-  for (Index i = 0; i < stacked; ++i) x.push_back(i < rows ? b(i, column) : T(0));
-  const int height = static_cast<int>(stacked), width = static_cast<int>(cols), one = 1,
-            room = static_cast<int>(work.size());
-  int info = -1;
-  const auto gels = [] {
-    if constexpr (is_complex<T>) {
-      return zgels_;
-    } else {
-      return dgels_;
-    }
-  }();
-  gels("N", &height, &width, &one, matrix.data(), &height, x.data(), &height, work.data(), &room, &info, 1);
-  CHECK(info == 0);
-  x.resize(static_cast<std::size_t>(cols));
-  return x;
-}
 
 template <Scalar T>
 void compare_with_lapack(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, double damp,
@@ -69,7 +37,7 @@ void compare_with_lapack(const std::shared_ptr<const ProcessGrid>& grid, Algorit
 
 TEMPLATE_TEST_CASE("CGLS finds what LAPACK's least squares find", "", double, std::complex<double>) {
   for (const auto& grid : test_grids())
-    for (const Algorithm algorithm : matrix_algorithms)
+    for (const Algorithm algorithm : all_algorithms)
       for (const double damp : {0.0, 0.3})
         for (const bool guess : {false, true}) compare_with_lapack<TestType>(grid, algorithm, damp, guess);
 }

@@ -143,7 +143,7 @@ TEMPLATE_TEST_CASE("A restart on the same grid ends as the run that was not inte
   }
 }
 
-TEST_CASE("CG restarts, too") {
+TEST_CASE("CG restarts to the bit") {
   const auto values = geometric(n, 30);
   for (const GridPtr& grid : test_grids()) {
     const KnownSpectrum<double> matrix = KnownSpectrum<double>::hermitian(values);
@@ -166,7 +166,7 @@ TEST_CASE("CG restarts, too") {
   }
 }
 
-TEST_CASE("LSQR's variances restart, too, also those of batches that are through") {
+TEST_CASE("LSQR's variances restart to the bit, also those of batches that are through") {
   for (const GridPtr& grid : test_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
     const OperatorPtr<double> A =
@@ -357,7 +357,7 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   world().barrier();
   options.checkpoint.restart = folder.file("saved");
   const auto refusal = [&](const Problem<double>& other, const SolveOptions& with) {
-    return error_text([&] { other.solve_with(with); });
+    return message_of<Error>([&] { other.solve_with(with); });
   };
   const auto says = [&](const std::string& text, const char* part) {
     CAPTURE(text);

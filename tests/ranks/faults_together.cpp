@@ -176,13 +176,13 @@ TEST_CASE("What an operator throws on one rank within a solver all ranks throw")
     }
 }
 
-TEST_CASE("So they do where right-hand sides are cut over the grid") {
+TEST_CASE("All ranks throw what an operator throws within a solver also where right-hand sides are cut") {
   for (const GridPtr& grid : all_grids())
     check_filter(
         grid, "cgls by summa", [](Problem& p) { cgls(*p.A, p.B, p.X, at_most(5)); }, Algorithm::summa);
 }
 
-TEST_CASE("So they do in estimates, and in tests of operators") {
+TEST_CASE("All ranks throw what an operator throws within a norm estimate or a dot test") {
   for (const GridPtr& grid : all_grids()) {
     check_filter(grid, "estimate_norm", [](Problem& p) { estimate_norm(*p.A, 5); });
     check_filter(grid, "power_iteration", [](Problem& p) { power_iteration(*p.N, 5); });

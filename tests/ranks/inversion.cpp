@@ -157,7 +157,7 @@ TEMPLATE_TEST_CASE("Regularised inversions are what elimination makes of the nor
   using T = TestType;
   constexpr bool single = sizeof(Real<T>) == 4;
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const bool weighted : {false, true}) {
         for (const bool guess : {false, true}) {
           CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), weighted, guess);
@@ -211,7 +211,7 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
   using T = TestType;
   constexpr Index few = 6;
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       Problem<T> problem(grid, algorithm);
       const KnownSpectrum<T> narrow(n, few, geometric(few, 2), 17);
       OperatorPtr<T> P = dense_operator(grid, algorithm, narrow);
@@ -258,7 +258,7 @@ TEMPLATE_TEST_CASE("Scaled columns are equally long, and save iterations", "", f
     return counter_random<T>(3, i, j) * static_cast<Real<T>>(length);
   };
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       DistMatrix<T> M(grid, matrix_layout(algorithm, *grid, m, n));
       M.fill(matrix);
       const OperatorPtr<T> A = dense_operator<T>(grid, algorithm, m, n, matrix);

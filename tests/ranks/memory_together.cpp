@@ -12,7 +12,7 @@
 #include "gridlops/sparse_solver.hpp"
 #include "gridlops/spectrum.hpp"
 #include "support/agreed_failures.hpp"
-#include "support/failing_backend.hpp"
+#include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
 #include "support/thrown.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 using Action = std::function<void()>;
 
 std::vector<GridPtr> failing_grids() {
-  return all_grids([] { return std::make_shared<FailingBackend>(); });
+  return all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); });
 }
 
 /// make() sets up what the action needs, without a fault. Then every allocation of the action fails in turn,
@@ -32,7 +32,7 @@ std::vector<GridPtr> failing_grids() {
 void check_every_allocation(const GridPtr& grid, const std::string& what,
                             const std::function<Action()>& make) {
   if (!grid->is_member()) return;
-  auto& backend = dynamic_cast<FailingBackend&>(*grid->backend());
+  auto& backend = dynamic_cast<MeteredBackend&>(*grid->backend());
   const int last = grid->comm().size() - 1;
   for (const int failing : {0, last}) {
     for (Index k = 1;; ++k) {
@@ -113,7 +113,7 @@ TEST_CASE("Products of matrices have their memory on all ranks or on none") {
 TEST_CASE("More columns than ever need memory again, and fewer need none") {
   for (const GridPtr& grid : failing_grids()) {
     if (!grid->is_member()) continue;
-    auto& backend = dynamic_cast<FailingBackend&>(*grid->backend());
+    auto& backend = dynamic_cast<MeteredBackend&>(*grid->backend());
     for (const Algorithm algorithm : all_algorithms) {
       CAPTURE(describe(*grid), name_of(algorithm));
       const OperatorPtr<double> A = matrix(grid, algorithm, 11, 13, {.panel = 3});
@@ -241,7 +241,7 @@ TEST_CASE("Solvers have their memory on all ranks or on none") {
       }
 }
 
-TEST_CASE("So have sparse solvers, inversions, estimates and tests of operators") {
+TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory on all ranks or on none") {
   const std::vector<std::pair<const char*, std::function<void(Problem&)>>> actions{
       {"ista",
        [](Problem& p) {

@@ -40,7 +40,7 @@ void check_estimate(const LinearOperator<T>& A, double norm, int steps = 20) {
 TEMPLATE_TEST_CASE("The norm is estimated from below, within a per cent", "", float, double,
                    std::complex<float>, std::complex<double>) {
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const auto& values : {geometric(23, 3), geometric(23, 1e6), linear(23)}) {
         const auto tall = dense_operator(grid, algorithm, KnownSpectrum<TestType>(45, 23, values));
         check_estimate(*tall, 1);

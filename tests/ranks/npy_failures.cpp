@@ -36,7 +36,7 @@ class FileSizeLimit {
   sighandler_t old_handler_;
 };
 
-DistMatrix<double> some_matrix(const GridPointer& grid) {
+DistMatrix<double> some_matrix(const GridPtr& grid) {
   DistMatrix<double> A(grid, column_blocks(*grid, 20, 12));
   A.fill([](Index i, Index j) { return counter_uniform(1, i, j); });
   return A;
@@ -57,7 +57,7 @@ TEST_CASE("Where no file can be made nothing is left", "[npy]") {
   const std::string pipe = folder.named_pipe("pipe");
   if (world().rank() == 0) std::filesystem::create_directory(folder.file("folder"));
   world().barrier();
-  for (const GridPointer& grid : grids()) {
+  for (const GridPtr& grid : all_grids(make_host_backend)) {
     const DistMatrix<double> A = some_matrix(grid);
     const std::string nowhere = failure(folder.file("missing/A.npy"), A);
     const std::string taken = failure(folder.file("folder"), A);
@@ -76,7 +76,7 @@ TEST_CASE("Where no file can be made nothing is left", "[npy]") {
 TEST_CASE("A disk that is full for any rank leaves the old file", "[npy]") {
   const ScratchFolder folder;
   const std::string path = folder.file("A.npy");
-  for (const GridPointer& grid : grids()) {
+  for (const GridPtr& grid : all_grids(make_host_backend)) {
     const DistMatrix<double> A = some_matrix(grid);
     for (const bool old_file : {false, true}) {
       if (world().rank() == 0) {
@@ -115,7 +115,7 @@ TEST_CASE("A link stays, and what it points to is replaced", "[npy]") {
     std::filesystem::create_symlink("real.npy", folder.file("link.npy"));
   }
   world().barrier();
-  const DistMatrix<double> A = some_matrix(grids().front());
+  const DistMatrix<double> A = some_matrix(square_grid());
   write_npy(folder.file("link.npy"), A);
   CHECK(read_npy_header(world(), folder.file("real.npy")).rows == 20);
   CHECK(std::filesystem::is_symlink(folder.file("link.npy")));

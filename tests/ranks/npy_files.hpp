@@ -16,7 +16,8 @@
 
 #include "base/message.hpp"
 #include "gridlops/dist_matrix.hpp"
-#include "support/mpi_main.hpp"
+#include "support/grids.hpp"
+#include "support/metered_backend.hpp"
 
 namespace gridlops::testing {
 
@@ -89,21 +90,8 @@ void create_npy(const std::string& path, ScalarType type, bool fortran_order, co
   world().barrier();
 }
 
-using GridPointer = std::shared_ptr<const ProcessGrid>;
-
-/// As near to a square as can be, all in a row, all in a column, and with one rank to spare.
-inline std::vector<GridPointer> grids() {
-  const int ranks = world().size();
-  std::vector<GridShape> shapes{near_square(ranks)};
-  if (ranks > 1) {
-    shapes.insert(shapes.end(), {GridShape{1, ranks}, GridShape{ranks, 1}, near_square(ranks - 1)});
-  }
-  const auto backend = make_host_backend();
-  std::vector<GridPointer> all;
-  for (const GridShape shape : shapes) {
-    all.push_back(std::make_shared<const ProcessGrid>(world(), shape, backend));
-  }
-  return all;
+inline GridPtr square_grid() {
+  return std::make_shared<const ProcessGrid>(world(), near_square(world().size()), make_host_backend());
 }
 
 /// The named ones, one that crosses the grid, one with copies of rows alone, and one with all columns in the
@@ -121,35 +109,8 @@ inline std::vector<Layout> some_layouts(const ProcessGrid& grid, Index rows, Ind
 }
 
 /// Host memory that calls itself a device's.
-class DeviceDouble final : public Backend {
- public:
-  std::string name() const override { return "device double"; }
-  MemorySpace memory_space() const override { return MemorySpace::device; }
-  void upload(const void* host, void* here, Index bytes) override {
-    bytes_moved += bytes;
-    host_->upload(host, here, bytes);
-  }
-  void download(const void* here, void* host, Index bytes) override {
-    bytes_moved += bytes;
-    host_->download(here, host, bytes);
-  }
-  void synchronize() override {}
-
-  Index bytes_moved = 0;
-
- private:
-  void* do_allocate(Index bytes) override { return host_->allocate(bytes); }
-  void do_release(void* memory) noexcept override { host_->release(memory); }
-  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
-  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
-  const Kernels<std::complex<float>>& kernels_c64() const override {
-    return host_->kernels<std::complex<float>>();
-  }
-  const Kernels<std::complex<double>>& kernels_c128() const override {
-    return host_->kernels<std::complex<double>>();
-  }
-
-  std::shared_ptr<Backend> host_ = make_host_backend();
-};
+inline std::shared_ptr<MeteredBackend> make_device_double() {
+  return std::make_shared<MeteredBackend>(make_host_backend(), MemorySpace::device);
+}
 
 }  // namespace gridlops::testing

@@ -177,16 +177,17 @@ TEST_CASE("One pass allocates nothing the second time") {
 
 TEST_CASE("What cannot be done in one pass is refused") {
   const GridPtr grid = all_grids().front();
-  for (const Algorithm algorithm : matrix_algorithms) {
+  for (const Algorithm algorithm : all_algorithms) {
     const OperatorPtr<double> A = dense_operator<double>(grid, algorithm, 12, 9, integers<double>(1));
     const bool can = algorithm == Algorithm::stationary_a;
     CHECK(has_normal_product(*A) == can);
     if (can) continue;
     const DistMatrix<double> B = filled(A->range(), 2, integers<double>(2));
     DistMatrix<double> X = filled(A->domain(), 2, integers<double>(2));
-    CHECK(error_text([&] { one_pass_cgls(*A, B, X); }).find("stationary_a") != std::string::npos);
+    CHECK(message_of<Error>([&] { one_pass_cgls(*A, B, X); }).find("stationary_a") != std::string::npos);
     DistMatrix<double> Q = B.clone(), U = X.clone(), V = X.clone();
-    CHECK(error_text([&] { normal_product(*A, X, B, Q, U, V); }).find("one pass") != std::string::npos);
+    CHECK(message_of<Error>([&] { normal_product(*A, X, B, Q, U, V); }).find("one pass") !=
+          std::string::npos);
   }
   const OperatorPtr<double> A =
       dense_operator<double>(grid, Algorithm::stationary_a, 12, 9, integers<double>(1));

@@ -183,6 +183,6 @@ TEST_CASE("A preconditioner that does not fit is refused on all ranks") {
         square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(geometric(n - 1, 3)));
     DistMatrix<double> B(grid, A->range().layout(2)), X(grid, A->domain().layout(2));
     CHECK_THROWS_AS(cg(*A, *M, B, X), ShapeError);
-    CHECK(error_text([&] { cg(*A, *M, B, X); }).find("preconditioner") != std::string::npos);
+    CHECK(message_of<Error>([&] { cg(*A, *M, B, X); }).find("preconditioner") != std::string::npos);
   }
 }

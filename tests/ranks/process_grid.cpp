@@ -131,7 +131,7 @@ TEST_CASE("A grid shape is read from text that has nothing else") {
   }
 }
 
-TEST_CASE("The nearest to square") {
+TEST_CASE("near_square factors the ranks nearest to a square") {
   CHECK(near_square(1) == GridShape{1, 1});
   CHECK(near_square(2) == GridShape{1, 2});
   CHECK(near_square(12) == GridShape{3, 4});

@@ -13,50 +13,13 @@
 #include "ops/algorithms.hpp"
 #include "ops/one_pass.hpp"
 #include "ops/panels.hpp"
+#include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
 
 namespace {
-
-/// Host memory that knows how much of it is in use.
-class MeteredBackend final : public Backend {
- public:
-  Index bytes_in_use() const {
-    Index sum = 0;
-    for (const auto& [memory, bytes] : in_use_) sum += bytes;
-    return sum;
-  }
-
-  std::string name() const override { return "metered"; }
-  MemorySpace memory_space() const override { return MemorySpace::host; }
-  void upload(const void* host, void* here, Index bytes) override { host_->upload(host, here, bytes); }
-  void download(const void* here, void* host, Index bytes) override { host_->download(here, host, bytes); }
-  void synchronize() override {}
-
- private:
-  void* do_allocate(Index bytes) override {
-    void* memory = host_->allocate(bytes);
-    in_use_[memory] = bytes;
-    return memory;
-  }
-  void do_release(void* memory) noexcept override {
-    in_use_.erase(memory);
-    host_->release(memory);
-  }
-  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
-  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
-  const Kernels<std::complex<float>>& kernels_c64() const override {
-    return host_->kernels<std::complex<float>>();
-  }
-  const Kernels<std::complex<double>>& kernels_c128() const override {
-    return host_->kernels<std::complex<double>>();
-  }
-
-  std::shared_ptr<Backend> host_ = make_host_backend();
-  std::map<void*, Index> in_use_;
-};
 
 /// While it lives this process gets 2 GiB more than it has, so that what lists too much fails before it takes
 /// all memory.

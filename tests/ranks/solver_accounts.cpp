@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What solvers take from the machine: reductions, bytes, memory.
 #include <algorithm>
-#include <map>
 
 #include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
+#include "support/metered_backend.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -61,7 +61,7 @@ void check_reductions(const std::shared_ptr<const ProcessGrid>& grid, Algorithm 
 
 TEST_CASE("An iteration takes two reductions, whatever the number of columns") {
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const Index nrhs : {1, 7, 64}) check_reductions(grid, algorithm, nrhs, false, 0);
       check_reductions(grid, algorithm, 5, true, 0);
       check_reductions(grid, algorithm, 5, true, 0.1);
@@ -112,48 +112,8 @@ TEMPLATE_TEST_CASE("An iteration with a matrix that stays moves vectors and scal
 
 namespace {
 
-/// The host backend, with an account of the bytes that are taken at a time.
-class CountingBackend final : public Backend {
- public:
-  std::string name() const override { return host_->name(); }
-  MemorySpace memory_space() const override { return host_->memory_space(); }
-  void upload(const void* from, void* here, Index bytes) override { host_->upload(from, here, bytes); }
-  void download(const void* here, void* to, Index bytes) override { host_->download(here, to, bytes); }
-  void synchronize() override { host_->synchronize(); }
-
-  Index taken() const { return taken_; }
-  Index most_taken() const { return most_taken_; }
-  void forget_most() { most_taken_ = taken_; }
-
- private:
-  void* do_allocate(Index bytes) override {
-    void* const memory = host_->allocate(bytes);
-    sizes_[memory] = bytes;
-    taken_ += bytes;
-    most_taken_ = std::max(most_taken_, taken_);
-    return memory;
-  }
-  void do_release(void* memory) noexcept override {
-    taken_ -= sizes_[memory];
-    sizes_.erase(memory);
-    host_->release(memory);
-  }
-  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
-  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
-  const Kernels<std::complex<float>>& kernels_c64() const override {
-    return host_->kernels<std::complex<float>>();
-  }
-  const Kernels<std::complex<double>>& kernels_c128() const override {
-    return host_->kernels<std::complex<double>>();
-  }
-
-  std::shared_ptr<Backend> host_ = make_host_backend();
-  std::map<void*, Index> sizes_;
-  Index taken_ = 0, most_taken_ = 0;
-};
-
 template <Scalar T>
-void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A, CountingBackend& backend,
+void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A, MeteredBackend& backend,
                   Index nrhs, Index batch, double damp = 0, bool initial_guess = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
@@ -164,7 +124,7 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
   options.damp = damp;
   options.initial_guess = initial_guess;
   solver(A, B, X, options);  // the operator has its scratch memory now
-  const Index before = backend.taken();
+  const Index before = backend.bytes_in_use();
   std::vector<Index> allocations;
   options.callback = recorder(allocations, [&backend] { return backend.allocations(); });
   backend.forget_most();
@@ -173,11 +133,11 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
   const Index predicted = solver_workspace_bytes(name, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch,
                                                  grid->my_row(), grid->my_col(), damp > 0, initial_guess);
   CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
-  const Index took = backend.most_taken() - before;
+  const Index took = backend.most_bytes_in_use() - before;
   CHECK(took >= predicted);
   // Scalars: at most five doubles and one element per column, and a gap before sums that are complex.
   CHECK(took <= predicted + static_cast<Index>(40 + sizeof(T)) * nrhs + Index{sizeof(double)});
-  CHECK(backend.taken() == before);
+  CHECK(backend.bytes_in_use() == before);
   if (batch == 0)
     CHECK(std::count(allocations.begin(), allocations.end(), allocations.front()) ==
           static_cast<std::ptrdiff_t>(allocations.size()));
@@ -211,10 +171,10 @@ SolveReport fista_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistM
 }  // namespace
 
 TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::complex<double>) {
-  const auto backend = std::make_shared<CountingBackend>();
+  const auto backend = std::make_shared<MeteredBackend>();
   const KnownSpectrum<TestType> matrix(m, n, geometric(n, 3));
   for (const auto& grid : test_grids(backend)) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       const auto A = dense_operator(grid, algorithm, matrix);
       for (const Index nrhs : {1, 13})
         for (const Index batch : {0, 1, 4}) check_memory<TestType>(cgls, "cgls", *A, *backend, nrhs, batch);
@@ -240,13 +200,13 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
         check_memory<TestType>(block_cgls, "block-cgls", *tall, *backend, 13, batch, damp);
     }
   }
-  CHECK(backend->taken() == 0);
+  CHECK(backend->bytes_in_use() == 0);
 }
 
 TEST_CASE("From the second iteration on nothing is allocated, though columns leave") {
   for (const bool column_stable : {false, true}) {
     for (const auto& grid : test_grids()) {
-      for (const Algorithm algorithm : matrix_algorithms) {
+      for (const Algorithm algorithm : all_algorithms) {
         const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
         MatrixMultOptions mult_options;
         mult_options.column_stable = column_stable;

@@ -102,7 +102,7 @@ const std::vector<Index>& a_few_columns() {
 TEST_CASE("A column of many is solved as if it were alone") {
   const auto grids = test_grids();
   for (const auto& grid : grids) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       compare_with_alone<double>(grid, algorithm, {3, 0, true}, {0, 3, 63});
       compare_with_alone<double>(grid, algorithm, {3, 0.1, true, true}, {1, 62});
     }
@@ -127,7 +127,7 @@ TEMPLATE_TEST_CASE("Every column of many is solved as if it were alone", "[.full
   std::vector<Index> all(nrhs);
   std::iota(all.begin(), all.end(), Index{0});
   for (const auto& grid : test_grids())
-    for (const Algorithm algorithm : matrix_algorithms)
+    for (const Algorithm algorithm : all_algorithms)
       for (const double condition : {3.0, 30.0})
         for (const double damp : {0.0, 0.1})
           for (const bool deflation : {false, true})
@@ -237,7 +237,7 @@ TEMPLATE_TEST_CASE("A column with a number that is not finite is lost alone", ""
 
 TEST_CASE("With a matrix that has a number that is not finite all columns are lost, and the solvers end") {
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const double spoiler :
            {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), spoiler);

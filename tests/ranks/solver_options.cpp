@@ -172,7 +172,7 @@ TEST_CASE("Systems without rows, columns or right-hand sides are solved") {
     Index m, n, nrhs;
   };
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const Shape shape : {Shape{0, 5, 3}, Shape{5, 0, 3}, Shape{5, 4, 0}, Shape{0, 0, 2},
                                 Shape{0, 0, 0}, Shape{1, 1, 1}, Shape{1, 3, 2}, Shape{3, 1, 2}}) {
         for (const bool initial_guess : {false, true}) {
@@ -211,7 +211,8 @@ TEST_CASE("Arguments that cannot be right are refused on all ranks, before any c
     DistMatrix<double> X_elsewhere(other, A.domain().layout(4));
     const Traffic before = world().traffic();
     CHECK_THROWS_AS(cgls(A, B, X_three), ShapeError);
-    CHECK(error_text([&] { cgls(A, B, X_three); }).find("B has 4 columns and X has 3") != std::string::npos);
+    CHECK(message_of<Error>([&] { cgls(A, B, X_three); }).find("B has 4 columns and X has 3") !=
+          std::string::npos);
     CHECK_THROWS_AS(cgls(A, B, X_rows), ShapeError);
     CHECK_THROWS_AS(cgls(A, B, X_elsewhere), ShapeError);
     CHECK_THROWS_AS(cgls(A, static_cast<const DistMatrix<double>&>(X), X), ShapeError);

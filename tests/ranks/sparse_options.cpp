@@ -62,7 +62,7 @@ TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fa
   }
 }
 
-TEST_CASE("What is absolute is absolute") {
+TEST_CASE("An absolute tolerance bounds the update itself") {
   for (const auto& grid : test_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 10)));
     const Element<double> b = random_elements<double>(3);

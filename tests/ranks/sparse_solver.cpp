@@ -84,7 +84,7 @@ TEMPLATE_TEST_CASE("ISTA and FISTA do what they are by definition", "", double, 
   for (const auto& grid : test_grids()) {
     for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
       for (const bool momentum : {false, true}) {
-        for (const Algorithm algorithm : matrix_algorithms)
+        for (const Algorithm algorithm : all_algorithms)
           compare_with_naive<TestType>(grid, algorithm, {kind, momentum});
         compare_with_naive<TestType>(grid, Algorithm::summa, {kind, momentum, true});
         compare_with_naive<TestType>(grid, Algorithm::block,

@@ -43,7 +43,7 @@ TEMPLATE_TEST_CASE("Power iteration finds the eigenvalue of largest modulus and 
                    double, std::complex<float>, std::complex<double>) {
   using T = TestType;
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const double dominant : {4.0, -4.0}) {
         std::vector<double> values = between(-1, 2);
         values[5] = dominant;
@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
   using T = TestType;
   const double exact = sizeof(Real<T>) == 8 ? 1e-12 : 1e-5;
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const auto& [low, high] : {std::pair{-3.0, 2.0}, std::pair{0.5, 4.0}, std::pair{-4.0, -1.0}}) {
         const double expected_low = low, expected_high = high;
         const auto A = hermitian_operator<T>(grid, algorithm, between(low, high));

@@ -71,7 +71,7 @@ void check_variances(const std::shared_ptr<const ProcessGrid>& grid, Algorithm a
 TEMPLATE_TEST_CASE("LSQR's variances are those of the directions that a column has seen", "", float, double,
                    std::complex<double>) {
   for (const auto& grid : test_grids()) {
-    for (const Algorithm algorithm : matrix_algorithms) {
+    for (const Algorithm algorithm : all_algorithms) {
       for (const Index batch : {0, 3}) {
         check_variances<TestType>(grid, algorithm, 0, batch, false);
         check_variances<TestType>(grid, algorithm, 0.3, batch, true);

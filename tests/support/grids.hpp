@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -14,6 +8,7 @@
 #include <vector>
 
 #include "gridlops/process_grid.hpp"
+#include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 
 namespace gridlops::testing {
@@ -33,13 +28,31 @@ inline std::vector<GridShape> grid_shapes(int ranks) {
 
 /// Grids of these shapes, each with a backend of its own (collective over all ranks of the program).
 template <class MakeBackend>
-std::vector<GridPtr> all_grids(MakeBackend&& make_backend) {
+std::vector<GridPtr> grids_of(const std::vector<GridShape>& shapes, MakeBackend&& make_backend) {
   std::vector<GridPtr> grids;
-  for (const GridShape shape : grid_shapes(world().size()))
+  for (const GridShape shape : shapes)
     grids.push_back(std::make_shared<const ProcessGrid>(world(), shape, make_backend()));
   return grids;
 }
+
+template <class MakeBackend>
+std::vector<GridPtr> all_grids(MakeBackend&& make_backend) {
+  return grids_of(grid_shapes(world().size()), make_backend);
+}
 inline std::vector<GridPtr> all_grids() { return all_grids(make_backend); }
+
+/// Of all_grids() those without lines of more than three ranks, and with one smaller grid at most, for three
+/// and six ranks: for tests that solve something on each. They share a backend.
+inline std::vector<GridPtr> test_grids(const std::shared_ptr<Backend>& backend = make_backend()) {
+  const int ranks = world().size();
+  std::vector<GridShape> shapes;
+  if (ranks == 3) shapes.push_back({1, 2});
+  if (ranks == 6) shapes.push_back({2, 2});
+  for (int rows = 1; rows <= std::min(ranks, 3); ++rows)
+    if (ranks % rows == 0 && ranks / rows <= 3) shapes.push_back({rows, ranks / rows});
+  if (shapes.empty()) shapes.push_back(near_square(ranks));
+  return grids_of(shapes, [&] { return backend; });
+}
 
 inline std::string describe(const ProcessGrid& grid) {
   return "on a " + std::to_string(grid.rows()) + "x" + std::to_string(grid.cols()) + " grid";

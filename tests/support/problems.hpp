@@ -14,7 +14,8 @@
 #include "gridlops/random.hpp"
 #include "gridlops/redistribute.hpp"
 #include "gridlops/solver.hpp"
-#include "support/mpi_main.hpp"
+#include "support/test_data.hpp"
+#include "support/thrown.hpp"
 
 namespace gridlops::testing {
 
@@ -108,26 +109,6 @@ Element<T> random_elements(std::uint64_t seed, Index first = 0) {
   return [=](Index i, Index j) { return counter_random<T>(seed, i, first + j); };
 }
 
-/// The grids that a test visits: all that use every rank of the world, but lines of more than three, and for
-/// three ranks and for six one that leaves ranks idle.
-inline std::vector<std::shared_ptr<const ProcessGrid>> test_grids(
-    const std::shared_ptr<Backend>& backend = make_backend()) {
-  const int ranks = world().size();
-  std::vector<GridShape> shapes;
-  if (ranks == 3) shapes.push_back({1, 2});
-  if (ranks == 6) shapes.push_back({2, 2});
-  for (int rows = 1; rows <= std::min(ranks, 3); ++rows)
-    if (ranks % rows == 0 && ranks / rows <= 3) shapes.push_back({rows, ranks / rows});
-  if (shapes.empty()) shapes.push_back(near_square(ranks));
-  std::vector<std::shared_ptr<const ProcessGrid>> grids;
-  for (const GridShape shape : shapes)
-    grids.push_back(std::make_shared<const ProcessGrid>(world(), shape, backend));
-  return grids;
-}
-
-inline constexpr Algorithm matrix_algorithms[] = {Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
-                                                  Algorithm::stationary_b};
-
 template <Scalar T>
 OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index m,
                               Index n, const Element<T>& element, const MatrixMultOptions& options = {}) {
@@ -195,17 +176,6 @@ Solution<T> solve_alone(Solver<T> solver, const LinearOperator<T>& A, Index j, c
     return [many, j](Index i, Index) { return many(i, j); };
   };
   return solve(solver, A, Index{1}, of_column(b), options, of_column(guess));
-}
-
-/// What an action that is to throw says.
-template <class Action>
-std::string error_text(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 template <Scalar T>

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
-
 #include <algorithm>
 #include <numeric>
 #include <random>
 #include <set>
 
 #include "solve/active_columns.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 

@@ -7,6 +7,7 @@
 
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
+#include "support/metered_backend.hpp"
 #include "support/thrown.hpp"
 
 using namespace gridlops;
@@ -15,38 +16,12 @@ namespace {
 
 constexpr Index most = std::numeric_limits<Index>::max();
 
-/// A host whose memory is counted, and never enough for more than 1000 bytes.
-class SmallBackend final : public Backend {
- public:
-  std::string name() const override { return "small"; }
-  MemorySpace memory_space() const override { return host_->memory_space(); }
-  void upload(const void* host, void* here, Index bytes) override { host_->upload(host, here, bytes); }
-  void download(const void* here, void* host, Index bytes) override { host_->download(here, host, bytes); }
-  void synchronize() override {}
-
-  int alive = 0;
-
- private:
-  void* do_allocate(Index bytes) override {
-    if (bytes > 1000) return nullptr;
-    ++alive;
-    return host_->allocate(bytes);
-  }
-  void do_release(void* memory) noexcept override {
-    --alive;
-    host_->release(memory);
-  }
-  const Kernels<float>& kernels_f32() const override { return host_->kernels<float>(); }
-  const Kernels<double>& kernels_f64() const override { return host_->kernels<double>(); }
-  const Kernels<std::complex<float>>& kernels_c64() const override {
-    return host_->kernels<std::complex<float>>();
-  }
-  const Kernels<std::complex<double>>& kernels_c128() const override {
-    return host_->kernels<std::complex<double>>();
-  }
-
-  std::shared_ptr<Backend> host_ = make_host_backend();
-};
+/// A host that never has more than 1000 bytes.
+std::shared_ptr<testing::MeteredBackend> make_small_backend() {
+  auto backend = std::make_shared<testing::MeteredBackend>();
+  backend->limit_block_bytes(1000);
+  return backend;
+}
 
 }  // namespace
 
@@ -64,9 +39,9 @@ TEST_CASE("host memory is aligned, and counted when there is some", "[buffer]") 
 }
 
 TEST_CASE("memory that cannot be had is an error with the bytes, never a small block", "[buffer]") {
-  const auto backend = std::make_shared<SmallBackend>();
+  const auto backend = make_small_backend();
   const std::string refusal = testing::message_of<OutOfMemory>([&] { backend->allocate(1001); });
-  CHECK(testing::contains(refusal, "small backend"));
+  CHECK(testing::contains(refusal, "host backend"));
   CHECK(testing::contains(refusal, "1001 bytes"));
   CHECK_THROWS_AS(backend->allocate(-1), UsageError);
   CHECK_THROWS_AS(make_host_backend()->allocate(most), OutOfMemory);
@@ -75,7 +50,7 @@ TEST_CASE("memory that cannot be had is an error with the bytes, never a small b
   CHECK_THROWS_AS(Buffer<double>(backend, most), OutOfMemory);
   CHECK_THROWS_AS(Buffer<double>(backend, -1), UsageError);
   CHECK_THROWS_AS(Buffer<double>(backend, std::numeric_limits<Index>::min()), UsageError);
-  CHECK(backend->alive == 0);
+  CHECK(backend->blocks_in_use() == 0);
 }
 
 TEST_CASE("what is uploaded comes back", "[buffer]") {
@@ -91,7 +66,7 @@ TEST_CASE("what is uploaded comes back", "[buffer]") {
 }
 
 TEST_CASE("a buffer has one owner", "[buffer]") {
-  const auto backend = std::make_shared<SmallBackend>();
+  const auto backend = make_small_backend();
   {
     Buffer<float> first(backend, 10);
     float* const data = first.data();
@@ -101,15 +76,15 @@ TEST_CASE("a buffer has one owner", "[buffer]") {
     Buffer<float> third(backend, 5);
     third = std::move(second);
     CHECK(third.data() == data);
-    CHECK(backend->alive == 1);
+    CHECK(backend->blocks_in_use() == 1);
     CHECK(third.span().size() == 10);
     CHECK(&third.matrix(2, 5)(1, 4) == &third.span().back());
   }
-  CHECK(backend->alive == 0);
+  CHECK(backend->blocks_in_use() == 0);
 }
 
 TEST_CASE("reserve allocates only to grow", "[buffer]") {
-  const auto backend = std::make_shared<SmallBackend>();
+  const auto backend = make_small_backend();
   Buffer<double> buffer;
   buffer.reserve(backend, 0);
   CHECK(backend->allocations() == 0);
@@ -120,5 +95,5 @@ TEST_CASE("reserve allocates only to grow", "[buffer]") {
   CHECK(buffer.size() == 10);
   buffer.reserve(backend, 11);
   CHECK(backend->allocations() == 2);
-  CHECK(backend->alive == 1);
+  CHECK(backend->blocks_in_use() == 1);
 }

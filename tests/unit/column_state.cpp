@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
-
 #include <limits>
 
 #include "solve/column_state.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 

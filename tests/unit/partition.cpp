@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/partition.hpp"
 
-#if __has_include(<catch2/catch_all.hpp>)
-#include <catch2/catch_all.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
-
 #include <set>
 
 #include "gridlops/error.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 

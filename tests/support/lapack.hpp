@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/problems.hpp"
+
+// LAPACK's least squares; the last argument is the hidden length of the first.
+extern "C" {
+void dgels_(const char*, const int*, const int*, const int*, double*, const int*, double*, const int*,
+            double*, const int*, int*, std::size_t);
+void zgels_(const char*, const int*, const int*, const int*, std::complex<double>*, const int*,
+            std::complex<double>*, const int*, std::complex<double>*, const int*, int*, std::size_t);
+}
+
+namespace gridlops::testing {
+
+/// argmin ‖Ax − b‖² + D²‖x‖² for one column, by QR of [A; D·I] in double precision.
+template <Scalar T>
+std::vector<T> lapack_solution(Index rows, Index cols, const Element<T>& A, const Element<T>& b, Index column,
+                               double damp) {
+  const Index stacked = rows + cols;
+  std::vector<Accumulator<T>> matrix, x, work(static_cast<std::size_t>(64 * stacked));
+  for (Index j = 0; j < cols; ++j)
+    for (Index i = 0; i < stacked; ++i)
+      matrix.push_back(i < rows ? Accumulator<T>(A(i, j)) : Accumulator<T>(i - rows == j ? damp : 0.0));
+  for (Index i = 0; i < stacked; ++i)
+    x.push_back(i < rows ? Accumulator<T>(b(i, column)) : Accumulator<T>(0));
+  const int height = static_cast<int>(stacked), width = static_cast<int>(cols), one = 1,
+            room = static_cast<int>(work.size());
+  int info = -1;
+  const auto gels = [] {
+    if constexpr (is_complex<T>) {
+      return zgels_;
+    } else {
+      return dgels_;
+    }
+  }();
+  gels("N", &height, &width, &one, matrix.data(), &height, x.data(), &height, work.data(), &room, &info, 1);
+  CHECK(info == 0);
+  std::vector<T> solution;
+  for (Index i = 0; i < cols; ++i) solution.push_back(static_cast<T>(x[static_cast<std::size_t>(i)]));
+  return solution;
+}
+
+}  // namespace gridlops::testing
