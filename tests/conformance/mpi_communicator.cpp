@@ -3,6 +3,7 @@
 
 #include "comm/relays.hpp"
 #include "conformance/communicator_contract.hpp"
+#include "conformance/contract_reductions.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 
