@@ -47,7 +47,7 @@ void combine(int type, int op, const char* from, char* sums, std::size_t count) 
     case ncclFloat64:
       return combine<double>(op, from, sums, count);
     default:
-      end_with_report(text_of("a reduction of type ", type, ", which the double does not have"));
+      end_with_report(text_of("a reduction of type ", type, ", which the emulation does not have"));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What CUDA and NCCL ask of those who call them, on the double: the right device in every thread, errors that
-// are taken note of, devices without memory pools, and time that is counted for what it was spent on.
+// Checks on the emulation what CUDA and NCCL ask of their callers: the right device in every thread, errors
+// that are noticed, devices without memory pools, and waiting time that counts communication only.
 #include <complex>
 #include <exception>
 #include <thread>
