@@ -44,6 +44,17 @@ def check_version(suite):
     suite.check(suite.run("--version", ranks=2).output == run.output, "--version on two ranks is not what it is on one")
 
 
+def check_start(suite):
+    """Without mpirun the program starts where Open MPI finds no daemon, unless the user asks for one."""
+    if "Open MPI v4" not in suite.run("--version").output:
+        print("not tested: the daemon of Open MPI 4")
+        return
+    no_daemon = {"OPAL_BINDIR": "/nowhere"}
+    suite.succeeded(suite.run("info", environment=no_daemon))
+    wanted = suite.run("info", environment={**no_daemon, "OMPI_MCA_ess_singleton_isolated": "0"})
+    suite.check(wanted.status != 0, "the user's choice is not heard:", wanted.output)
+
+
 def facts(run):
     return {line[:14].strip(): line[14:] for line in run.output.splitlines() if line[:14].strip()}
 
@@ -149,6 +160,7 @@ def check_own_kernels(suite):
 def test(suite, full):
     check_help(suite)
     check_version(suite)
+    check_start(suite)
     check_info(suite)
     if program.DEVICE != "gpu":
         check_windows(suite)
