@@ -7,23 +7,23 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
-#include "text_checks.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-volatile sig_atomic_t end_is_near = 0, iterations_done = 0;
-// Set before any signal is caught.
+volatile sig_atomic_t end_requested = 0, iterations_done = 0;
+// These are set before any signal is caught.
 bool saves_state = false, tells = false;
 const char* line_start = "";  // erases the progress bar, if there may be one
 
-/// A line on standard error, made with what a signal handler may call only.
+/// A line on standard error, made only with what a signal handler may call.
 class SignalLine {
  public:
   SignalLine& operator<<(const char* text) {
@@ -43,7 +43,7 @@ class SignalLine {
     return *this << first;
   }
   void write() const {
-    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // there is nobody to be told of that
+    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // nobody is there to be told
   }
 
  private:
@@ -61,7 +61,7 @@ void take_default(int signal) {
 const char* name_of_signal(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
 
 void save_and_end(int signal) {
-  end_is_near = 1;
+  end_requested = 1;
   if (signal != SIGINT) return;
   take_default(signal);
   SignalLine line;
@@ -71,7 +71,7 @@ void save_and_end(int signal) {
 }
 
 void end_unsaved(int signal) {
-  // mpirun sends SIGTERM to those that still run when a rank has ended with an error, which has been told.
+  // When a rank has ended with an error, which it has told, mpirun sends SIGTERM to all others.
   const bool is_news = signal == SIGINT || iterations_done > 0;
   SignalLine line;
   line << line_start << "gridlops: error: " << name_of_signal(signal) << " ended the run after iteration "
@@ -79,7 +79,7 @@ void end_unsaved(int signal) {
        << (signal == SIGTERM ? "; if a rank has failed, its message says why\n" : "\n");
   if (is_news) line.write();
   take_default(signal);
-  raise(signal);  // is delivered when the handler returns
+  raise(signal);  // takes effect when the handler returns
 }
 
 void go_on_unsaved() {
@@ -92,7 +92,7 @@ void go_on_unsaved() {
   line.write();
 }
 
-void note_signal(int signal) {
+void handle_signal(int signal) {
   const int error = errno;
   if (saves_state) {
     save_and_end(signal);
@@ -104,27 +104,9 @@ void note_signal(int signal) {
   errno = error;
 }
 
-/// Of the unit that a text ends with; 0 for a plain number.
-double seconds_per_unit(const std::string& text) {
-  switch (text.empty() ? '0' : text.back()) {
-    case 's':
-      return 1;
-    case 'm':
-      return 60;
-    case 'h':
-      return 3600;
-    default:
-      return 0;
-  }
-}
-
-std::string without_unit(const std::string& text) {
-  return seconds_per_unit(text) > 0 ? text.substr(0, text.size() - 1) : text;
-}
-
 }  // namespace
 
-RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product) {
+CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product) {
   const BlasInfo blas = blas_info();
   return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
           {algorithm_fact, name_of(algorithm)},
@@ -135,9 +117,14 @@ RunFactsText facts_of_run(GridShape grid, Algorithm algorithm, const ProductArgu
           {"blas threads", std::to_string(blas.threads)}};
 }
 
-void IterationsUnderWay::note(Index iteration) {
+bool end_is_requested() { return end_requested != 0; }
+
+IterationForSignals::~IterationForSignals() { iterations_done = 0; }
+
+bool IterationForSignals::step(const IterationInfo& info) {
   constexpr Index most = std::numeric_limits<sig_atomic_t>::max();
-  iterations_done = static_cast<sig_atomic_t>(std::min(iteration, most));
+  iterations_done = static_cast<sig_atomic_t>(std::min(info.iteration, most));
+  return false;
 }
 
 void catch_signals(bool saves, bool talks) {
@@ -145,46 +132,31 @@ void catch_signals(bool saves, bool talks) {
   tells = talks;
   if (isatty(STDERR_FILENO) == 1) line_start = "\r\033[K";
   struct sigaction action {};
-  action.sa_handler = note_signal;
+  action.sa_handler = handle_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    // A shell that starts a program in the background has it ignore SIGINT.
+    // A shell makes what it starts in the background ignore SIGINT; that stays.
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
 }
 
-CheckpointOptions checkpoint_options(const CheckpointArguments& arguments, RunFactsText facts) {
-  CheckpointOptions options;
-  options.directory = arguments.directory;
-  options.every_iterations = arguments.every_iterations;
-  options.every_seconds = arguments.every_seconds;
-  options.requested = [] { return end_is_near != 0; };
-  options.facts = std::move(facts);
-  options.restart = arguments.restart;
-  return options;
-}
-
-std::string saved_fact(const RunFactsText& saved, const char* name) {
+std::string saved_fact(const CheckpointFacts& saved, const char* name) {
   const auto found = saved.find(name);
   return found == saved.end() ? std::string() : found->second;
 }
 
-void adopt_choices(const RunFactsText& saved, GridShape grid, ProductArguments& product) {
+void adopt_choices(const CheckpointFacts& saved, GridShape grid, ProductArguments& product) {
   const auto fact = [&saved](const char* name) { return saved_fact(saved, name); };
   if (fact("grid") != fmt::format("{}x{}", grid.rows, grid.cols)) return;
-  for (const Algorithm algorithm :
-       {Algorithm::block, Algorithm::summa, Algorithm::stationary_a, Algorithm::stationary_b}) {
-    if (product.algorithm == Algorithm::automatic && fact(algorithm_fact) == name_of(algorithm))
-      product.algorithm = algorithm;
-  }
-  if (product.panel == 0 && whole_number_problem(fact("panel"), 0).empty())
-    product.panel = whole_number(fact("panel"));
+  if (product.algorithm == Algorithm::automatic && !fact(algorithm_fact).empty())
+    product.algorithm = parse_algorithm(fact(algorithm_fact));
+  if (product.panel == 0) product.panel = std::strtoll(fact("panel").c_str(), nullptr, 10);
 }
 
-std::string rounding_difference(const RunFactsText& saved, const RunFactsText& now) {
+std::string rounding_difference(const CheckpointFacts& saved, const CheckpointFacts& now) {
   std::string text;
   for (const auto& [name, value] : now) {
     const auto found = saved.find(name);
@@ -192,24 +164,6 @@ std::string rounding_difference(const RunFactsText& saved, const RunFactsText& n
     text += fmt::format("{}{} {} instead of {}", text.empty() ? "" : ", ", name, value, found->second);
   }
   return text;
-}
-
-std::string interval_problem(const std::string& text) {
-  if (seconds_per_unit(text) == 0) {
-    const std::string problem = whole_number_problem(text, 1);
-    return problem.empty() ? problem : problem + "; or a time: 30s, 10m, 2h";
-  }
-  return number_problem(without_unit(text), 0);
-}
-
-void take_interval(const std::string& text, CheckpointArguments& arguments) {
-  arguments.every_iterations = 0;
-  arguments.every_seconds = 0;
-  if (seconds_per_unit(text) > 0) {
-    arguments.every_seconds = number(without_unit(text)) * seconds_per_unit(text);
-  } else {
-    arguments.every_iterations = whole_number(text);
-  }
 }
 
 }  // namespace gridlops::program

@@ -12,22 +12,20 @@
 
 #include "build_facts.hpp"
 #include "console.hpp"
+#include "grid.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
-#include "members.hpp"
 #include "subcommands.hpp"
-#include "text_checks.hpp"
-#include "versions.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-/// What rank 0 needs to know of each rank, as it travels.
+/// What rank 0 is told of each rank, in a form that can be sent.
 struct RankFacts {
   std::array<char, 256> host{};
   std::array<char, 64> kernel{};
@@ -76,15 +74,12 @@ std::string kernels_text(const std::vector<RankFacts>& ranks) {
   return text;
 }
 
-/// How device memory travels by MPI (collective); empty unless every rank has a GPU.
+/// The transport by which MPI carries device memory (collective); empty unless every rank has a GPU.
 std::string mpi_way(Communicator& world) {
   std::array<std::int32_t, 1> fewest{gpu_info().devices};
   world.all_reduce(fewest, ReduceOp::min);
   if (fewest[0] == 0) return {};
-  const int rank = rank_on_host(world);
-  const std::shared_ptr<Backend> backend =
-      allocate_together(world, [&] { return make_gpu_backend(rank % gpu_info().devices); });
-  return make_gpu_communicator(world, backend, "mpi")->transport();
+  return make_gpu_communicator(world, make_gpu_of_rank(world), "mpi")->transport();
 }
 
 /// The transports of host memory, and which of them these ranks cannot use (collective).
@@ -98,7 +93,7 @@ std::string transports_text(Communicator& world) {
       refused += fmt::format("\n{:<14}not here: {}: {}", "", transport, error.what());
     }
   }
-  const std::string all = joined(host_transports(), " ");
+  const std::string all = fmt::format("{}", fmt::join(host_transports(), " "));
   return refused.empty() ? fmt::format("{}; all work here on {} ranks", all, world.size()) : all + refused;
 }
 
@@ -106,9 +101,8 @@ std::string gpu_text(const std::string& mpi) {
   const GpuInfo gpus = gpu_info();
   const std::string versions = gpus.versions.empty() ? "" : gpus.versions + "; ";
   if (gpus.devices == 0) return fmt::format("none: {}{}", versions, gpus.problem);
-  std::string text =
-      fmt::format("{}{} on this host, one for each rank in turn; transports", versions, gpus.devices);
-  for (const std::string& transport : gpus.transports) text += " " + transport;
+  const std::string text = fmt::format("{}{} on this host, one for each rank in turn; transports {}",
+                                       versions, gpus.devices, fmt::join(gpus.transports, " "));
   if (mpi == "mpi-direct") return text + "; MPI takes device memory";
   if (mpi == "mpi-staged") return text + "; MPI gets device memory by way of the host";
   return text;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
-#include "command_line.hpp"
-#include "console.hpp"
+#include "gridlops/error.hpp"
+#include "option_parser.hpp"
 #include "run_program.hpp"
 #include "subcommands.hpp"
 
@@ -12,24 +15,209 @@ namespace gridlops::program {
 
 namespace {
 
-ExitStatus run(Communicator& world, const std::vector<std::string>& arguments) {
-  const CommandLine line = parse_command_line(arguments);
-  for (const std::string& warning : line.warnings)
-    if (world.rank() == 0) warn(warning);
-  const Command& command = line.command;
-  if (const auto* given = std::get_if<MakeProblemArguments>(&command)) return make_problem(world, *given);
-  if (const auto* given = std::get_if<MultiplyArguments>(&command)) return multiply(world, *given);
-  if (const auto* given = std::get_if<SolveArguments>(&command)) return solve(world, *given);
-  return info(world);
+using Kind = MakeProblemArguments::Kind;
+
+const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
+
+const Names<Threshold> thresholds{
+    {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
+
+const std::vector<std::string> solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
+
+/// The options that only some solvers have, with these solvers.
+const std::vector<std::pair<const char*, std::vector<std::string>>>& solvers_of_options() {
+  static const std::vector<std::string> damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"},
+      bidiagonal{"lsqr", "lsmr"}, sparse{"ista", "fista"};
+  static const std::vector<std::pair<const char*, std::vector<std::string>>> table{
+      {"--damp", damped},         {"--damp-relative", damped},
+      {"--atol", bidiagonal},     {"--btol", bidiagonal},
+      {"--conlim", bidiagonal},   {"--lambda", sparse},
+      {"--step", sparse},         {"--threshold", sparse},
+      {"--backtracking", sparse}, {"--monotone", {"fista"}},
+      {"--variances", {"lsqr"}},  {"--precondition", {"cgls", "lsqr", "lsmr", "block-cgls"}},
+      {"--one-pass", {"cgls"}},
+  };
+  return table;
 }
+
+/// "20" is a number of iterations, "30s", "10m" and "2h" are times.
+void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
+  const std::vector<std::pair<char, double>> units{{'s', 1}, {'m', 60}, {'h', 3600}};
+  checkpoint.every_iterations = 0;
+  checkpoint.every_seconds = 0;
+  for (const auto& [unit, seconds] : units) {
+    if (text.empty() || text.back() != unit) continue;
+    checkpoint.every_seconds = seconds * number(text.substr(0, text.size() - 1), 0);
+    return;
+  }
+  try {
+    checkpoint.every_iterations = whole_number(text, 1);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(error.what()) + "; or a time: 30s, 10m, 2h");
+  }
+}
+
+/// The options of all subcommands, and the variables behind them.
+class Gridlops : public CommandLine {
+ public:
+  Gridlops()
+      : CommandLine(
+            "gridlops", "Distributed products and least-squares solutions with matrices in .npy files",
+            "Runs alone or under mpirun. Exit status: 0 done, 1 a check failed, 2 wrong usage, 3 some column "
+            "did not\n"
+            "converge, 65 bad input, 70 internal error, 71 out of memory, 74 output not written, 75 try "
+            "again.",
+            {"GRIDLOPS_BENCH_"}) {
+    define_make_problem();
+    define_multiply();
+    define_solve();
+    add_subcommand("info", "What was built, what was found at run time, and advice", info);
+  }
+
+ private:
+  void define_make_problem() {
+    Options options = add_subcommand("make-problem", "Writes A.npy, B.npy and X_true.npy of a test problem",
+                                     [this](Communicator& world) { return make_problem(world, problem_); });
+    options.whole("--rows", problem_.rows, "M", 0, "Rows of A")->required();
+    options.whole("--cols", problem_.cols, "N", 0, "Columns of A")->required();
+    options.whole("--rhs", problem_.nrhs, "R", 0, "Right-hand sides")->required();
+    options.choice("--dtype", problem_.type, scalar_types(), "Type of the elements [f64; multiples: c128]");
+    options.choice("--kind", problem_.kind, kinds,
+                   "Random, Hermitian positive definite, or seismic internal multiples [random]");
+    options.number("--condition", problem_.condition, "C", 1,
+                   "Condition number of A [random: as it comes; spd: 100]");
+    options.number("--noise", problem_.noise, "S", 0, "Noise in B, relative to each column's norm [0]");
+    options.whole("--seed", problem_.seed, "S", 0, "Seed of the pseudo-random numbers [1]");
+    options.text("--out", problem_.directory, "DIR", "Where the files go; made if missing")->required();
+  }
+
+  static void define_product(Options& options, ProductArguments& product) {
+    options.text("--matrix", product.matrix, "A.npy", "A")->required();
+    options.parsed(
+        "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
+        "Process grid: its rows and columns [near-square]");
+    options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
+    options.choice("--summa-form", product.summa_form, summa_forms(),
+                   "summa: how panels come to ranks [broadcast]");
+    options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
+    options.choice("--transport", product.transport,
+                   words({"auto", "mpi", "chain", "one-sided", "shared", "mixed", "nccl"}),
+                   "What carries the data [auto]");
+    options.choice("--device", product.device, words({"cpu", "gpu"}),
+                   "Where matrices live and products run [cpu]");
+    options.text("--report", product.report, "R.json", "Writes figures of the run as JSON");
+  }
+
+  void define_multiply() {
+    Options options = add_subcommand("multiply", "Y = A X, or Y = A^H X",
+                                     [this](Communicator& world) { return multiply(world, multiply_); });
+    options.text("--input", multiply_.input, "X.npy", "X")->required();
+    options.text("--output", multiply_.output, "Y.npy", "Y")->required();
+    options.flag("--adjoint", multiply_.adjoint, "Multiplies with the conjugate transpose of A");
+    define_product(options, multiply_.product);
+  }
+
+  void define_solve() {
+    Options options = add_subcommand("solve", "Minimises |A X - B|^2 + D^2 |X|^2, column by column",
+                                     [this](Communicator& world) {
+                                       check_solver_options();
+                                       return solve(world, solve_);
+                                     });
+    SolveOptions& solver = solve_.options;
+    solver.checkpoint.every_seconds = 600;
+    options.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
+    options.text("--output", solve_.output, "X.npy", "X")->required();
+    options.choice("--solver", solve_.solver, words(solvers),
+                   "Least squares; sparse models (ista, fista); (A + D^2 I) X = B (cg) [cgls]");
+    options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
+    options.number("--tolerance", solver.tolerance, "T", 0,
+                   "On each column's relative normal residual [1e-8; f32 and c64: 1e-4]");
+    options.number("--atol", solver.atol, "T", 0, "lsqr, lsmr: on |A^H r| / (|A| |r|) [the tolerance]");
+    options.number("--btol", solver.btol, "T", 0, "lsqr, lsmr: on |r| / |b| [the tolerance]");
+    options.number("--conlim", solver.condition_limit, "C", 0,
+                   "lsqr, lsmr: stops where cond(A) seems larger [0: never]");
+    CLI::Option* damp = options.number("--damp", solver.damp, "D", 0, "Damping [0]");
+    options
+        .number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
+        ->excludes(damp);
+    options.choice("--precondition", solve_.precondition, words({"none", "column-norms"}),
+                   "Least squares: column-norms solves with A's columns made equally long [none]");
+    options.choice("--one-pass", solve_.one_pass, words({"auto", "on", "off"}),
+                   "cgls: reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
+    options.choice(
+        "--storage", solve_.storage, storages(),
+        "block, stationary-a: how A is stored; panels: read in one piece, made of its columns [auto]");
+    options.number("--lambda", solve_.lambda, "L", 0,
+                   "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
+    options.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");
+    options.choice(
+        "--threshold", solve_.threshold, thresholds,
+        "ista, fista: the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]");
+    options.flag("--backtracking", solve_.backtracking,
+                 "ista, fista: shortens a column's steps where they are too long");
+    options.flag("--monotone", solve_.monotone,
+                 "fista: starts the momentum anew where the objective would rise");
+    options.text("--initial", solve_.initial, "X0.npy", "Where to start [zero]");
+    options.text("--variances", solve_.variances, "V.npy",
+                 "lsqr: writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
+    options.whole("--batch", solver.batch, "COLUMNS", 0,
+                  "So many columns at a time, to save memory [0: all]");
+    options.flag("--column-stable", solver.column_stable,
+                 "A column's bits do not depend on the other columns");
+    CLI::Option* checkpoint = options.text(
+        "--checkpoint", solver.checkpoint.directory, "DIR",
+        "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
+    options
+        .parsed(
+            "--checkpoint-every",
+            [&solver](const std::string& text) { parse_interval(text, solver.checkpoint); }, "N|TIME",
+            "After so many iterations, or so long: 30s, 10m, 2h [10m]")
+        ->needs(checkpoint);
+    options.text("--restart", solver.checkpoint.restart, "DIR",
+                 "Goes on from the state that was saved there");
+    options.flag("--dry-run", solve_.dry_run, "Says what memory and traffic there would be, and stops");
+    options.text("--history", solve_.history, "H.csv", "Writes each column's norms after each iteration");
+    options.flag("--quiet", solve_.quiet, "Prints no tables");
+    define_product(options, solve_.product);
+  }
+
+  /// Throws UsageError if an option was given that the solver does not have, or if one is missing.
+  void check_solver_options() const {
+    const std::string& solver = solve_.solver;
+    for (const auto& [option, having] : solvers_of_options()) {
+      if (has(option) && std::find(having.begin(), having.end(), solver) == having.end()) {
+        throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}", option,
+                                     joined(words(having), ", "), solver));
+      }
+    }
+    if (has("--variances") && has("--precondition")) {
+      throw UsageError(
+          "--variances and --precondition exclude each other: with scaled columns the estimates are those of "
+          "the scaled X");
+    }
+    if (solve_.one_pass == "on" && solve_.precondition == "column-norms") {
+      throw UsageError(
+          "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
+          "operator is a product, which has no normal product of its own");
+    }
+    if ((solver == "ista" || solver == "fista") && !has("--lambda")) {
+      throw UsageError(
+          fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse; 0 would be "
+                      "least squares, which lsqr solves in far fewer iterations",
+                      solver));
+    }
+  }
+
+  MakeProblemArguments problem_;
+  MultiplyArguments multiply_;
+  SolveArguments solve_;
+};
 
 }  // namespace
 
 }  // namespace gridlops::program
 
 int main(int argc, char** argv) {
-  using namespace gridlops::program;
-  return run_program(
-      argc, argv, [](const auto& arguments) { return requested_text(arguments); },
-      [](gridlops::Communicator& world, const auto& arguments) { return run(world, arguments); });
+  gridlops::program::Gridlops command_line;
+  return gridlops::program::run_program(argc, argv, command_line);
 }

@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include "console.hpp"
+#include "file_checks.hpp"
+#include "grid.hpp"
 #include "gridlops/matrix_mult.hpp"
-#include "host_grid.hpp"
-#include "output_file.hpp"
-#include "product_setup.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 
@@ -36,17 +35,15 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   read_npy(arguments.input, files.X, X);
   measured.read_seconds += clock.lap();
 
-  const Traffic before = grid->comm().traffic();
-  if (arguments.adjoint) {
-    op->apply_adjoint(T(1), X, T(0), Y);
-  } else {
-    op->apply(T(1), X, T(0), Y);
-  }
-  grid->backend()->synchronize();
-  measured.compute_seconds = clock.lap();
-  measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;
-  measured.bytes_received = grid->comm().traffic().bytes_received - before.bytes_received;
+  measured.compute(*grid, [&] {
+    if (arguments.adjoint) {
+      op->apply_adjoint(T(1), X, T(0), Y);
+    } else {
+      op->apply(T(1), X, T(0), Y);
+    }
+  });
 
+  clock.lap();
   write_npy(arguments.output, Y, files.X.dimensions);
   measured.write_seconds = clock.lap();
 }
@@ -57,7 +54,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductArguments& common = arguments.product;
   Stopwatch clock;
   Measurements measured;
-  auto grid = make_grid(world, common);
+  auto grid = make_grid(world, common.grid, common.device, common.transport);
   measured.setup_seconds = clock.lap();
   check_outputs(world, {{"--matrix", common.matrix}, {"--input", arguments.input}},
                 {{"--output", arguments.output}, {"--report", common.report}});
@@ -69,7 +66,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
   const Algorithm algorithm = resolve(common.algorithm, shape, *grid);
   grid = with_memory_for(algorithm, grid);
-  run_on_members(world, *grid, [&] {
+  run_on_grid(world, *grid, [&] {
     with_scalar_type(shape.type,
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
   });

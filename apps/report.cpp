@@ -15,10 +15,10 @@ namespace gridlops::program {
 
 namespace {
 
-// Keeps the order in which members are added. Numbers that are not finite become null.
+// It keeps the order in which entries are added, and writes null for numbers that are not finite.
 using Json = nlohmann::ordered_json;
 
-/// On rank 0 what all ranks measured together.
+/// What all ranks measured together, known to rank 0.
 struct AllMeasurements {
   std::array<double, 4> seconds{};  ///< of the slowest rank: read, setup, compute, write
   std::vector<Index> bytes_sent, bytes_received;
@@ -45,7 +45,7 @@ Json json_of(const ColumnReport& column) {
             {"iterations", column.iterations},
             {"residual_norm", column.residual_norm},
             {"normal_residual_norm", column.normal_residual_norm}};
-  // What lsqr and lsmr estimate, others do not.
+  // Only lsqr and lsmr estimate these.
   if (column.condition > 0) {
     json["operator_norm"] = column.operator_norm;
     json["condition"] = column.condition;
@@ -83,6 +83,16 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
 }
 
 }  // namespace
+
+void Measurements::compute(const ProcessGrid& grid, const std::function<void()>& work) {
+  const Traffic before = grid.comm().traffic();
+  Stopwatch clock;
+  work();
+  grid.backend()->synchronize();
+  compute_seconds = clock.lap();
+  bytes_sent = grid.comm().traffic().bytes_sent - before.bytes_sent;
+  bytes_received = grid.comm().traffic().bytes_received - before.bytes_received;
+}
 
 void write_report(Communicator& world, const std::string& path, const RunFacts& facts,
                   const Measurements& mine, const SolveReport* solved) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
+#include "gridlops/process_grid.hpp"
 #include "gridlops/solver.hpp"
 
 namespace gridlops::program {
@@ -19,19 +22,36 @@ struct RunFacts {
   std::string device, transport;
 };
 
-/// One rank's: zero on idle ranks.
+class Stopwatch {
+ public:
+  /// Seconds since the last lap, or since the stopwatch was made.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> seconds = now - begin_;
+    begin_ = now;
+    return seconds.count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// What one rank measures; zero on idle ranks.
 struct Measurements {
   double read_seconds = 0, setup_seconds = 0, compute_seconds = 0, write_seconds = 0;
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing
+
+  /// Runs work on a rank of the grid until its results are there, and notes its time and traffic.
+  void compute(const ProcessGrid& grid, const std::function<void()>& work);
 };
 
-/// Writes the report, if it has a path, as one JSON object; `solved` is null for a product (collective).
-/// Throws OutputError on all ranks.
+/// Writes the report as one JSON object, unless the path is empty; `solved` is null for a product
+/// (collective). Throws OutputError on all ranks.
 void write_report(Communicator& world, const std::string& path, const RunFacts& facts,
                   const Measurements& mine, const SolveReport* solved);
 
-/// Writes the history, if it has a path, as CSV with a row for each column that was active in an iteration
-/// (collective). Throws OutputError on all ranks.
+/// Writes the history as CSV, with a row for each column that was active in an iteration, unless the path is
+/// empty (collective). Throws OutputError on all ranks.
 void write_history(Communicator& world, const std::string& path, const SolveReport& solved);
 
 }  // namespace gridlops::program

@@ -4,18 +4,74 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
 
 #include "console.hpp"
 #include "gridlops/mpi.hpp"
-#include "invocation.hpp"
+#include "option_parser.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-ExitStatus explained(bool talks, const std::function<ExitStatus()>& run) {
+using Texts = std::vector<std::string>;
+
+/// Spares a process without mpirun the daemon that Open MPI 4 starts for it, which takes longer than all the
+/// rest of its start. The daemon is for MPI_Comm_spawn and for names published to other jobs; these fail
+/// without it, and our programs use neither. Debuggers attach to processes, and do not need it either. Under
+/// mpirun, in Open MPI 5 and in MPICH nothing reads the variable; what the user has set stays.
+void start_without_daemon() { setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); }
+
+/// Whether this process is rank 0, before MPI runs, by what common launchers put into the environment.
+bool is_launched_as_first() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* rank = std::getenv(variable); rank != nullptr) return std::string_view(rank) == "0";
+  }
+  return true;
+}
+
+// Texts travel one after the other, each ended by a null character, which none of them can contain.
+void append(std::string& message, std::string_view text) {
+  message += text;
+  message += '\0';
+}
+
+Texts texts_in(const std::string& message) {
+  Texts texts;
+  for (std::size_t begin = 0; begin < message.size();) {
+    const std::size_t end = message.find('\0', begin);
+    texts.push_back(message.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return texts;
+}
+
+/// Rank 0's arguments, on every rank; every rank's variables GRIDLOPS_… become rank 0's (collective).
+Texts share_invocation(Communicator& world, const Texts& arguments) {
+  std::string message;
+  append(message, std::to_string(arguments.size()));
+  for (const std::string& argument : arguments) append(message, argument);
+  for (const std::string& name : gridlops_variables()) {
+    append(message, name);
+    append(message, std::getenv(name.c_str()));
+  }
+  const Texts texts = texts_in(broadcast_text(world, message, 0));
+
+  const auto environment_begin = static_cast<std::size_t>(std::stoll(texts[0])) + 1;
+  for (const std::string& name : gridlops_variables()) unsetenv(name.c_str());
+  for (std::size_t k = environment_begin; k + 1 < texts.size(); k += 2)
+    setenv(texts[k].c_str(), texts[k + 1].c_str(), 1);
+  return {texts.begin() + 1, texts.begin() + static_cast<std::ptrdiff_t>(environment_begin)};
+}
+
+/// The exit status of a run; rank 0 explains an error that all ranks have met.
+ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command_line) {
+  const bool talks = world.rank() == 0;
   try {
-    return run();
+    const CommandLine::Action action = command_line.parse(share_invocation(world, arguments));
+    for (const std::string& warning : command_line.unknown_variables())
+      if (talks) warn(warning);
+    return action(world);
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;  // it ends the job
     if (talks && error.status() == ExitStatus::try_again) warn(error.what());
@@ -24,39 +80,29 @@ ExitStatus explained(bool talks, const std::function<ExitStatus()>& run) {
   }
 }
 
-/// The status that rank 0 ends with; what was printed is an output, too.
+/// The exit status of rank 0, where what was printed counts as an output, too.
 ExitStatus with_lost_output(ExitStatus status) {
   if (!output_is_lost()) return status;
   complain("standard output could not be written");
   return status == ExitStatus::done || status == ExitStatus::not_converged ? ExitStatus::bad_output : status;
 }
 
-/// Spares a process without mpirun the daemon that Open MPI 4 starts for it, which takes longer than all the
-/// rest of its start. The daemon is for MPI_Comm_spawn and for names published to other jobs; these fail
-/// without it, and our programs use neither. Debuggers attach to processes, and do not need it either. Under
-/// mpirun, in Open MPI 5 and in MPICH nothing reads the variable; what the user has set stays.
-void start_without_daemon() { setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); }
-
 }  // namespace
 
-int run_program(
-    int argc, char** argv,
-    const std::function<std::optional<std::string>(const std::vector<std::string>&)>& requested_text,
-    const std::function<ExitStatus(Communicator& world, const std::vector<std::string>& arguments)>& run) {
-  // What cannot be written must be an error that all ranks learn of, not the end of one of them.
+int run_program(int argc, char** argv, CommandLine& command_line) {
+  // A write that the system refuses must be an error that all ranks learn of, not the end of one of them.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  if (const auto text = requested_text(arguments)) {
-    if (launched_as_first()) print(*text);
+  const Texts arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (const auto text = command_line.requested_text(arguments)) {
+    if (is_launched_as_first()) print(*text);
     return static_cast<int>(with_lost_output(ExitStatus::done));
   }
   start_without_daemon();
   MpiSession session(&argc, &argv);
   return session.run([&] {
     Communicator& world = session.world();
-    const ExitStatus mine =
-        explained(world.rank() == 0, [&] { return run(world, share_invocation(world, arguments)); });
+    const ExitStatus mine = run(world, arguments, command_line);
     std::array<std::int32_t, 1> status{static_cast<std::int32_t>(with_lost_output(mine))};
     world.broadcast(status, 0);
     return status[0];

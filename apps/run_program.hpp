@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "gridlops/communicator.hpp"
-#include "gridlops/error.hpp"
-
 namespace gridlops::program {
 
-/// What main() does: prints what requested_text() returns, without starting MPI, or else calls run() on all
-/// ranks with rank 0's arguments and environment. Its errors are explained on rank 0; all ranks return the
-/// same exit status.
-int run_program(
-    int argc, char** argv,
-    const std::function<std::optional<std::string>(const std::vector<std::string>&)>& requested_text,
-    const std::function<ExitStatus(Communicator& world, const std::vector<std::string>& arguments)>& run);
+class CommandLine;
+
+/// What main() does. A text that the arguments ask for is printed without starting MPI. Otherwise the action
+/// of the command line runs on all ranks, with rank 0's arguments and environment, because launchers hand on
+/// neither reliably. Rank 0 explains errors; all ranks return the same exit status.
+int run_program(int argc, char** argv, CommandLine& command_line);
 
 }  // namespace gridlops::program

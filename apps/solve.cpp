@@ -3,18 +3,19 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "checkpointing.hpp"
 #include "console.hpp"
+#include "file_checks.hpp"
+#include "grid.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/npy.hpp"
 #include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
 #include "gridlops/sparse_solver.hpp"
-#include "host_grid.hpp"
 #include "memory_plan.hpp"
-#include "output_file.hpp"
-#include "product_setup.hpp"
 #include "report.hpp"
 #include "scaled_solve.hpp"
 #include "solve_progress.hpp"
@@ -34,7 +35,7 @@ struct Task {
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
   Storage storage = Storage::columns;
-  RunFactsText saved;  // of the run that is gone on with
+  CheckpointFacts saved;  // of the run that is gone on with
 };
 
 bool may_be_stationary_a(const SolveArguments& arguments) {
@@ -42,14 +43,14 @@ bool may_be_stationary_a(const SolveArguments& arguments) {
   return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
 }
 
-/// Of a batch, if there are batches.
+/// The products of a batch, if there are batches.
 ProductShape shape_at_once(const Task& task) {
   ProductShape shape = task.shape;
-  if (task.arguments.batch > 0) shape.nrhs = std::min(shape.nrhs, task.arguments.batch);
+  if (const Index batch = task.arguments.options.batch; batch > 0) shape.nrhs = std::min(shape.nrhs, batch);
   return shape;
 }
 
-/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as it was begun.
+/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as the run was begun.
 bool reads_once(const Task& task) {
   const SolveArguments& arguments = task.arguments;
   if (arguments.solver != "cgls") return false;
@@ -59,7 +60,8 @@ bool reads_once(const Task& task) {
          arguments.product.device == "cpu" && one_pass_is_faster(shape_at_once(task), task.grid->shape());
 }
 
-/// What was asked for; block-cgls, whose right-hand sides must lie together, and one pass leave no choice.
+/// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
+/// no choice.
 Algorithm algorithm_for(const Task& task) {
   const SolveArguments& arguments = task.arguments;
   if (arguments.solver != "block-cgls" && !task.one_pass) return arguments.product.algorithm;
@@ -71,8 +73,8 @@ Algorithm algorithm_for(const Task& task) {
   return Algorithm::stationary_a;
 }
 
-/// How A is stored: for one pass in panels. A restart with `auto` goes on as it was begun, if the algorithm
-/// is the same.
+/// How A is stored; one pass needs panels. A restart with `auto` goes on as the run was begun, if the
+/// algorithm is the same.
 Storage storage_for(const Task& task) {
   const bool on_host = task.arguments.product.device == "cpu";
   if (task.one_pass && on_host) return Storage::panels;
@@ -91,8 +93,8 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
   task.grid = std::move(grid);
   task.A = read_npy_header(world, matrix);
   task.B = read_npy_header(world, arguments.rhs);
-  if (!arguments.checkpoint.restart.empty()) {
-    task.saved = checkpoint_facts(world, arguments.checkpoint.restart);
+  if (!arguments.options.checkpoint.restart.empty()) {
+    task.saved = checkpoint_facts(world, arguments.options.checkpoint.restart);
     adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
   }
   check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
@@ -125,7 +127,7 @@ template <Scalar T>
 OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
   return matrix_mult(task.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
-                      .column_stable = task.arguments.column_stable,
+                      .column_stable = task.arguments.options.column_stable,
                       .form = task.arguments.product.summa_form,
                       .storage = task.storage});
 }
@@ -138,12 +140,12 @@ OperatorPtr<T> make_operator(const Task& task, OperatorPtr<T> A) {
 }
 
 bool is_damped(const SolveArguments& arguments) {
-  return arguments.damp > 0 || arguments.damp_relative.value_or(0) > 0;
+  return arguments.options.damp > 0 || arguments.damp_relative.value_or(0) > 0;
 }
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
-/// As the library's reports have it.
+/// The solver's name in the library's reports.
 std::string name_of_solver(const Task& task) {
   return task.one_pass ? "one-pass-cgls" : task.arguments.solver;
 }
@@ -152,35 +154,30 @@ template <Scalar T>
 void print_plan(const Task& task) {
   const Layout layout = layout_of_matrix(task);
   const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
-  // Its shape is all that matters: there is no memory behind it.
+  // Only its shape matters; there is no memory behind it.
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.product.summa_form, task.arguments.batch, is_damped(task.arguments),
+                   task.arguments.product.summa_form, task.arguments.options.batch, is_damped(task.arguments),
                    task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
                    product->range(), op->range(), op->domain()}));
 }
 
-/// In checkpoints: the damping of the problem. The solver's may be 0, where it is in the operator.
+/// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
 constexpr const char* damp_fact = "damp";
 
 /// A restart goes on with the very damping that it was begun with.
 template <Scalar T>
 double damping_of(const Task& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
-  if (!arguments.damp_relative) return arguments.damp;
+  if (!arguments.damp_relative) return arguments.options.damp;
   const auto saved = task.saved.find(damp_fact);
   return saved == task.saved.end() ? *arguments.damp_relative * estimate_norm(A)
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
 
-double tolerance_of(const Task& task) {
-  const bool single = task.shape.type == ScalarType::f32 || task.shape.type == ScalarType::c64;
-  return task.arguments.tolerance.value_or(single ? 1e-4 : 1e-8);
-}
-
-/// How often the solver starts anew: a batch has its share, at least one column, of each part.
+/// How often the solver starts anew. A batch has its share, at least one column, of each part.
 Index batch_count(Index batch, const Partition& columns) {
   if (batch == 0) return 1;
   const Index width = std::max<Index>(batch / columns.parts(), 1);
@@ -200,7 +197,7 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
   options.batch = common.batch;
   options.column_stable = common.column_stable;
   options.record_history = common.record_history;
-  options.callback = common.callback;
+  options.observers = common.observers;
   options.checkpoint = common.checkpoint;
   return options;
 }
@@ -221,47 +218,32 @@ SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const Dist
   return cgls(A, B, X, options);
 }
 
-/// P: null, or what the solver is preconditioned with; variances: null, or where they go.
+/// P: the preconditioner, or null; variances: where they go, or null.
 template <Scalar T>
 SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
                        bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
-  SolveOptions options;
-  options.max_iterations = arguments.iterations;
-  options.tolerance = tolerance_of(task);
-  options.atol = arguments.atol;
-  options.btol = arguments.btol;
-  options.condition_limit = arguments.condition_limit;
+  SolveOptions options = arguments.options;
   options.damp = damping_of(task, *A);
   options.initial_guess = task.X0.has_value();
-  options.batch = arguments.batch;
-  options.column_stable = arguments.column_stable;
   options.record_history = !arguments.history.empty();
-  options.checkpoint = checkpoint_options(
-      arguments.checkpoint, facts_of_run(task.grid->shape(), task.algorithm, arguments.product));
+  options.checkpoint.requested = end_is_requested;
+  options.checkpoint.facts = facts_of_run(task.grid->shape(), task.algorithm, arguments.product);
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
-  std::optional<SolveProgress> progress;
-  if (shows_progress)
-    progress.emplace(*options.tolerance, options.max_iterations,
-                     batch_count(arguments.batch, B.layout().cols.partition));
-  IterationsUnderWay under_way;
-  options.callback = [&progress, &under_way](const IterationInfo& info) {
-    under_way.note(info.iteration);
-    if (progress) progress->show(info);
-    return false;
-  };
+  options.observers.push_back(std::make_shared<IterationForSignals>());
+  if (shows_progress) {
+    const Index batches = batch_count(options.batch, B.layout().cols.partition);
+    options.observers.push_back(std::make_shared<SolveProgress>(batches));
+  }
   const auto solver = [&task, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
                                          DistMatrix<T>& models, const SolveOptions& how) {
     return call_solver(task, op, data, models, variances, how);
   };
-  SolveReport report = P == nullptr
-                           ? solver(*A, B, X, options)
-                           : ScaledProblem<T>(A, P, B, X, options).solve(solver, B, X, options.initial_guess);
-  if (progress) progress->finish(report);
-  return report;
+  return P == nullptr ? solver(*A, B, X, options)
+                      : ScaledProblem<T>(A, P, B, X, options).solve(solver, B, X, options.initial_guess);
 }
 
 template <Scalar T>
@@ -286,13 +268,12 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   if (task.X0) read_npy(arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
 
-  const Traffic before = grid->comm().traffic();
-  SolveReport report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, shows_progress);
-  grid->backend()->synchronize();
-  measured.compute_seconds = clock.lap();
-  measured.bytes_sent = grid->comm().traffic().bytes_sent - before.bytes_sent;
-  measured.bytes_received = grid->comm().traffic().bytes_received - before.bytes_received;
+  SolveReport report;
+  measured.compute(*grid, [&] {
+    report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, shows_progress);
+  });
 
+  clock.lap();
   write_npy(arguments.output, X, task.B.dimensions);
   if (variances) write_npy(arguments.variances, *variances, task.B.dimensions);
   measured.write_seconds = clock.lap();
@@ -306,7 +287,7 @@ std::string headline(const Task& task) {
                      task.grid->rows(), task.grid->cols());
 }
 
-/// What to do about columns that are not finite, or broke down.
+/// What can be done about columns that are not finite, or broke down.
 std::string advice(const SolveReport& report) {
   const auto count = [&report](StopReason reason) {
     return std::count_if(report.columns.begin(), report.columns.end(),
@@ -331,14 +312,15 @@ void warn_of_rounding(const Task& task) {
 
 ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const bool talks = world.rank() == 0;
-  catch_signals(!arguments.checkpoint.directory.empty(), talks);
+  const CheckpointOptions& checkpoint = arguments.options.checkpoint;
+  catch_signals(!checkpoint.directory.empty(), talks);
   Stopwatch clock;
   Measurements measured;
-  const auto grid = make_grid(world, arguments.product);
+  const auto grid =
+      make_grid(world, arguments.product.grid, arguments.product.device, arguments.product.transport);
   measured.setup_seconds = clock.lap();
   const std::string& report_path = arguments.product.report;
   if (!arguments.dry_run) {
-    const CheckpointArguments& checkpoint = arguments.checkpoint;
     check_outputs(world,
                   {{"--matrix", arguments.product.matrix},
                    {"--rhs", arguments.rhs},
@@ -360,7 +342,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     return ExitStatus::done;
   }
   SolveReport report;
-  run_on_members(world, *grid, [&] {
+  run_on_grid(world, *grid, [&] {
     with_scalar_type(task.shape.type, [&]<Scalar T>() {
       report = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
     });

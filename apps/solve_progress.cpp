@@ -22,24 +22,28 @@ constexpr double first_patience = 5;  // seconds without a row
 
 }  // namespace
 
-SolveProgress::SolveProgress(double tolerance, Index iteration_limit, Index batches)
-    : tolerance_(tolerance),
-      iteration_limit_(iteration_limit),
-      batches_(batches),
-      has_bar_(isatty(STDERR_FILENO) == 1) {
+SolveProgress::SolveProgress(Index batches) : batches_(batches), has_bar_(isatty(STDERR_FILENO) == 1) {}
+
+void SolveProgress::start(const SolveStart& start) {
+  tolerance_ = start.tolerance;
+  iteration_limit_ = start.max_iterations;
   print(fmt::format("{}iteration      smallest        median       largest    columns  seconds\n",
                     batches_ > 1 ? "batch  " : ""));
 }
 
-void SolveProgress::show(const IterationInfo& info) {
+bool SolveProgress::step(const IterationInfo& info) {
   const Summary now = summarise(info);
-  if (now.batch != last_.batch) begin_batch(now);
+  const bool begins = now.batch != last_.batch;
+  if (begins) begin_batch(now);
   last_ = now;
+  if (begins) return false;
   if (row_is_due(now)) print_row(now);
   draw_bar(now);
+  if (start_of_batch_.highest == 0) start_of_batch_ = now;  // some solvers have no norm before the first step
+  return false;
 }
 
-void SolveProgress::finish(const SolveReport& report) {
+void SolveProgress::end(const SolveReport& report) {
   if (last_.iteration != last_printed_) print_row(last_);
   erase_bar();
   print(fmt::format("{} after at most {} iterations in {}\n", verdict_text(report), report.iterations,
@@ -53,7 +57,7 @@ SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
   now.iteration = info.iteration;
   now.active_columns = info.active_columns;
   now.seconds = last_.seconds + clock_.lap();
-  // Columns without anything to solve, or of batches to come, have norm zero, and would say nothing.
+  // The norm is zero in columns that have nothing to solve, and in batches to come.
   norms_.clear();
   for (const double norm : info.tested_norms)
     if (norm > 0 && std::isfinite(norm)) norms_.push_back(norm);
@@ -67,15 +71,14 @@ SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
   return now;
 }
 
-void SolveProgress::begin_batch(const Summary& first) {
-  // Of many batches not each has its row.
+void SolveProgress::begin_batch(const Summary& start) {
+  // If there are many batches, not each of them has a row.
   const bool has_row =
       last_.batch * most_batch_rows / batches_ > (last_.batch - 1) * most_batch_rows / batches_;
   if (last_.batch > 0 && last_.iteration != last_printed_ && has_row) print_row(last_);
-  first_of_batch_ = first;
-  first_of_batch_.seconds = last_.seconds;
+  start_of_batch_ = start;
   last_printed_ = 0;
-  // With several batches only the last row of each.
+  // Of several batches only the last iteration has a row.
   next_row_ = batches_ > 2 ? std::numeric_limits<Index>::max() : 1;
   patience_ = std::max(patience_, first_patience);
 }
@@ -102,13 +105,13 @@ void SolveProgress::print_row(const Summary& row) {
 }
 
 double SolveProgress::seconds_left(const Summary& now) const {
-  const double done = static_cast<double>(now.iteration);
-  const double pace = (now.seconds - first_of_batch_.seconds) / done;
-  double iterations = static_cast<double>(iteration_limit_) - done;
-  const double fallen = std::log(first_of_batch_.highest / now.highest);
-  if (tolerance_ > 0 && fallen > 0 && now.iteration > 1) {
+  const auto done = static_cast<double>(now.iteration - start_of_batch_.iteration);
+  const double pace = (now.seconds - start_of_batch_.seconds) / done;
+  auto iterations = static_cast<double>(iteration_limit_ - now.iteration);
+  const double fallen = std::log(start_of_batch_.highest / now.highest);
+  if (tolerance_ > 0 && fallen > 0) {
     const double to_fall = std::log(now.highest / tolerance_);
-    iterations = std::min(iterations, std::max(to_fall, 0.0) * (done - 1) / fallen);
+    iterations = std::min(iterations, std::max(to_fall, 0.0) * done / fallen);
   }
   return iterations * pace;
 }
@@ -120,7 +123,7 @@ void SolveProgress::draw_bar(const Summary& now) {
   last_bar_seconds_ = now.seconds;
   bar_is_drawn_ = true;
   const double left = seconds_left(now);
-  const double spent = now.seconds - first_of_batch_.seconds;
+  const double spent = now.seconds - start_of_batch_.seconds;
   const double share = spent + left > 0 ? spent / (spent + left) : 0;
   const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * width);
   const std::string batch = batches_ > 1 ? fmt::format("batch {} of {}, ", now.batch, batches_) : "";

@@ -4,22 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/solver.hpp"
-#include "product_setup.hpp"
+#include "gridlops/solve_observer.hpp"
+#include "report.hpp"
 
 namespace gridlops::program {
 
-/// What somebody who waits for a solver sees: a table that grows by some twenty rows however long it takes,
-/// and, where standard error is a terminal, one line with a bar below it.
-class SolveProgress {
+/// Shows a solver at work: a table that grows by some twenty rows however long it takes, and, where standard
+/// error is a terminal, one line with a bar below it.
+class SolveProgress : public SolveObserver {
  public:
-  /// tolerance and iteration_limit are the solver's; batches: how often it starts anew.
-  SolveProgress(double tolerance, Index iteration_limit, Index batches);
+  /// batches: how often the solver starts anew.
+  explicit SolveProgress(Index batches);
 
-  /// After each iteration.
-  void show(const IterationInfo& info);
-  /// After the last one.
-  void finish(const SolveReport& report);
+  void start(const SolveStart& start) override;
+  bool step(const IterationInfo& info) override;
+  void end(const SolveReport& report) override;
 
  private:
   struct Summary {
@@ -28,20 +27,20 @@ class SolveProgress {
     double seconds = 0;
   };
   Summary summarise(const IterationInfo& info);
-  void begin_batch(const Summary& first);
+  void begin_batch(const Summary& start);
   bool row_is_due(const Summary& now);
   void print_row(const Summary& row);
-  /// Until the end of the batch that is being solved; at the pace and the rate of convergence so far.
+  /// Seconds until the end of the batch, at the pace and the rate of convergence so far.
   double seconds_left(const Summary& now) const;
   void draw_bar(const Summary& now);
   void erase_bar();
 
-  double tolerance_;
-  Index iteration_limit_, batches_;
+  double tolerance_ = 0;
+  Index iteration_limit_ = 0, batches_;
   bool has_bar_;
   Stopwatch clock_;
   std::vector<double> norms_;  // scratch of summarise()
-  Summary last_, first_of_batch_;
+  Summary last_, start_of_batch_;
   Index last_printed_ = 0, next_row_ = 0;
   double last_row_seconds_ = 0, last_bar_seconds_ = 0, patience_ = 0;
   bool bar_is_drawn_ = false;

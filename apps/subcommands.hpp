@@ -1,14 +1,69 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "arguments.hpp"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
+#include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/process_grid.hpp"
+#include "gridlops/solver.hpp"
 
 namespace gridlops::program {
 
-// All are collective over world, return rank 0's exit status there, and throw on all ranks alike; what one
-// rank throws alone must end the job.
+// The arguments of the subcommands, the same on all ranks; main() checks each of them by itself. A file with
+// an empty name is not wanted.
+
+struct MakeProblemArguments {
+  enum class Kind { random, spd, multiples };
+  Index rows = 0, cols = 0, nrhs = 0;
+  std::optional<ScalarType> type;
+  Kind kind = Kind::random;
+  std::optional<double> condition;
+  double noise = 0;
+  std::uint64_t seed = 1;
+  std::string directory;
+};
+
+/// What multiply and solve have in common.
+struct ProductArguments {
+  std::string matrix;
+  std::optional<GridShape> grid;
+  Algorithm algorithm = Algorithm::automatic;
+  SummaForm summa_form = SummaForm::broadcast;
+  Index panel = 0;
+  std::string transport = "auto";
+  std::string device = "cpu";
+  std::string report;
+};
+
+struct MultiplyArguments {
+  ProductArguments product;
+  std::string input, output;
+  bool adjoint = false;
+};
+
+struct SolveArguments {
+  ProductArguments product;
+  std::string rhs, output, initial, variances, history;
+  std::string solver = "cgls";
+  SolveOptions options;  ///< without what only the run knows
+  std::optional<double> damp_relative;
+  std::string precondition = "none";
+  std::string one_pass = "off";
+  std::optional<Storage> storage;  ///< none: chosen
+  std::optional<double> lambda, step;
+  Threshold threshold = Threshold::soft;
+  bool backtracking = false, monotone = false;
+  bool dry_run = false;
+  bool quiet = false;
+};
+
+// The subcommands (collective over world). They return rank 0's exit status there, and throw on all ranks
+// alike; what one rank throws alone must end the job.
 
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments);
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);

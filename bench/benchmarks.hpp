@@ -1,12 +1,89 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "arguments.hpp"
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gridlops/communicator.hpp"
+#include "gridlops/cost_model.hpp"
+#include "gridlops/process_grid.hpp"
+#include "gridlops/types.hpp"
 
 namespace gridlops::bench {
 
-// Collective over world; print a table on rank 0 and write the JSON file. Errors are thrown on all ranks.
+// The arguments of the subcommands, the same on all ranks; main() checks each of them by itself.
+
+/// What is to be measured: every combination of the lists.
+struct Cases {
+  std::vector<Index> rows, cols, nrhs{1};
+  std::vector<ScalarType> types{ScalarType::f64};
+  std::vector<GridShape> grids;  ///< empty: near-square
+  std::vector<Algorithm> algorithms{Algorithm::automatic};
+  std::string device = "cpu";
+  std::vector<std::string> transports{"auto"};
+  Index panel = 0;
+  SummaForm summa_form = SummaForm::broadcast;
+  std::vector<std::optional<Storage>> storages{std::nullopt};  ///< none: chosen
+};
+
+/// How it is measured, and where the figures go.
+struct Method {
+  int repetitions = 5;
+  Index limit_order = 2048;  ///< of the GEMM that measures the compute limit
+  Index limit_mib = 0;       ///< of the block that measures the memory limit; 0: chosen
+  std::string json;          ///< empty: no file
+};
+
+struct MatmulArguments {
+  Cases cases;
+  Method method;
+  bool adjoint = false;
+  bool both = false;  ///< forward, then adjoint
+};
+
+/// Whether adjoint, in turn.
+inline std::vector<bool> directions(const MatmulArguments& arguments) {
+  if (arguments.both) return {false, true};
+  return {arguments.adjoint};
+}
+
+struct SolveArguments {
+  Cases cases;
+  Method method;
+  std::string solver = "cgls";
+  bool one_pass = false;  ///< cgls reads A once in an iteration
+  Index iterations = 10;
+};
+
+struct CommArguments {
+  std::vector<std::string> operations{"broadcast"};
+  std::vector<std::string> transports{"mpi"};
+  /// Of the operand of every rank; where ranks have parts of one, of the whole: what all-gather gives each
+  /// rank, and what reduce-scatter takes from each.
+  std::vector<Index> bytes;
+  int repetitions = 5;
+  std::string json;
+};
+
+/// The kernels that solvers apply to their vectors.
+inline const std::vector<std::string>& kernel_names() {
+  static const std::vector<std::string> names{"copy", "dots", "norms", "axpy", "xpby", "scale"};
+  return names;
+}
+
+struct KernelArguments {
+  std::vector<std::string> kernels = kernel_names();
+  std::vector<Index> rows, cols{1};
+  std::vector<ScalarType> types{ScalarType::f64};
+  std::string device = "cpu";
+  int repetitions = 5;
+  Index limit_mib = 0;  ///< as in Method
+  std::string json;
+};
+
+// The subcommands (collective over world). They print a table on rank 0 and write the JSON file, and throw
+// errors on all ranks.
 
 /// Products, checked against sums over the elements of A and X.
 void matmul(Communicator& world, const MatmulArguments& arguments);

@@ -2,10 +2,9 @@
 #include <algorithm>
 
 #include "benchmarks.hpp"
-#include "clock.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/mpi.hpp"
-#include "journal.hpp"
+#include "results.hpp"
 
 namespace gridlops::bench {
 
@@ -78,7 +77,7 @@ class Exchange {
 }  // namespace
 
 void comm(Communicator& world, const CommArguments& arguments) {
-  Journal journal(world, arguments.json);
+  ResultWriter writer(world, arguments.json);
   for (const std::string& transport : arguments.transports) {
     const std::unique_ptr<Communicator> ranks = make_host_communicator(world, transport);
     for (const std::string& operation : arguments.operations) {
@@ -92,11 +91,11 @@ void comm(Communicator& world, const CommArguments& arguments) {
         exchange.seconds();
         for (int repetition = 0; repetition < arguments.repetitions; ++repetition)
           result.seconds.push_back(exchange.seconds());
-        journal.add(result);
+        writer.add(result);
       }
     }
   }
-  journal.close();
+  writer.close();
 }
 
 }  // namespace gridlops::bench

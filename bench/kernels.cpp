@@ -5,18 +5,15 @@
 #include <limits>
 
 #include "benchmarks.hpp"
-#include "gpu_grid.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
-#include "host_grid.hpp"
-#include "journal.hpp"
-#include "samples.hpp"
+#include "results.hpp"
 
 namespace gridlops::bench {
 
 namespace {
 
-/// What the kernels of the solvers work on, on one rank.
+/// The operands of the solvers' kernels on one rank.
 template <Scalar T>
 class Columns {
  public:
@@ -63,7 +60,7 @@ class Columns {
   Index rows_, cols_;
 };
 
-/// How often a kernel goes through a block of its operands, reading or writing.
+/// How many blocks of its operands a kernel reads or writes.
 int blocks_touched(const std::string& kernel) {
   return kernel == "norms" ? 1 : kernel == "axpy" || kernel == "xpby" ? 3 : 2;
 }
@@ -71,12 +68,12 @@ int blocks_touched(const std::string& kernel) {
 }  // namespace
 
 void kernels(Communicator& world, const KernelArguments& arguments) {
-  Journal journal(world, arguments.json);
+  ResultWriter writer(world, arguments.json);
   constexpr Index unused_limit_order = 64;
   LimitMeter meter(unused_limit_order, arguments.limit_mib);
   const GridShape all{1, world.size()};
-  const auto grid = arguments.device == "gpu" ? program::make_gpu_grid(world, all, "auto")
-                                              : program::make_host_grid(world, all, "mpi");
+  const auto grid =
+      program::make_grid(world, all, arguments.device, arguments.device == "gpu" ? "auto" : "mpi");
   const auto largest = [](const std::vector<Index>& values) {
     return *std::max_element(values.begin(), values.end());
   };
@@ -94,7 +91,7 @@ void kernels(Communicator& world, const KernelArguments& arguments) {
           for (const std::string& kernel : arguments.kernels) {
             const double bytes =
                 static_cast<double>(rows * cols * Index{sizeof(T)}) * blocks_touched(kernel) * world.size();
-            journal.add(
+            writer.add(
                 KernelResult{{kernel, rows, cols, type, arguments.device},
                              bytes,
                              samples<T>(*grid, meter, arguments.repetitions, [&] { columns->run(kernel); })});
@@ -103,7 +100,7 @@ void kernels(Communicator& world, const KernelArguments& arguments) {
       }
     }
   }
-  journal.close();
+  writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "benchmarks.hpp"
-#include "journal.hpp"
-#include "operands.hpp"
 #include "product_check.hpp"
-#include "samples.hpp"
+#include "results.hpp"
 
 namespace gridlops::bench {
 
 namespace {
+
+/// This rank's block, without gaps.
+template <Scalar T>
+std::vector<T> on_host(const DistMatrix<T>& X) {
+  const std::shared_ptr<Backend>& backend = X.grid()->backend();
+  const MatrixView<const T> local = X.local();
+  const Buffer<T> packed(backend, local.size());
+  std::vector<T> values(static_cast<std::size_t>(local.size()));
+  if (values.empty()) return values;
+  backend->kernels<T>().copy(local, packed.matrix(local.rows, local.cols));
+  backend->download(packed.data(), values.data(), local.size() * Index{sizeof(T)});
+  return values;
+}
 
 template <Scalar T>
 class Product {
@@ -69,16 +80,16 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
 }  // namespace
 
 void matmul(Communicator& world, const MatmulArguments& arguments) {
-  Journal journal(world, arguments.method.json);
+  ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
-        journal.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
+        writer.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
       });
     }
   });
-  journal.close();
+  writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <vector>
 
-#include "operands.hpp"
+#include "cases.hpp"
+#include "measurement.hpp"
 
 namespace gridlops::bench {
 
-/// A rank's part of a product with random_product() and random_input(), and where its rows and columns lie.
+/// A rank's part of a product of random_product() with random_input(), and the global indices of its rows and
+/// columns.
 template <Scalar T>
 struct LocalProductPart {
   MatrixView<const T> Y;

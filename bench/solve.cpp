@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "benchmarks.hpp"
-#include "clock.hpp"
+#include "cases.hpp"
 #include "gridlops/one_pass_cgls.hpp"
-#include "journal.hpp"
-#include "operands.hpp"
+#include "results.hpp"
 
 namespace gridlops::bench {
 
@@ -134,12 +133,12 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
 void solve(Communicator& world, const SolveArguments& arguments) {
   if (arguments.one_pass && arguments.solver != "cgls")
     throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
-  Journal journal(world, arguments.method.json);
+  ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
-    with_scalar_type(what.shape.type, [&]<Scalar T>() { journal.add(measure<T>(what, arguments, meter)); });
+    with_scalar_type(what.shape.type, [&]<Scalar T>() { writer.add(measure<T>(what, arguments, meter)); });
   });
-  journal.close();
+  writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -5,9 +5,8 @@
 #include <limits>
 
 #include "bench/benchmarks.hpp"
-#include "bench/journal.hpp"
 #include "bench/product_check.hpp"
-#include "bench/samples.hpp"
+#include "bench/results.hpp"
 #include "scalapack.hpp"
 
 namespace gridlops::bench {
@@ -128,16 +127,16 @@ void check(const Communicator& world, const Cases& cases) {
 
 void matmul(Communicator& world, const MatmulArguments& arguments) {
   check(world, arguments.cases);
-  Journal journal(world, arguments.method.json);
+  ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
-        journal.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
+        writer.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
       });
     }
   });
-  journal.close();
+  writer.close();
 }
 
 void solve(Communicator&, const SolveArguments&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "limits.hpp"
+#include "measurement.hpp"
 
 #include <unistd.h>
 
@@ -7,16 +7,14 @@
 #include <array>
 #include <vector>
 
-#include "clock.hpp"
 #include "gridlops/random.hpp"
-#include "result.hpp"
 
 namespace gridlops::bench {
 
 namespace {
 
-/// Doubles in a block that is at least twice the last-level cache, where that is known; a GPU's is smaller
-/// than half of this block.
+/// The number of doubles in a block that is at least twice the last-level cache, where its size is known; the
+/// cache of a GPU is smaller than half of the block here.
 Index block_size(MemorySpace space, Index mib) {
   if (mib > 0) return (mib << 20) / Index{sizeof(double)};
   if (space == MemorySpace::device) return (Index{512} << 20) / Index{sizeof(double)};
@@ -26,6 +24,10 @@ Index block_size(MemorySpace space, Index mib) {
 }
 
 }  // namespace
+
+double Work::roofline_seconds(const MachineLimits& limits) const {
+  return std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second);
+}
 
 LimitMeter::LimitMeter(Index order, Index block_mib) : order_(order), block_mib_(block_mib) {}
 
@@ -60,7 +62,7 @@ double LimitMeter::gemm_seconds(const ProcessGrid& grid) {
   return now() - begin;
 }
 
-/// The best of three passes: what disturbs a pass is no limit.
+/// The best of three passes, because a disturbed pass shows no limit.
 double LimitMeter::read_seconds(const ProcessGrid& grid) {
   if (block_.size() == 0) {
     block_ = Buffer<double>(grid.backend(), block_size(MemorySpace::host, block_mib_));

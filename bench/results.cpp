@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "journal.hpp"
+#include "results.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
 #include <utility>
 
-#include "clock.hpp"
+#include "bench/commit.hpp"
+#include "build_facts.hpp"
 #include "console.hpp"
-#include "environment.hpp"
+#include "file_checks.hpp"
+#include "gridlops/backend.hpp"
+#include "gridlops/gpu.hpp"
+#include "gridlops/own_kernels.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
-#include "output_file.hpp"
 
 namespace gridlops::bench {
 
@@ -18,7 +26,64 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The medians that a table and a file show.
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos && colon + 2 < line.size())
+      return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text.data();
+}
+
+std::string gpu_text() {
+  const GpuInfo gpus = gpu_info();
+  return gpus.devices > 0 ? gpus.versions + ", " + std::to_string(gpus.devices) + " on the host" : "none";
+}
+
+/// The load of the last minute; negative if unknown.
+double load_average() {
+  double load = -1;
+  return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
+/// What figures depend on besides the work: machine, libraries, and who else is busy. Of this rank.
+Json environment(const Communicator& world) {
+  const BlasInfo blas = blas_info();
+  return {{"version", version},
+          {"commit", commit},
+          {"compiler", program::compiler},
+          {"build_type", program::build_type},
+          {"time", time_text()},
+          {"host", host_name()},
+          {"cpu", cpu_model()},
+          {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"instruction_set", blas.best_kernel},
+          {"ranks", world.size()},
+          {"mpi", program::mpi_library_text()},
+          {"blas", blas.library},
+          {"blas_kernel", blas.kernel},
+          {"blas_pinned_by", blas.pinned_by},
+          {"own_kernels", own_kernels()},
+          {"blas_threads", blas.threads},
+          {"gpu", gpu_text()},
+          {"load_average", load_average()}};
+}
+
+/// The medians over the repetitions.
 struct Figures {
   double seconds, flops_per_second, limit_flops, limit_bytes, roofline_seconds, roofline_fraction, waiting;
 };
@@ -103,20 +168,21 @@ std::string title() {
 
 }  // namespace
 
-Journal::Journal(Communicator& world, std::string json_path) : world_(world), path_(std::move(json_path)) {
+ResultWriter::ResultWriter(Communicator& world, std::string json_path)
+    : world_(world), path_(std::move(json_path)) {
   program::check_outputs(world, {}, {{"--json", path_}});
   document_ = {
       {"schema", "gridlops.bench/1"}, {"environment", environment(world)}, {"results", Json::array()}};
 }
 
-void Journal::add(const Result& result) {
+void ResultWriter::add(const Result& result) {
   if (world_.rank() != 0) return;
   const Figures figures = figures_of(result);
   print(title(), row_of(result, figures));
   document_["results"].push_back(json_of(result, figures, result.what.grid->comm().transport()));
 }
 
-void Journal::add(const CommResult& result) {
+void ResultWriter::add(const CommResult& result) {
   if (world_.rank() != 0) return;
   const double seconds = median(result.seconds), bytes = static_cast<double>(result.what.bytes);
   print(fmt::format("{:<15} {:<10} {:>5} {:>11} {:>12} {:>8}\n", "operation", "transport", "ranks", "bytes",
@@ -134,7 +200,7 @@ void Journal::add(const CommResult& result) {
                                   {"gbs", bytes / seconds / 1e9}});
 }
 
-void Journal::add(const KernelResult& result) {
+void ResultWriter::add(const KernelResult& result) {
   if (world_.rank() != 0) return;
   std::vector<double> seconds, limit, fraction;
   for (const Sample& sample : result.samples) {
@@ -161,13 +227,13 @@ void Journal::add(const KernelResult& result) {
                                   {"fraction", median(fraction)}});
 }
 
-void Journal::print(const std::string& title, const std::string& row) {
+void ResultWriter::print(const std::string& title, const std::string& row) {
   if (!has_title_) program::print(title);
   has_title_ = true;
   program::print(row);
 }
 
-void Journal::close() {
+void ResultWriter::close() {
   if (path_.empty()) return;
   succeed_together(world_, [&] {
     if (world_.rank() != 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "output_file.hpp"
+#include "file_checks.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/// Where a name leads to: the folder and the name in it, and the file if there is one.
+/// What a path leads to: a folder and a name in it, and the file if there is one.
 struct Place {
   explicit Place(const std::string& path) {
     std::error_code error;
@@ -42,7 +42,8 @@ struct Place {
   std::optional<struct stat> folder, file;
 };
 
-/// Whether writing one replaces the other. A file that takes the place of a hard link leaves the others.
+/// Whether writing one replaces the other. Writing to one of several hard links leaves the others as they
+/// are.
 bool is_same(const Place& one, const Place& other) {
   if (one.file && other.file && one.file->st_nlink == 1 && is_same(*one.file, *other.file)) return true;
   return one.folder && other.folder && is_same(*one.folder, *other.folder) && one.name == other.name;
@@ -59,8 +60,7 @@ void check_different(const std::vector<NamedFile>& inputs, const std::vector<Nam
                                    outputs[k].path));
     }
     for (const NamedFile& input : inputs) {
-      if (input.path.empty()) continue;
-      if (!is_same(place, Place(input.path))) continue;
+      if (input.path.empty() || !is_same(place, Place(input.path))) continue;
       throw UsageError(fmt::format("{} {} would replace {} {}, which is the same file; give another name",
                                    outputs[k].option, outputs[k].path, input.option, input.path));
     }
@@ -77,6 +77,26 @@ void check_writable(const NamedFile& output) {
 }
 
 }  // namespace
+
+void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
+                   const NpyHeader& header, Fit fit) {
+  if (header.type != matrix.type) {
+    throw InputError(
+        fmt::format("{} has elements of type {}, but {} of {}; convert one of them, with NumPy say", path,
+                    name_of(header.type), matrix_path, name_of(matrix.type)));
+  }
+  if (header.rows != fit.rows) {
+    throw InputError(fmt::format("{} is {} x {}, but {} is {} x {}: it needs one row for each of the {} {}",
+                                 path, header.rows, header.cols, matrix_path, matrix.rows, matrix.cols,
+                                 fit.rows, fit.dimension));
+  }
+  for (const Index rows : {matrix.rows, matrix.cols}) {
+    if (fits_npy(rows, header.cols, header.type)) continue;
+    throw InputError(fmt::format(
+        "{} is {} x {} and {} {} x {}: the result, {} x {}, is larger than any file can be", matrix_path,
+        matrix.rows, matrix.cols, path, header.rows, header.cols, rows, header.cols));
+  }
+}
 
 NamedFile manifest_in(const char* option, const std::string& directory) {
   return {option, directory.empty() ? directory : directory + "/manifest.json"};

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "result.hpp"
-
-#include <algorithm>
-
-#include "gpu_grid.hpp"
-#include "host_grid.hpp"
-#include "members.hpp"
+#include "cases.hpp"
 
 namespace gridlops::bench {
 
-double Work::roofline_seconds(const MachineLimits& limits) const {
-  return std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second);
-}
-
 namespace {
 
-/// With what was left open.
-Case chosen(const Cases& cases, const ProductShape& shape, const std::shared_ptr<const ProcessGrid>& grid,
-            Algorithm asked, std::optional<Storage> storage) {
-  const Algorithm algorithm =
-      asked == Algorithm::automatic ? choose_algorithm(shape, grid->shape(), machine_model(*grid)) : asked;
+/// The case with the algorithm and the storage that were left open.
+Case resolved(const Cases& cases, const ProductShape& shape, const std::shared_ptr<const ProcessGrid>& grid,
+              Algorithm asked, std::optional<Storage> storage) {
+  const Algorithm algorithm = program::resolve(asked, shape, *grid);
   if (!storage)
     storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
   return {
@@ -34,17 +23,16 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
   std::vector<std::shared_ptr<const ProcessGrid>> grids;
   for (const GridShape shape : shapes)
     for (const std::string& transport : cases.transports)
-      grids.push_back(cases.device == "gpu" ? program::make_gpu_grid(world, shape, transport)
-                                            : program::make_host_grid(world, shape, transport));
+      grids.push_back(program::make_grid(world, shape, cases.device, transport));
   for (const auto& grid : grids) {
-    program::run_on_members(world, *grid, [&] {
+    program::run_on_grid(world, *grid, [&] {
       for (const ScalarType type : cases.types)
         for (const Index rows : cases.rows)
           for (const Index cols : cases.cols)
             for (const Index nrhs : cases.nrhs)
               for (const Algorithm asked : cases.algorithms)
                 for (const std::optional<Storage> storage : cases.storages)
-                  run(chosen(cases, {rows, cols, nrhs, type}, grid, asked, storage));
+                  run(resolved(cases, {rows, cols, nrhs, type}, grid, asked, storage));
     });
   }
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gridlops/cost_model.hpp"
+#include "gridlops/dist_matrix.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops::program {
+
+/// A process grid (collective over world); without a shape a near-square one of all ranks. device: "cpu", or
+/// "gpu" where the ranks of a host take its GPUs in turn. transport: one of make_host_communicator(), or of
+/// make_gpu_communicator(), for which "auto" is NCCL. Throws UsageError on all ranks if there is no such
+/// transport or device, or if there are fewer ranks than the shape needs.
+std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<GridShape> shape = {},
+                                             const std::string& device = "cpu",
+                                             const std::string& transport = "auto");
+
+/// The GPU of this rank, for a device "gpu" (collective over comm). Throws UsageError on all ranks if one of
+/// them has none.
+std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm);
+
+/// The grid with the memory that the algorithm wants A in: shared memory where ranks read each other's blocks
+/// of A in place, else the grid's own, of which the pages are larger. Local.
+std::shared_ptr<const ProcessGrid> with_memory_for(Algorithm algorithm,
+                                                   const std::shared_ptr<const ProcessGrid>& grid);
+
+/// The transport that carries the grid's data; empty on idle ranks.
+std::string transport_of(const ProcessGrid& grid);
+
+/// The algorithm that was asked for; for `automatic` the one with the smallest modelled time on the grid
+/// (collective over the grid).
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid);
+
+/// Runs work on the ranks of the grid, which may throw alike; idle ranks sleep meanwhile. Then all ranks
+/// throw the error, if there was one (collective over world). An error that one rank may have met alone
+/// passes through unchanged, to end the job.
+void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work);
+
+/// What make() returns (collective). If memory runs out on any rank, all ranks throw.
+template <class Make>
+auto allocate_together(Communicator& comm, Make&& make) {
+  std::optional<decltype(make())> made;
+  succeed_together(comm, [&] { made.emplace(make()); });
+  return std::move(*made);
+}
+
+/// A matrix of this layout, uninitialised (collective over the grid).
+template <Scalar T>
+DistMatrix<T> allocate_matrix(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
+  return allocate_together(grid->comm(), [&] { return DistMatrix<T>(grid, layout); });
+}
+
+}  // namespace gridlops::program

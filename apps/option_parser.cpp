@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "option_parser.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "console.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+template <class Number>
+std::optional<Number> parse_all(const std::string& text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that lead from a to b (Damerau: A technique
+/// for computer detection and correction of spelling errors, CACM 7, 1964).
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> distance(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        distance[i][j] = i + j;
+        continue;
+      }
+      distance[i][j] = std::min({distance[i - 1][j] + 1, distance[i][j - 1] + 1,
+                                 distance[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        distance[i][j] = std::min(distance[i][j], distance[i - 2][j - 2] + 1);
+    }
+  }
+  return distance[a.size()][b.size()];
+}
+
+/// "; did you mean '…'?" with the candidate that is near enough to the text; empty if there is none.
+std::string suggestion(const std::string& text, const Texts& candidates) {
+  const std::string* nearest = nullptr;
+  std::size_t least = std::max<std::size_t>(1, text.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const bool begun = text.size() > 2 && candidate.rfind(text, 0) == 0;
+    const std::size_t distance = begun ? 0 : edit_distance(text, candidate);
+    if (distance < least) {
+      least = distance;
+      nearest = &candidate;
+    }
+  }
+  return nearest == nullptr ? std::string() : fmt::format("; did you mean '{}'?", *nearest);
+}
+
+/// GRIDLOPS_SOLVE_DAMP_RELATIVE for "damp-relative" of solve in gridlops, GRIDLOPS_BENCH_SOLVE_ROWS for
+/// "rows" of solve in gridlops-bench.
+std::string variable_name(const CLI::App& subcommand, const std::string& option) {
+  std::string name = subcommand.get_parent()->get_name() + "-" + subcommand.get_name() + "-" + option;
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return name;
+}
+
+/// Shows placeholders only: the names of the variables would fill half of the help.
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { column_width(28); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_size() == 0 ? std::string() : " " + option->get_type_name();
+    return option->get_required() ? type + " (required)" : type;
+  }
+};
+
+void add_version(CLI::App& app) {
+  app.set_version_flag("--version", version_text, "What this program and its libraries are");
+}
+
+const CLI::App* subcommand_given(const CLI::App& app) {
+  const auto given = app.get_subcommands();
+  return given.empty() ? nullptr : given.front();
+}
+
+auto subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+Texts subcommand_names(const CLI::App& app) {
+  Texts names;
+  for (const CLI::App* subcommand : subcommands(app)) names.push_back(subcommand->get_name());
+  return names;
+}
+
+Texts option_names(const CLI::App& app) {
+  Texts names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string where_to_read(const CLI::App& app) {
+  const CLI::App* const subcommand = subcommand_given(app);
+  return fmt::format("; see {} {}--help", app.get_name(),
+                     subcommand == nullptr ? "" : subcommand->get_name() + " ");
+}
+
+/// What is wrong with a text that no option and no subcommand has taken.
+std::string unknown_text(const CLI::App& app, const CLI::App* subcommand, const std::string& text) {
+  const std::string word = text.substr(0, text.find('='));
+  const bool is_option = word.rfind('-', 0) == 0;
+  if (subcommand == nullptr) {
+    return is_option ? fmt::format("there is no option '{}' before a subcommand{}", word,
+                                   suggestion(word, option_names(app)))
+                     : fmt::format("there is no subcommand '{}', but {}{}", word,
+                                   joined(words(subcommand_names(app)), ", "),
+                                   suggestion(word, subcommand_names(app)));
+  }
+  if (is_option) {
+    return fmt::format("{} has no option '{}'{}", subcommand->get_name(), word,
+                       suggestion(word, option_names(*subcommand)));
+  }
+  return fmt::format("{}: what is '{}' for? Values follow an option", subcommand->get_name(), text);
+}
+
+/// "… (in the environment variable …)" if the option that the error is about was not on the command line.
+std::string origin_text(const CLI::App* subcommand, const std::string& error, const Texts& arguments) {
+  if (subcommand == nullptr) return {};
+  for (const CLI::Option* option : subcommand->get_options()) {
+    const std::string name = option->get_name();
+    const bool meant = error.rfind(name + ":", 0) == 0;
+    const bool given = std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == name || argument.rfind(name + "=", 0) == 0;
+    });
+    if (meant && !given && std::getenv(option->get_envname().c_str()) != nullptr)
+      return fmt::format(" (in the environment variable {})", option->get_envname());
+  }
+  return {};
+}
+
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+Index whole_number(const std::string& text, Index lowest) {
+  const auto value = parse_all<Index>(text);
+  if (value && *value >= lowest) return *value;
+  throw UsageError(fmt::format("'{}' is no whole number from {} on", text, lowest));
+}
+
+double number(const std::string& text, double lowest) {
+  const auto value = parse_all<double>(text);
+  if (value && std::isfinite(*value) && *value >= lowest) return *value;
+  throw UsageError(fmt::format("'{}' is no finite number from {} on", text, lowest));
+}
+
+Names<std::string> words(const Texts& texts) {
+  Names<std::string> names;
+  for (const std::string& text : texts) names.emplace_back(text, text);
+  return names;
+}
+
+UsageError unknown_name(const std::string& text, const Names<std::string>& names) {
+  Texts known;
+  for (const auto& entry : names) known.push_back(entry.first);
+  return UsageError(fmt::format("'{}' is none of {}{}", text, joined(names, ", "), suggestion(text, known)));
+}
+
+Names<ScalarType> scalar_types() {
+  return names_of({ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128});
+}
+
+Names<Algorithm> algorithms() {
+  return names_of({Algorithm::automatic, Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
+                   Algorithm::stationary_b});
+}
+
+Names<SummaForm> summa_forms() { return names_of({SummaForm::broadcast, SummaForm::all_gather}); }
+
+Names<std::optional<Storage>> storages() {
+  Names<std::optional<Storage>> names{{"auto", std::nullopt}};
+  for (const auto& [name, storage] : names_of({Storage::columns, Storage::panels}))
+    names.emplace_back(name, storage);
+  return names;
+}
+
+CLI::Option* Options::parsed(const char* name, const std::function<void(const std::string&)>& parse,
+                             const std::string& placeholder, const char* about) {
+  const auto take = [name, parse](const std::string& text) {
+    try {
+      parse(text);
+    } catch (const UsageError& error) {
+      throw CLI::ValidationError(name, error.what());
+    }
+  };
+  return with_variable(app_.add_option_function<std::string>(name, take, about))->type_name(placeholder);
+}
+
+CLI::Option* Options::with_variable(CLI::Option* option) {
+  return option->envname(variable_name(app_, option->get_lnames()[0]));
+}
+
+CommandLine::CommandLine(const char* program, const char* about, const char* footer, Texts foreign_variables)
+    : app_(about, program), foreign_variables_(std::move(foreign_variables)) {
+  app_.formatter(std::make_shared<HelpFormat>());
+  app_.footer(footer);
+  app_.require_subcommand(0, 1);
+  add_version(app_);
+}
+
+Options CommandLine::add_subcommand(const char* name, const char* about, Action action) {
+  CLI::App& subcommand = *app_.add_subcommand(name, about);
+  subcommand.formatter(app_.get_formatter());
+  subcommand.footer(fmt::format("Every --long-option can be given in the environment, too, as {}.",
+                                variable_name(subcommand, "long-option")));
+  subcommand.final_callback([this, action = std::move(action)] { action_ = action; });
+  add_version(subcommand);
+  return Options(subcommand);
+}
+
+bool CommandLine::has(const char* option) const {
+  return subcommand_given(app_)->get_option(option)->count() > 0;
+}
+
+std::optional<std::string> CommandLine::requested_text(const Texts& arguments) const {
+  const auto given = [&](const char* word) {
+    return std::find(arguments.begin(), arguments.end(), word) != arguments.end();
+  };
+  if (given("--help") || given("-h")) {
+    for (const CLI::App* subcommand : subcommands(app_))
+      if (given(subcommand->get_name().c_str())) return subcommand->help(app_.get_name());
+    return app_.help();
+  }
+  if (given("--version")) return version_text() + "\n";
+  return std::nullopt;
+}
+
+CommandLine::Action CommandLine::parse(const Texts& arguments) {
+  std::string problem;
+  try {
+    Texts reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants it
+    app_.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    problem = error.what();
+  }
+  const CLI::App* const subcommand = subcommand_given(app_);
+  // What is unknown comes first: it is often the reason for what is missing.
+  const Texts unknown = app_.remaining(true);
+  if (!unknown.empty()) {
+    throw UsageError(one_line(unknown_text(app_, subcommand, unknown.front())) + where_to_read(app_));
+  }
+  if (!problem.empty()) {
+    const std::string whose = subcommand == nullptr ? "" : subcommand->get_name() + " ";
+    throw UsageError(one_line(whose + problem) + origin_text(subcommand, problem, arguments) +
+                     where_to_read(app_));
+  }
+  if (subcommand == nullptr) {
+    throw UsageError(fmt::format("a subcommand is missing: {}{}", joined(words(subcommand_names(app_)), ", "),
+                                 where_to_read(app_)));
+  }
+  return action_;
+}
+
+std::vector<std::string> CommandLine::unknown_variables() const {
+  Texts known{"GRIDLOPS_DEVICE_MPI", "GRIDLOPS_KERNELS", "GRIDLOPS_TIMEOUT"};  // the library reads these
+  for (const CLI::App* subcommand : subcommands(app_))
+    for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
+  Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_TEST_"};
+  foreign.insert(foreign.end(), foreign_variables_.begin(), foreign_variables_.end());
+  Texts warnings;
+  for (const std::string& name : gridlops_variables()) {
+    const bool is_foreign = std::any_of(foreign.begin(), foreign.end(),
+                                        [&](const std::string& begin) { return name.rfind(begin, 0) == 0; });
+    if (is_foreign || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    warnings.push_back(fmt::format("the environment variable {} means nothing to {}{}", name, app_.get_name(),
+                                   suggestion(name, known)));
+  }
+  return warnings;
+}
+
+std::vector<std::string> gridlops_variables() {
+  constexpr std::string_view prefix = "GRIDLOPS_";
+  Texts names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (text.substr(0, prefix.size()) == prefix) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+}  // namespace gridlops::program

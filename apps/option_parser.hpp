@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gridlops/communicator.hpp"
+#include "gridlops/cost_model.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops::program {
+
+// Numbers from the texts of options. They throw a UsageError that has the text.
+
+/// A whole number that is not smaller than `lowest`.
+Index whole_number(const std::string& text, Index lowest);
+/// A finite number that is not smaller than `lowest`.
+double number(const std::string& text, double lowest);
+
+/// The values that an option can take, each with its name.
+template <class Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+/// Values that the library has names for.
+template <class Value>
+Names<Value> names_of(std::initializer_list<Value> values) {
+  Names<Value> names;
+  for (const Value& value : values) names.emplace_back(name_of(value), value);
+  return names;
+}
+
+/// Words that stand for themselves.
+Names<std::string> words(const std::vector<std::string>& texts);
+
+Names<ScalarType> scalar_types();
+Names<Algorithm> algorithms();
+Names<SummaForm> summa_forms();
+/// "auto" has no value.
+Names<std::optional<Storage>> storages();
+
+/// The names, with a separator between them.
+template <class Value>
+std::string joined(const Names<Value>& names, const char* separator) {
+  std::string text;
+  for (const auto& entry : names) text += (text.empty() ? "" : separator) + entry.first;
+  return text;
+}
+
+/// "'…' is none of …", and the name that may have been meant.
+UsageError unknown_name(const std::string& text, const Names<std::string>& names);
+
+/// The value of this name. Throws UsageError if there is none.
+template <class Value>
+Value value_of(const std::string& text, const Names<Value>& names) {
+  std::vector<std::string> known;
+  for (const auto& [name, value] : names) {
+    if (name == text) return value;
+    known.push_back(name);
+  }
+  throw unknown_name(text, words(known));
+}
+
+/// The options of one subcommand. Each of them can also come from the environment.
+class Options {
+ public:
+  explicit Options(CLI::App& subcommand) : app_(subcommand) {}
+
+  CLI::Option* text(const char* name, std::string& value, const char* placeholder, const char* about) {
+    return parsed(
+        name, [&value](const std::string& text) { value = text; }, placeholder, about);
+  }
+  CLI::Option* flag(const char* name, bool& value, const char* about) {
+    return with_variable(app_.add_flag(name, value, about));
+  }
+  template <class Whole>
+  CLI::Option* whole(const char* name, Whole& value, const char* placeholder, Index lowest,
+                     const char* about) {
+    return parsed(
+        name,
+        [&value, lowest](const std::string& text) { value = static_cast<Whole>(whole_number(text, lowest)); },
+        placeholder, about);
+  }
+  template <class Number>
+  CLI::Option* number(const char* name, Number& value, const char* placeholder, double lowest,
+                      const char* about) {
+    return parsed(
+        name, [&value, lowest](const std::string& text) { value = program::number(text, lowest); },
+        placeholder, about);
+  }
+  template <class Target, class Value>
+  CLI::Option* choice(const char* name, Target& value, const Names<Value>& names, const char* about) {
+    return parsed(
+        name, [&value, names](const std::string& text) { value = value_of(text, names); }, joined(names, "|"),
+        about);
+  }
+  /// parse takes the option's text; a UsageError that it throws is told with the option's name.
+  CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
+                      const std::string& placeholder, const char* about);
+
+ private:
+  CLI::Option* with_variable(CLI::Option* option);
+
+  CLI::App& app_;
+};
+
+/// A command line with one level of subcommands, each of which does something on all ranks.
+class CommandLine {
+ public:
+  using Action = std::function<ExitStatus(Communicator& world)>;
+
+  /// foreign_variables: what variables GRIDLOPS_… of other programs begin with.
+  CommandLine(const char* program, const char* about, const char* footer,
+              std::vector<std::string> foreign_variables);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Options add_subcommand(const char* name, const char* about, Action action);
+  /// Whether the subcommand that was given has this option from the command line or from the environment.
+  bool has(const char* option) const;
+
+  /// The help, or the version, if the arguments (without the program's name) ask for one of them.
+  std::optional<std::string> requested_text(const std::vector<std::string>& arguments) const;
+
+  /// Sets the variables behind the options from the arguments and the environment, and returns the action of
+  /// the subcommand that was given. Throws UsageError.
+  Action parse(const std::vector<std::string>& arguments);
+
+  /// One warning for every variable GRIDLOPS_… that neither an option of this program, nor the library, nor
+  /// another program reads.
+  std::vector<std::string> unknown_variables() const;
+
+ private:
+  CLI::App app_;
+  std::vector<std::string> foreign_variables_;
+  Action action_;
+};
+
+/// The names of this process' variables GRIDLOPS_….
+std::vector<std::string> gridlops_variables();
+
+}  // namespace gridlops::program
