@@ -112,7 +112,7 @@ class Writer:
         command = [str(suite.program)] if ranks is None else [str(suite.launch), str(ranks), str(suite.program)]
         before = program.leftovers(suite.folder / "big")
         self.process = subprocess.Popen([*command, *map(str, words)], cwd=suite.folder, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, env={**os.environ, **program.QUIET}, start_new_session=True)
+                                        stderr=subprocess.DEVNULL, env={**os.environ, **program.ALWAYS}, start_new_session=True)
         self.files, deadline = [], time.monotonic() + 60
         while not self.files and self.process.poll() is None and time.monotonic() < deadline:
             # The temporary file must be of the first file, not of the trial before.

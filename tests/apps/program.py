@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the program under test, on any number of ranks, and checks what its reports have in common."""
+import collections
+import inspect
 import json
 import math
 import os
@@ -25,9 +27,9 @@ TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
 ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "BENCH_MATMUL", "BENCH_SOLVE")
              for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
 
-# In a container without /sys the topology library of Open MPI complains on standard error. Without the second one every
-# process looks for networks first.
-QUIET = {"HWLOC_HIDE_ERRORS": "2", "OMPI_MCA_pml": "ob1"}
+# In a container without /sys the topology library of Open MPI complains on standard error. Without mpirun, too, Open MPI
+# need not look for fast networks: that takes longer than the rest of its start.
+ALWAYS = {"HWLOC_HIDE_ERRORS": "2", "OMPI_MCA_pml": "ob1"}
 
 
 class Run:
@@ -52,6 +54,7 @@ class Suite:
     def __init__(self, launch, program, folder):
         self.launch, self.program, self.folder = launch, program, Path(folder)
         self.failures = self.checks = self.runs = 0
+        self.seconds_of = collections.Counter()  # by the function of the test that asked for runs
 
     def run(self, *arguments, ranks=None, environment=None, timeout=60, shell=None, on_each_rank=()):
         """Runs it on this many ranks, without mpirun if ranks is None. shell: a command line in which {} stands for all the rest.
@@ -62,7 +65,7 @@ class Suite:
         command = words if shell is None else ["sh", "-c", shell.replace("{}", '"$@"'), "sh", *words]
         start = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-                              env={**os.environ, **QUIET, **ON_DEVICE, **(environment or {})}, start_new_session=True) as process:
+                              env={**os.environ, **ALWAYS, **ON_DEVICE, **(environment or {})}, start_new_session=True) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
@@ -70,7 +73,9 @@ class Suite:
                 output, errors = process.communicate()
                 errors += f"\nkilled after {timeout} s"
         self.runs += 1
-        return Run(command, process.returncode, output, errors, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        self.seconds_of[next((frame.function for frame in inspect.stack() if frame.function.startswith(("check", "test"))), "main")] += seconds
+        return Run(command, process.returncode, output, errors, seconds)
 
     def check(self, condition, *what):
         """Counts a check, and prints what is wrong unless the condition holds."""
@@ -150,10 +155,10 @@ PROBE = ("multiply", "--matrix", "none.npy", "--input", "none.npy", "--output", 
 
 
 def main(test, description, probe=PROBE):
-    """Runs test(suite, full) with what the command line says: LAUNCH PROGRAM [--full]."""
-    arguments = [word for word in sys.argv[1:] if word != "--full"]
+    """Runs test(suite, full) with what the command line says. --durations prints what the runs of each function took."""
+    arguments = [word for word in sys.argv[1:] if word not in ("--full", "--durations")]
     if len(arguments) != 2:
-        sys.exit(f"{description}\nusage: {sys.argv[0]} LAUNCH PROGRAM [--full]")
+        sys.exit(f"{description}\nusage: {sys.argv[0]} LAUNCH PROGRAM [--full] [--durations]")
     launch, program = (Path(word).resolve() for word in arguments)
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(launch, program, folder)
@@ -163,5 +168,7 @@ def main(test, description, probe=PROBE):
             sys.exit(77)
         test(suite, "--full" in sys.argv)
         suite.check(not leftovers(folder), "temporary files are left:", leftovers(folder))
+        for name, seconds in suite.seconds_of.most_common() if "--durations" in sys.argv else ():
+            print(f"{seconds:7.1f} s {name}")
         print(f"{suite.checks} checks in {suite.runs} runs and {time.monotonic() - begin:.0f} s, {suite.failures} failed")
     sys.exit(1 if suite.failures else 0)
