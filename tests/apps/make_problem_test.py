@@ -17,9 +17,9 @@ def make(suite, ranks, **options):
 
 
 def make_on_several(suite, **options):
-    """A, X_true and B of one rank, after a check that 3 and 4 ranks make the same."""
+    """A, X_true and B of one rank, after a check that 2 and 4 ranks make the same."""
     problem = make(suite, 1, **options)
-    for ranks in (3, 4):
+    for ranks in (2, 4):
         other = make(suite, ranks, **options)
         if problem is None or other is None:
             return None
