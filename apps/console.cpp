@@ -65,9 +65,9 @@ std::string version_text() {
 std::string mpi_library_text() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
-  MPI_Get_library_version(text.data(), &length);  // may be called at any time
+  MPI_Get_library_version(text.data(), &length);  // MPI allows this at any time
   const std::string whole(text.data());
-  // Open MPI puts its builder's name, MPICH its configuration behind this.
+  // The rest is the builder's name in Open MPI and the configuration in MPICH.
   return whole.substr(0, whole.find_first_of(",\n"));
 }
 

@@ -100,9 +100,7 @@ class Gridlops : public CommandLine {
     options.choice("--summa-form", product.summa_form, summa_forms(),
                    "summa: how panels come to ranks [broadcast]");
     options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
-    options.choice("--transport", product.transport,
-                   words({"auto", "mpi", "chain", "one-sided", "shared", "mixed", "nccl"}),
-                   "What carries the data [auto]");
+    options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
     options.choice("--device", product.device, words({"cpu", "gpu"}),
                    "Where matrices live and products run [cpu]");
     options.text("--report", product.report, "R.json", "Writes figures of the run as JSON");

@@ -59,7 +59,7 @@ void check(const MakeProblemArguments& arguments) {
   }
 }
 
-/// Numbers for one purpose are independent of those for another, and of other seeds'.
+/// A seed for each purpose, so that numbers for one purpose do not depend on those for another.
 enum class Purpose { matrix, model, noise, left_vector, right_vector };
 std::uint64_t seed_for(const MakeProblemArguments& arguments, Purpose purpose) {
   return 8 * arguments.seed + static_cast<std::uint64_t>(purpose);
@@ -74,7 +74,7 @@ T rounded_to(Accumulator<T> value) {
   }
 }
 
-/// Of length one, or of no elements. The sum is serial: all ranks get the same bits.
+/// A random vector of norm 1. The sum is serial, so that all ranks get the same bits.
 template <class A>
 std::vector<A> unit_vector(std::uint64_t seed, Index size) {
   std::vector<A> vector;
@@ -87,7 +87,7 @@ std::vector<A> unit_vector(std::uint64_t seed, Index size) {
   return vector;
 }
 
-/// From 1 to 1/condition in equal ratios.
+/// Numbers from 1 to 1/condition in equal ratios.
 std::vector<double> logarithmic_decay(Index count, double condition) {
   std::vector<double> values;
   for (Index k = 0; k < count; ++k) {
@@ -97,7 +97,7 @@ std::vector<double> logarithmic_decay(Index count, double condition) {
   return values;
 }
 
-/// (I − 2uuᴴ) Σ (I − 2vvᴴ) for random unit vectors u and v: an m × n matrix with singular values Σ.
+/// A = (I − 2uuᴴ) Σ (I − 2vvᴴ) with random unit vectors u and v has the singular values Σ.
 template <Scalar T>
 void fill_conditioned(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   using C = Accumulator<T>;
@@ -116,7 +116,7 @@ void fill_conditioned(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   });
 }
 
-/// (I − 2vvᴴ) Λ (I − 2vvᴴ), Hermitian to the last bit.
+/// A = (I − 2vvᴴ) Λ (I − 2vvᴴ), Hermitian to the last bit, has the eigenvalues Λ.
 template <Scalar T>
 void fill_positive_definite(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   using C = Accumulator<T>;
@@ -133,8 +133,9 @@ void fill_positive_definite(const MakeProblemArguments& arguments, DistMatrix<T>
   });
 }
 
-/// A wavefield of one frequency from virtual sources (columns) to receivers (rows), both in lines, the
-/// shorter centred under the longer, with four internal multiples of decreasing strength.
+/// A has the wavefield of one frequency from virtual sources (columns) to receivers (rows), with four
+/// internal multiples of decreasing strength. Sources and receivers lie in lines, the shorter centred under
+/// the longer.
 template <Scalar T>
 void fill_multiples(DistMatrix<T>& A) {
   constexpr double spacing = 10, wave_number = 2 * std::numbers::pi / 20;
@@ -218,7 +219,7 @@ void make_directory(Communicator& world, const std::string& directory) {
 template <Scalar T>
 void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
                   const ProblemFiles& files) {
-  // All three matrices lie as this algorithm wants them.
+  // The layouts of A, X and B are those of this algorithm.
   constexpr Algorithm algorithm = Algorithm::summa;
   DistMatrix<T> A = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.rows, arguments.cols));
   DistMatrix<T> X = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.cols, arguments.nrhs));

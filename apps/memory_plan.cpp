@@ -23,7 +23,7 @@ constexpr std::array<const char*, 7> labels{"matrix",
                                             "received in products, per iteration"};
 using Row = std::array<Index, labels.size()>;
 
-/// Bytes, of the rank at (row, col).
+/// What the rank at (row, col) needs and receives, in bytes.
 class RankPlan {
  public:
   RankPlan(const PlannedSolve& plan, int row, int col)
@@ -77,8 +77,8 @@ class RankPlan {
     return normal_product_cost(shape, grid_.shape(), row_, col_);
   }
 
-  /// With scaled columns the solver gets another problem: its data and its models come in addition, and the
-  /// damping is in its operator.
+  /// With scaled columns the solver gets another problem, whose data and models come in addition, and whose
+  /// operator has the damping.
   Index solver_workspace() const {
     const bool stacked = plan_.scaled && plan_.damped;
     const Space range = stacked ? damped(zero<double>(plan_.range, plan_.domain), 1)->range() : plan_.range;
@@ -93,14 +93,14 @@ class RankPlan {
 
   bool redistributes() const { return plan_.range != plan_.product_range; }
 
-  /// The product as it lies, what is sent of it, and what is received.
+  /// Memory for the product in its own layout, for what is sent of it, and for what is received.
   Index redistribution_workspace() const {
     if (!redistributes()) return 0;
     return 2 * block(plan_.product_range.layout(columns_at_once())) +
            block(plan_.range.layout(columns_at_once()));
   }
 
-  /// The rank's block of the result but for what it owns of it before.
+  /// The rank's block of the result, without what it owns of it before.
   Index redistribution_received() const {
     if (!redistributes()) return 0;
     const Layout from = plan_.product_range.layout(plan_.shape.nrhs),

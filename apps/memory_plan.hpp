@@ -8,7 +8,7 @@
 
 namespace gridlops::program {
 
-/// All that decides what a solution takes.
+/// What decides how much memory and traffic a solve takes.
 struct PlannedSolve {
   std::string solver;
   Algorithm algorithm = Algorithm::automatic;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "console.hpp"
+#include "gridlops/mpi.hpp"
 
 namespace gridlops::program {
 
@@ -63,8 +64,8 @@ std::string suggestion(const std::string& text, const Texts& candidates) {
   return nearest == nullptr ? std::string() : fmt::format("; did you mean '{}'?", *nearest);
 }
 
-/// GRIDLOPS_SOLVE_DAMP_RELATIVE for "damp-relative" of solve in gridlops, GRIDLOPS_BENCH_SOLVE_ROWS for
-/// "rows" of solve in gridlops-bench.
+/// The variable of an option: GRIDLOPS_SOLVE_DAMP_RELATIVE for "damp-relative" of solve in gridlops,
+/// GRIDLOPS_BENCH_SOLVE_ROWS for "rows" of solve in gridlops-bench.
 std::string variable_name(const CLI::App& subcommand, const std::string& option) {
   std::string name = subcommand.get_parent()->get_name() + "-" + subcommand.get_name() + "-" + option;
   std::transform(name.begin(), name.end(), name.begin(), [](char c) {
@@ -73,7 +74,7 @@ std::string variable_name(const CLI::App& subcommand, const std::string& option)
   return name;
 }
 
-/// Shows placeholders only: the names of the variables would fill half of the help.
+/// Shows placeholders only, because the names of the variables would fill half of the help.
 class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat() { column_width(28); }
@@ -198,6 +199,13 @@ Names<std::optional<Storage>> storages() {
   return names;
 }
 
+Names<std::string> transports() {
+  Names<std::string> names{{"auto", "auto"}};
+  for (const auto& name : words(host_transports())) names.push_back(name);
+  names.emplace_back("nccl", "nccl");
+  return names;
+}
+
 CLI::Option* Options::parsed(const char* name, const std::function<void(const std::string&)>& parse,
                              const std::string& placeholder, const char* about) {
   const auto take = [name, parse](const std::string& text) {
@@ -252,13 +260,13 @@ std::optional<std::string> CommandLine::requested_text(const Texts& arguments) c
 CommandLine::Action CommandLine::parse(const Texts& arguments) {
   std::string problem;
   try {
-    Texts reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants it
+    Texts reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes arguments from the end
     app_.parse(reversed);
   } catch (const CLI::ParseError& error) {
     problem = error.what();
   }
   const CLI::App* const subcommand = subcommand_given(app_);
-  // What is unknown comes first: it is often the reason for what is missing.
+  // An unknown option comes first, because it is often the reason for a missing one.
   const Texts unknown = app_.remaining(true);
   if (!unknown.empty()) {
     throw UsageError(one_line(unknown_text(app_, subcommand, unknown.front())) + where_to_read(app_));

@@ -44,6 +44,8 @@ Names<Algorithm> algorithms();
 Names<SummaForm> summa_forms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
+/// Those of hosts and of GPUs, and "auto".
+Names<std::string> transports();
 
 /// The names, with a separator between them.
 template <class Value>

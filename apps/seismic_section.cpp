@@ -14,12 +14,12 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-/// Of this period, in metres.
+/// A sine of this period, in metres.
 double wave(double position, double period, double phase = 0) {
   return std::sin(2 * pi * position / period + phase);
 }
 
-/// Ricker's: symmetric, without a mean.
+/// Ricker's wavelet, which is symmetric and has no mean.
 double wavelet(double distance) {
   constexpr double length = 42;
   const double a = pi * distance / length;
@@ -32,7 +32,7 @@ struct Fault {
   double height;    // by which it throws what is to its right
 };
 
-/// How much deeper than outside the graben things lie here. Beyond 4 km it all begins anew.
+/// How much deeper than outside the graben layers lie here. The section repeats every 4 km.
 double throw_at(double position, double depth) {
   constexpr Fault left{1150, +0.55, +45}, right{2950, -0.40, -60};
   double sum = 0;

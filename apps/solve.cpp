@@ -35,7 +35,7 @@ struct Task {
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
   Storage storage = Storage::columns;
-  CheckpointFacts saved;  // of the run that is gone on with
+  CheckpointFacts saved;  // of the run that a restart goes on with
 };
 
 bool may_be_stationary_a(const SolveArguments& arguments) {
@@ -132,7 +132,8 @@ OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
                       .storage = task.storage});
 }
 
-/// The product, and for cg, whose vectors are models and data at once, the way back to where models lie.
+/// The product; for cg, whose vectors are models and data at once, also redistributed to the layout of
+/// models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const Task& task, OperatorPtr<T> A) {
   if (task.arguments.solver != "cg" || A->domain() == A->range()) return A;
@@ -167,7 +168,7 @@ void print_plan(const Task& task) {
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
 constexpr const char* damp_fact = "damp";
 
-/// A restart goes on with the very damping that it was begun with.
+/// The damping that was asked for. A restart goes on with the damping of the first run, to the last bit.
 template <Scalar T>
 double damping_of(const Task& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
@@ -177,7 +178,7 @@ double damping_of(const Task& task, const LinearOperator<T>& A) {
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
 
-/// How often the solver starts anew. A batch has its share, at least one column, of each part.
+/// The number of batches. A batch has its share, at least one column, of each part.
 Index batch_count(Index batch, const Partition& columns) {
   if (batch == 0) return 1;
   const Index width = std::max<Index>(batch / columns.parts(), 1);
@@ -256,7 +257,8 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   read_npy(arguments.product.matrix, task.A, A);
   measured.read_seconds += clock.lap();
 
-  const DistMatrix<T> entries(grid, A.layout(), A.local());  // in the memory that the operator takes over
+  const DistMatrix<T> entries(grid, A.layout(),
+                              A.local());  // a view of the memory that the operator takes over
   const OperatorPtr<T> op = make_operator(task, make_product(task, std::move(A)));
   const OperatorPtr<T> P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index rows_at_first = 10;
 constexpr Index most_batch_rows = 20;
-constexpr double first_patience = 5;  // seconds without a row
+constexpr double first_patience = 5;  // the longest time without a row, in seconds
 
 }  // namespace
 

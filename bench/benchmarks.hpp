@@ -14,7 +14,7 @@ namespace gridlops::bench {
 
 // The arguments of the subcommands, the same on all ranks; main() checks each of them by itself.
 
-/// What is to be measured: every combination of the lists.
+/// The cases to measure: every combination of the lists.
 struct Cases {
   std::vector<Index> rows, cols, nrhs{1};
   std::vector<ScalarType> types{ScalarType::f64};
@@ -42,7 +42,7 @@ struct MatmulArguments {
   bool both = false;  ///< forward, then adjoint
 };
 
-/// Whether adjoint, in turn.
+/// Whether the products are adjoint, in the order in which they run.
 inline std::vector<bool> directions(const MatmulArguments& arguments) {
   if (arguments.both) return {false, true};
   return {arguments.adjoint};
@@ -59,8 +59,8 @@ struct SolveArguments {
 struct CommArguments {
   std::vector<std::string> operations{"broadcast"};
   std::vector<std::string> transports{"mpi"};
-  /// Of the operand of every rank; where ranks have parts of one, of the whole: what all-gather gives each
-  /// rank, and what reduce-scatter takes from each.
+  /// The size of every rank's operand. Where ranks have parts of one, it is that of the whole: what
+  /// all-gather gives each rank, and what reduce-scatter takes from each.
   std::vector<Index> bytes;
   int repetitions = 5;
   std::string json;

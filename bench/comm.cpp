@@ -12,15 +12,15 @@ namespace {
 
 constexpr Index element_bytes = sizeof(double);
 
-/// The smallest size that is not smaller than the one asked for and that the operation can have: whole
-/// elements, and where the ranks have parts of the operand, equal ones.
+/// The size that was asked for, rounded up to what the operation can have: whole elements, and equal parts
+/// where the ranks have parts of the operand.
 Index possible_bytes(const std::string& operation, Index asked, int ranks) {
   const bool has_parts = operation == "all-gather" || operation == "reduce-scatter";
   const Index unit = element_bytes * (has_parts ? ranks : 1);
   return (asked / unit + (asked % unit > 0)) * unit;
 }
 
-/// One operation on operands of so many bytes, which are possible, on all ranks of a communicator.
+/// One operation on operands of a possible size, on all ranks of a communicator.
 class Exchange {
  public:
   Exchange(Communicator& comm, const CommCase& what)
@@ -48,7 +48,7 @@ class Exchange {
     }
   }
 
-  /// By all ranks together, in one operation.
+  /// The bytes that all ranks together send in one operation.
   Index bytes_sent() {
     const Index before = comm_.traffic().bytes_sent;
     run();
@@ -57,7 +57,7 @@ class Exchange {
     return sum[0];
   }
 
-  /// Of one operation, of the slowest rank: the mean of as many in a row as take a millisecond or so.
+  /// The time of one operation on the slowest rank: the mean of as many in a row as take about a millisecond.
   double seconds() {
     const Index often = std::clamp<Index>((Index{1} << 22) / std::max<Index>(what_.bytes, 1), 1, 200);
     comm_.barrier();

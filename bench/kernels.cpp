@@ -28,7 +28,7 @@ class Columns {
         cols_(cols) {
     kernels().fill(T(1), X_.matrix(rows, cols));
     kernels().fill(T(2), Y_.matrix(rows, cols));
-    kernels().fill(T(1), scalars_.matrix(1, cols));  // nothing overflows, however often this is repeated
+    kernels().fill(T(1), scalars_.matrix(1, cols));  // ones, so that nothing overflows in repetitions
   }
 
   void run(const std::string& kernel) {

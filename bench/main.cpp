@@ -106,9 +106,8 @@ class GridlopsBench : public program::CommandLine {
         "PxQ[,...]", "Process grids [near-square]");
     choice_list(options, "--algorithm", cases.algorithms, program::algorithms(),
                 "How products are formed [auto]");
-    Names<std::string> transports = words(host_transports());
-    for (const char* name : {"auto", "nccl"}) transports.emplace_back(name, name);
-    choice_list(options, "--transport", cases.transports, transports, "What carries the data [auto]");
+    choice_list(options, "--transport", cases.transports, program::transports(),
+                "What carries the data [auto]");
     options.choice("--device", cases.device, words({"cpu", "gpu"}),
                    "Where matrices live and products run [cpu]");
     options.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");

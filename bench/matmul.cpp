@@ -7,7 +7,7 @@ namespace gridlops::bench {
 
 namespace {
 
-/// This rank's block, without gaps.
+/// A copy of this rank's block without gaps, in host memory.
 template <Scalar T>
 std::vector<T> on_host(const DistMatrix<T>& X) {
   const std::shared_ptr<Backend>& backend = X.grid()->backend();

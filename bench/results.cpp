@@ -60,7 +60,7 @@ double load_average() {
   return getloadavg(&load, 1) == 1 ? load : -1;
 }
 
-/// What figures depend on besides the work: machine, libraries, and who else is busy. Of this rank.
+/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them.
 Json environment(const Communicator& world) {
   const BlasInfo blas = blas_info();
   return {{"version", version},

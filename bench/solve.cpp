@@ -25,7 +25,7 @@ class Problem {
         A_(random_product<T>(what)),
         B_(random_input<T>(what, A_->range())),
         X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
-    // No column ends early: with so few iterations none is at its rounding level.
+    // No column ends early, because so few iterations bring none to its rounding level.
     options_.max_iterations = arguments.iterations;
     options_.tolerance = options_.atol = options_.btol = 0;
     options_.callback = [this](const IterationInfo&) {
@@ -34,7 +34,7 @@ class Problem {
     };
   }
 
-  /// Seconds of the whole, of the slowest rank (collective over the grid).
+  /// Solves, and returns the seconds of the slowest rank (collective over the grid).
   double run() {
     ends_.clear();
     what_.grid->comm().barrier();
@@ -47,14 +47,14 @@ class Problem {
     return maximum(*what_.grid, now() - begin);
   }
 
-  /// The median over the iterations of the last run but the first one, of the slowest rank.
+  /// The median over the iterations of the last run without the first, of the slowest rank.
   double seconds_per_iteration() const {
     std::vector<double> seconds;
     for (std::size_t k = 1; k < ends_.size(); ++k) seconds.push_back(ends_[k] - ends_[k - 1]);
     return maximum(*what_.grid, seconds.empty() ? 0 : median(seconds));
   }
 
-  /// How far ‖b − Ax‖ as the recurrence has it in the end is from its definition, relative to ‖b‖; the
+  /// The difference between ‖b − Ax‖ of the recurrence and by its definition in the end, relative to ‖b‖; the
   /// largest of any column.
   double error() const {
     const std::vector<double> norms = column_norms(B_);
@@ -78,7 +78,7 @@ class Problem {
   std::vector<double> ends_;
 };
 
-/// What this rank sends and gives to its GPU.
+/// What this rank sends, and how many kernels and products it gives to its GPU.
 struct Counts {
   Index bytes_sent, launches;
   Counts operator-(const Counts& other) const {
@@ -86,7 +86,7 @@ struct Counts {
   }
 };
 
-/// Of one iteration: the difference of two runs that differ by one iteration.
+/// The counts of one iteration: the difference of two runs that differ by one iteration.
 template <Scalar T>
 Counts counts_of_iteration(const Case& what, SolveArguments arguments) {
   const auto so_far = [&] {
@@ -107,7 +107,7 @@ template <Scalar T>
 Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& meter) {
   Result result{.what = what, .solver = name_of_solver(arguments)};
   const Work product = product_work<T>(what.shape);
-  // What an iteration cannot do without: two products, each reading A, or one reading for both.
+  // An iteration needs two products, and reads A for each of them or once for both.
   result.work = {2 * product.flops, (arguments.one_pass ? 1 : 2) * product.bytes};
   const Counts counts = counts_of_iteration<T>(what, arguments);
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);

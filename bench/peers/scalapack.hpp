@@ -6,7 +6,7 @@
 #include <array>
 #include <complex>
 
-// ScaLAPACK and its BLACS come without headers.
+// ScaLAPACK and its BLACS have no headers.
 extern "C" {
 int Csys2blacs_handle(MPI_Comm comm);
 void Cfree_blacs_system_handle(int handle);
@@ -44,38 +44,18 @@ struct ProductSizes {
 };
 
 /// C ← op(A) B.
-inline void gemm(const char* op, ProductSizes sizes, const float* A, const Descriptor& a, const float* B,
-                 const Descriptor& b, float* C, const Descriptor& c) {
-  const int first = 1;
-  const float one(1), zero(0);
-  psgemm_(op, "N", &sizes.m, &sizes.n, &sizes.k, &one, A, &first, &first, a.data(), B, &first, &first,
-          b.data(), &zero, C, &first, &first, c.data());
-}
-/// C ← op(A) B.
-inline void gemm(const char* op, ProductSizes sizes, const double* A, const Descriptor& a, const double* B,
-                 const Descriptor& b, double* C, const Descriptor& c) {
-  const int first = 1;
-  const double one(1), zero(0);
-  pdgemm_(op, "N", &sizes.m, &sizes.n, &sizes.k, &one, A, &first, &first, a.data(), B, &first, &first,
-          b.data(), &zero, C, &first, &first, c.data());
-}
-/// C ← op(A) B.
-inline void gemm(const char* op, ProductSizes sizes, const std::complex<float>* A, const Descriptor& a,
-                 const std::complex<float>* B, const Descriptor& b, std::complex<float>* C,
-                 const Descriptor& c) {
-  const int first = 1;
-  const std::complex<float> one(1), zero(0);
-  pcgemm_(op, "N", &sizes.m, &sizes.n, &sizes.k, &one, A, &first, &first, a.data(), B, &first, &first,
-          b.data(), &zero, C, &first, &first, c.data());
-}
-/// C ← op(A) B.
-inline void gemm(const char* op, ProductSizes sizes, const std::complex<double>* A, const Descriptor& a,
-                 const std::complex<double>* B, const Descriptor& b, std::complex<double>* C,
-                 const Descriptor& c) {
-  const int first = 1;
-  const std::complex<double> one(1), zero(0);
-  pzgemm_(op, "N", &sizes.m, &sizes.n, &sizes.k, &one, A, &first, &first, a.data(), B, &first, &first,
-          b.data(), &zero, C, &first, &first, c.data());
-}
+#define GRIDLOPS_BENCH_GEMM(T, routine)                                                                  \
+  inline void gemm(const char* op, ProductSizes sizes, const T* A, const Descriptor& a, const T* B,      \
+                   const Descriptor& b, T* C, const Descriptor& c) {                                     \
+    const int first = 1;                                                                                 \
+    const T one(1), zero(0);                                                                             \
+    routine(op, "N", &sizes.m, &sizes.n, &sizes.k, &one, A, &first, &first, a.data(), B, &first, &first, \
+            b.data(), &zero, C, &first, &first, c.data());                                               \
+  }
+GRIDLOPS_BENCH_GEMM(float, psgemm_)
+GRIDLOPS_BENCH_GEMM(double, pdgemm_)
+GRIDLOPS_BENCH_GEMM(std::complex<float>, pcgemm_)
+GRIDLOPS_BENCH_GEMM(std::complex<double>, pzgemm_)
+#undef GRIDLOPS_BENCH_GEMM
 
 }  // namespace gridlops::bench::scalapack

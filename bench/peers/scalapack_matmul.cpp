@@ -13,7 +13,7 @@ namespace gridlops::bench {
 
 namespace {
 
-/// A process grid as ScaLAPACK has it, with all ranks of the job.
+/// ScaLAPACK's process grid, with all ranks of the job.
 class BlacsGrid {
  public:
   explicit BlacsGrid(const ProcessGrid& grid)
@@ -32,7 +32,7 @@ class BlacsGrid {
   BlacsGrid& operator=(const BlacsGrid&) = delete;
 
   int context() const { return context_; }
-  /// The global rows, or columns, that this rank has of so many in blocks of this size.
+  /// The global rows, or columns, of this rank.
   std::vector<Index> rows(Index total, int block) const { return indices(total, block, row_, shape_.rows); }
   std::vector<Index> cols(Index total, int block) const { return indices(total, block, col_, shape_.cols); }
 
@@ -48,7 +48,7 @@ class BlacsGrid {
   int row_, col_, handle_, context_ = 0;
 };
 
-/// A matrix in blocks that are dealt out over rows and columns of the grid in turn.
+/// A matrix in a block-cyclic layout.
 template <Scalar T>
 class CyclicMatrix {
  public:
