@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `gridlops-bench` writes: every combination of the lists, flops and bytes as the formulas have them, checked results.
+"""Checks what `gridlops-bench` writes: every combination of the lists, flops and bytes by the formulas, and small errors.
 Times are not judged. bench_test.py LAUNCH PROGRAM"""
 import itertools
 import json
@@ -11,9 +11,7 @@ from pathlib import Path
 import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
-          "summa_form": str,
-          "storage": str,
-          "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+          "summa_form": str, "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
@@ -45,7 +43,7 @@ def results_of(suite, run, fields, count):
 
 
 def bytes_of(result):
-    """What all ranks send in one product by stationary-a."""
+    """The bytes that all ranks send in one product by stationary-a."""
     (p, q), size = result["grid"], {"f32": 4, "f64": 8, "c64": 8, "c128": 16}[result["dtype"]]
     return size * result["nrhs"] * ((p - 1) * result["cols"] + (q - 1) * result["rows"])
 
@@ -81,15 +79,14 @@ def check_solve(suite):
         for result in results:
             suite.check((result["launches_per_iteration"] >= 2) == (program.DEVICE == "gpu"), "launches", result)
             suite.check(result["solver"] == solver and result["transport"] == TRANSPORT, "names", result)
-            # Two products, and sums of a few numbers per column.
+            # An iteration has two products, and sums of a few numbers per column.
             suite.check(2 * bytes_of(result) <= result["bytes_sent"] <= 2 * bytes_of(result) + 2000, "bytes", result)
-
 
     run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--one-pass", "--iterations", "4", "--algorithm",
                     "stationary-a", "--grid", "2x1,1x2", *QUICK, ranks=2)
     for result in results_of(suite, run, SOLVE, 4):
         suite.check(result["solver"] == "one-pass-cgls", "names", result)
-        # A product and two adjoints.
+        # An iteration has a product and two adjoint ones.
         suite.check(3 * bytes_of(result) <= result["bytes_sent"] <= 3 * bytes_of(result) + 2000, "bytes", result)
 
 
@@ -100,13 +97,13 @@ def check_comm(suite):
     if not suite.succeeded(run):
         return
     results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
-    # What three ranks cannot share equally is rounded up, and shown as large as it is.
+    # A size that three ranks cannot share equally is rounded up, and shown as it is.
     shared = {"all-gather", "reduce-scatter"}
     found = sorted([result["operation"], result["transport"], result["bytes"]] for result in results)
     wanted = [[operation, transport, size] for operation in operations for transport in ("mpi", "chain")
               for size in ([0, 24, 4000008] if operation in shared else [0, 8, 4000000])]
     suite.check(found == sorted(wanted), "combinations", found)
-    # Everything reaches the two other ranks once; sums come back to them; in a ring three ranks send.
+    # Everything reaches the two other ranks once. Sums come back to them, and in a ring three ranks send.
     times = {"all-reduce": 4, "send-receive": 3}
     for result in results:
         suite.check(result["bytes_sent"] == times.get(result["operation"], 2) * result["bytes"], "what was sent", result)
@@ -132,9 +129,9 @@ def check_kernels(suite):
 
 
 def check_picture(suite):
-    """Draws what the run before has left, where matplotlib is."""
+    """bench/roofline draws products, where a Python has matplotlib."""
     root = Path(__file__).resolve().parents[2]
-    # The first python3 of PATH has no modules but its own.
+    # The first python3 of PATH has no modules other than its own.
     bare = suite.folder / "bare"
     bare.mkdir()
     (bare / "python3").write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n", encoding="utf-8")
@@ -152,7 +149,7 @@ def check_picture(suite):
 
 
 def check_environment(suite):
-    """Variables of this program's options are heard; those of solve in gridlops, where it means more, are not."""
+    """The program reads the variables of its own options, and not those of `gridlops solve`, which has other options."""
     words = ["solve", "--rows", "9", "--cols", "3", *QUICK]
     run = suite.run(*words, environment={"GRIDLOPS_SOLVE_SOLVER": "fista", "GRIDLOPS_SOLVE_ITERATIONS": "0", "GRIDLOPS_SOLVE_DAMP": "1",
                                          "GRIDLOPS_KERNELS": "auto", "GRIDLOPS_BENCH_SOLVE_SOLVER": "lsmr"})

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""gridlops solve --checkpoint and --restart: what a job that is killed, warned or ill-used leaves behind."""
+"""Checks `gridlops solve --checkpoint` and `--restart` with jobs that are killed, warned, or told to do what they cannot.
+checkpoint_test.py LAUNCH PROGRAM"""
 import json
 import os
 import random
@@ -23,7 +24,7 @@ SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-8", 
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
 
 
-# Steps so short that it never ends by itself.
+# A run that never ends by itself, because its steps are so short.
 ENDLESS = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--solver", "ista", "--lambda", "1e-3", "--step", "1e-9", "--tolerance", "0",
            "--iterations", "1000000000", "--output", "endless.npy"]
 
@@ -32,7 +33,7 @@ class Job:
     """A solver on several ranks, or on one without mpirun, that runs while the test does something to it."""
 
     def __init__(self, suite, *options, solve=None, ranks=RANKS, first=None):
-        """first: what the new process does before it becomes the job."""
+        """first: a function that the new process calls before it becomes the job."""
         launcher = [] if ranks is None else [str(suite.launch), str(ranks)]
         self.process = subprocess.Popen(
             [*launcher, str(suite.program), *(solve or [*SOLVE, "--grid", GRID]), *options], cwd=suite.folder,
@@ -40,7 +41,7 @@ class Job:
             start_new_session=True, preexec_fn=first)
 
     def ranks(self):
-        """The processes that mpirun started."""
+        """The numbers of the processes that mpirun started."""
         try:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
                 return [int(word) for word in children.read().split()]
@@ -48,7 +49,7 @@ class Job:
             return []
 
     def wait_until(self, condition, seconds=30):
-        """True once it holds, false if the job ends before."""
+        """Waits until the condition holds, and returns true; false if the job ends before, or time runs out."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
             if condition():
@@ -57,7 +58,7 @@ class Job:
         return False
 
     def wait_for_rows(self, count=1):
-        """Until the table of its progress has so many rows more: the solver is at work."""
+        """Waits until the table has so many rows more, so that the solver is at work."""
         while count > 0 and (line := self.process.stdout.readline()):
             count -= line[:9].strip().isdigit()
 
@@ -87,7 +88,7 @@ def generations(folder):
 
 
 def check_resumed(suite, expected, *what):
-    """Goes on from what is there, from the start if nothing is, and compares."""
+    """Restarts from what was saved, or from the start, and compares the result bit by bit."""
     saved = (suite.folder / "saved" / "manifest.json").exists()
     run = suite.run(*SOLVE, "--grid", GRID, *SAVING, *(["--restart", "saved"] if saved else []), "--output", "again.npy",
                     ranks=RANKS)
@@ -106,7 +107,7 @@ def test_kills(suite, expected):
         if trial < KILLS_AT_ANY_TIME:
             time.sleep(chance.uniform(0.05, 0.8))
         else:
-            # A folder with a number of its own is a checkpoint that is not complete yet.
+            # A new folder of a generation shows that a checkpoint is being written.
             wanted = chance.randrange(1, 8)
             in_a_write += job.wait_until(lambda: saved.exists() and max(generations(saved), default=0) >= wanted)
         ranks = job.ranks()
@@ -116,14 +117,14 @@ def test_kills(suite, expected):
         suite.check(run.status != 0 or not ranks, "a job without one of its ranks ended well:", run.output, run.errors)
         output = suite.folder / "killed.npy"
         suite.check(not output.exists() or output.read_bytes() == expected, "a killed job left half an output")
-        for left in suite.folder.glob("killed.npy*"):  # what rank 0 was writing may lie beside it under another name
+        for left in suite.folder.glob("killed.npy*"):  # rank 0 may have left a part of it under another name
             left.unlink()
         check_resumed(suite, expected, f"kill {trial} after generations {generations(saved) if saved.exists() else []}")
     suite.check(in_a_write > 0, "no kill came while a checkpoint was written")
 
 
 def test_warnings(suite, expected):
-    """A scheduler's signals: USR1 goes through mpirun to all ranks, TERM comes to a rank."""
+    """Signals as schedulers send them save the state: USR1 goes through mpirun to all ranks, TERM to one rank."""
     for number in (signal.SIGUSR1, signal.SIGTERM):
         shutil.rmtree(suite.folder / "saved", ignore_errors=True)
         job = Job(suite, *SAVING, "--output", "warned.npy")
@@ -138,7 +139,7 @@ def test_warnings(suite, expected):
 
 
 def test_signals_without_checkpoints(suite):
-    """USR1 ends nothing and says so once; INT says what it ended, and so does TERM."""
+    """Without --checkpoint USR1 ends nothing, which the run says once. INT and TERM end it, and it says so."""
     job = Job(suite, solve=[*ENDLESS, "--grid", GRID])
     job.wait_for_rows(12)
     os.kill(job.process.pid, signal.SIGUSR1)
@@ -149,7 +150,7 @@ def test_signals_without_checkpoints(suite):
     time.sleep(0.5)
     job.wait_for_rows()
     suite.check(job.process.poll() is None, "USR1 ended a run")
-    # As mpirun does on Ctrl-C; but then it may end before it has passed on what ranks say.
+    # On Ctrl-C mpirun sends TERM, too, but may end before it has passed on what ranks say.
     os.kill(job.ranks()[0], signal.SIGTERM)
     run = job.end()
     suite.check(run.status != 0, "a run that was interrupted ended well", run.errors)
@@ -163,7 +164,7 @@ def test_signals_without_checkpoints(suite):
     suite.check(len(run.error_lines) == 1 and "SIGINT ended the run after iteration" in run.error_lines[0]
                 and "iteration 0;" not in run.error_lines[0], "should be said:", run.errors)
     suite.check(not (suite.folder / "endless.npy").exists(), "an interrupted run left an output")
-    # As a shell starts what it runs in the background.
+    # A shell makes what it starts in the background ignore INT.
     job = Job(suite, solve=ENDLESS, ranks=None, first=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     job.wait_for_rows(3)
     os.kill(job.process.pid, signal.SIGINT)
@@ -174,7 +175,7 @@ def test_signals_without_checkpoints(suite):
 
 
 def test_interrupts(suite):
-    """With --checkpoint the first INT saves and ends, the second ends at once."""
+    """With --checkpoint the first INT saves the state and ends the run; the second ends it at once."""
     shutil.rmtree(suite.folder / "saved", ignore_errors=True)
     job = Job(suite, "--checkpoint", "saved", solve=ENDLESS, ranks=None)
     job.wait_for_rows(3)
@@ -184,7 +185,7 @@ def test_interrupts(suite):
     suite.check(len(run.warning_lines) == 2 and "interrupted after iteration" in run.warning_lines[0]
                 and "was saved in saved" in run.warning_lines[1], "should say what happens:", run.errors)
     suite.check((suite.folder / "saved" / "manifest.json").exists(), "nothing was saved")
-    # An iteration of some tenths of a second, so that both come within one.
+    # An iteration takes some tenths of a second, so that both signals come within one.
     rng = np.random.default_rng(8)
     np.save(suite.folder / "large_A.npy", rng.standard_normal((2500, 2500)))
     np.save(suite.folder / "large_B.npy", rng.standard_normal((2500, 200)))
@@ -207,7 +208,7 @@ def catches(pid, number):
 
 
 def test_limit(suite, expected):
-    """A run that ended at its limit goes on when the limit is raised."""
+    """A run that ended at its limit of iterations goes on when the limit is raised."""
     limited = [word if word != "400" else "15" for word in SOLVE]
     for every in ([], ["--checkpoint-every", "4"]):
         shutil.rmtree(suite.folder / "saved", ignore_errors=True)
@@ -218,7 +219,7 @@ def test_limit(suite, expected):
 
 
 def test_guesses(suite):
-    """A restart goes on from what was saved: with the same guess or without it, but not with another."""
+    """A restart goes on with the same initial guess or without one, and refuses another."""
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--tolerance", "0", "--grid", FEW_GRID, "--output"]
     np.save(suite.folder / "other_X0.npy", -np.load(suite.folder / "small_X0.npy"))
     suite.run(*solve, "whole_small.npy", "--iterations", "9", "--initial", "small_X0.npy", ranks=FEW_RANKS)
@@ -248,7 +249,7 @@ def test_other_grids(suite, expected):
 
 
 def test_refusals(suite):
-    """Exit status, one message with the values, no output, all within 5 s."""
+    """A refusal has its exit status, one message with the values, and no output, and takes at most 5 s."""
     folder = suite.folder
     other = np.load(folder / "B.npy")
     other[:, 3] *= 2
@@ -289,7 +290,7 @@ def test_refusals(suite):
 
 
 def test_systems_of_the_program(suite):
-    """Where the solver gets another system than was asked for, damped in its operator, and where it writes more than X."""
+    """A restart has the same bits also where the operator has the scaling or the damping, and where more than X is written."""
     rng = np.random.default_rng(4)
     np.save(suite.folder / "small_A.npy", rng.standard_normal((60, 40)))
     np.save(suite.folder / "small_B.npy", rng.standard_normal((60, 3)))
@@ -314,7 +315,7 @@ def test_systems_of_the_program(suite):
 
 
 def test_form_of_one_pass(suite):
-    """A restart goes on in the form that the run was begun in, also where `auto` would take the other one now."""
+    """A restart goes on with one pass or with two, as the run was begun, also where `auto` would choose otherwise now."""
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--output", "small_X.npy", "--quiet", "--report", "R.json",
              "--tolerance", "0"]
     for begun, name in (("on", "one-pass-cgls"), ("auto", "cgls")):
@@ -329,7 +330,7 @@ def test_form_of_one_pass(suite):
 
 
 def test_storage(suite):
-    """A restart takes A as it was stored, also where `auto` would store it otherwise: the bits depend on it."""
+    """A restart stores A as the run did that it goes on with, also where `auto` would not, because the bits depend on it."""
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--output", "small_X.npy", "--quiet", "--tolerance", "0",
              "--grid", FEW_GRID, "--algorithm", "stationary-a"]
     results = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`gridlops info`, --help and --version. info_test.py LAUNCH PROGRAM"""
+"""Checks `gridlops info`, --help and --version. info_test.py LAUNCH PROGRAM"""
 import os
 
 import program
@@ -79,7 +79,7 @@ def check_info(suite):
     if cores > 8:
         print("not tested: more ranks than cores, of which there are", cores)
         return
-    # With one thread each the only advice is fewer ranks.
+    # With one thread on each rank the only advice is to start fewer ranks.
     most = "1 rank" if cores == 1 else f"{cores} ranks"
     crowd = suite.run("info", ranks=cores + 1)
     suite.succeeded(crowd)
@@ -93,7 +93,7 @@ def check_info(suite):
 
 
 def check_windows(suite):
-    """Where MPI has windows, and where it has none: one-sided works, or all ranks refuse it alike."""
+    """One-sided works where MPI has windows, and all ranks refuse it alike where it has none."""
     folder = suite.folder
     suite.succeeded(suite.run("make-problem", "--rows", 50, "--cols", 40, "--rhs", 3, "--out", folder))
     for ranks in (1, 4):
@@ -112,7 +112,7 @@ def check_windows(suite):
 
 
 def check_windows_of_parts(suite):
-    """Windows of Open MPI where rows and columns of a grid have theirs at the same time."""
+    """Windows of Open MPI work where rows and columns of a grid have theirs at the same time."""
     plain = {"OMPI_MCA_osc": "rdma", "OMPI_MCA_btl_vader_single_copy_mechanism": "cma"}
     if "all work here" not in suite.run("info", ranks=4, environment=plain).output:
         print("not tested: windows of memory that MPI reads from another process")
@@ -125,7 +125,7 @@ def check_windows_of_parts(suite):
 
 
 def check_way_of_device_memory(suite):
-    """By an MPI that takes it, and by one that does not; the settings are the double's."""
+    """Device memory travels by an MPI that takes it, and by one that does not, which the emulation plays."""
     if "GRIDLOPS_TEST_DOUBLE" not in os.environ:
         return
     for ability, way, words in [("plain", "auto", "by way of the host"), ("aware", "auto", "MPI takes device memory"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solutions of `gridlops solve` against NumPy's and SciPy's, and what it says of them. solve_test.py LAUNCH PROGRAM [--full]"""
+"""Compares solutions of `gridlops solve` with NumPy's and SciPy's, and checks what it says of them. solve_test.py LAUNCH PROGRAM [--full]"""
 import csv
 import itertools
 
@@ -14,7 +14,7 @@ CONDITION = 3
 
 
 def conditioned(rng, rows, cols, name, condition=CONDITION):
-    """Singular values from 1 to 1/condition."""
+    """A random matrix with singular values from 1 to 1/condition."""
     u, _, vh = np.linalg.svd(program.random_matrix(rng, (rows, cols), name), full_matrices=False)
     return (u * np.geomspace(1, 1 / condition, min(rows, cols)) @ vh).astype(program.TYPES[name])
 
@@ -47,7 +47,7 @@ class Problem:
         return run, np.load(self.suite.folder / "X.npy"), self.suite.report("R.json", "solve", ranks, grid)
 
     def check(self, X, expected, tolerance, *what, condition=CONDITION):
-        """To 10·κ·T of the largest column, where converged; everything if X is None already failed."""
+        """Compares X with a solution to within 10·κ·T. If X is None, the run has failed, which was counted."""
         if X is not None:
             self.suite.check(X.dtype == self.A.dtype, "type", X.dtype, *what)
             self.suite.close(X, expected, 10 * condition * tolerance * np.abs(expected).max(initial=1e-300), *what)
@@ -60,7 +60,7 @@ def check_reasons(suite, report, allowed, *what):
 
 
 def check_types(suite, rng, full):
-    """Every type and algorithm on some grid, with damping and without."""
+    """Every type and algorithm solves on some grid, with damping and without."""
     grids = [((2, 2), 4), ((1, 3), 3), ((3, 2), 6), ((2, 2), 5)]
     tolerance = {"f32": 1e-5, "c64": 1e-5, "f64": 1e-10, "c128": 1e-10}
     cases = itertools.product(program.TYPES, range(len(grids)), ALGORITHMS)
@@ -78,7 +78,7 @@ def check_types(suite, rng, full):
 
 
 def check_report(suite, rng):
-    """The norms of the report by their definitions; the history; nothing printed but the verdict and the table."""
+    """The report has the norms by their definitions, the history its rows, and the run prints the verdict and the table only."""
     damp = 0.3
     problem = Problem(suite, conditioned(rng, 30, 20, "c128"), program.random_matrix(rng, (30, 6), "c128"))
     run, X, report = problem.solve("--damp", damp, "--history", "H.csv", ranks=4, grid=(2, 2))
@@ -175,7 +175,7 @@ def check_other_solvers(suite, rng):
 
 
 def check_storage(suite, rng):
-    """The answer does not depend on how A is stored, and an algorithm that moves A refuses panels."""
+    """The solution does not depend on how A is stored, and an algorithm that moves A refuses panels."""
     for grid, ranks, algorithm in [((2, 2), 4, "stationary-a"), ((2, 1), 2, "block"), ((1, 2), 2, "stationary-a")]:
         for name in program.TYPES:
             problem = Problem(suite, conditioned(rng, 37, 22, name), program.random_matrix(rng, (37, 5), name))
@@ -191,8 +191,8 @@ def check_storage(suite, rng):
 
 
 def check_one_pass(suite, rng):
-    """Every type on every kind of grid finds the solution, and the report says which form of CGLS ran. `auto` leaves small matrices
-    to the other one."""
+    """One-pass CGLS solves for every type on every kind of grid, and the report names it. `auto` takes two passes for small
+    matrices."""
     grids = [((2, 2), 4), ((1, 2), 2), ((2, 1), 2), ((2, 3), 6), ((1, 1), 1)]
     tolerance = {"f32": 1e-5, "c64": 1e-5, "f64": 1e-10, "c128": 1e-10}
     for k, (grid, ranks) in enumerate(grids):
@@ -224,8 +224,8 @@ def check_one_pass(suite, rng):
 
 
 def check_preconditioning(suite, rng):
-    """Columns of very different lengths: scaled, every solver needs few iterations for the same damped solution, and
-    the report has the norms of the problem as it was given."""
+    """With scaled columns every solver needs few iterations where the columns of A have very different lengths, and the report has
+    the norms of the problem as it was given."""
     lengths = np.geomspace(1e-3, 1e3, 25)
     A = conditioned(rng, 40, 25, "c128", condition=2) * lengths
     guess = program.random_matrix(rng, (25, 3), "c128") / lengths[:, None]
@@ -255,7 +255,8 @@ def check_preconditioning(suite, rng):
 
 
 def check_variances(suite, rng):
-    """SciPy's, column by column, before rounding repeats directions; after as many iterations as unknowns the diagonal of (A^H A + D^2 I)^-1 itself."""
+    """The variances are SciPy's, column by column, before rounding repeats directions. After as many iterations as unknowns they
+    are the diagonal of (A^H A + D^2 I)^-1 itself."""
     problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=10), program.random_matrix(rng, (60, 4), "f64"))
     for damp in [0, 0.2]:
         _, _, report = problem.solve("--solver", "lsqr", "--damp", damp, "--tolerance", 1e-9, "--iterations", 12,
@@ -279,7 +280,7 @@ def check_variances(suite, rng):
 
 
 def threshold(kind, z, t):
-    """argmin over x of |x - z|^2 / 2 + t times the penalty, element by element."""
+    """The x that minimises |x - z|^2 / 2 + t times the penalty, element by element."""
     size = np.abs(z)
     if kind == "soft":
         return z * np.maximum(1 - t / np.maximum(size, 1e-300), 0)
@@ -303,8 +304,8 @@ def proximal_gradient(A, B, kind, weight, step, iterations, momentum):
 
 
 def check_sparse_solvers(suite, rng):
-    """ISTA and FISTA: a reference's iterates step by step, and at the end the conditions of a minimum of
-    |Ax - b|^2 / 2 + w |x|_1: for every i, A_i^H (b - Ax) is w x_i / |x_i|, or no larger than w where x_i = 0."""
+    """ISTA and FISTA have a reference's iterates step by step, and meet the conditions of a minimum of |Ax - b|^2 / 2 + w |x|_1
+    at the end: for every i, A_i^H (b - Ax) is w x_i / |x_i|, or no larger than w where x_i = 0."""
     few, weight = 0.05, 0.15
     for k, name in enumerate(["f64", "c128"]):
         problem = Problem(suite, conditioned(rng, 30, 24, name), program.random_matrix(rng, (30, 3), name))
@@ -328,7 +329,7 @@ def check_sparse_solvers(suite, rng):
 
 
 def check_plans(suite, rng):
-    """--dry-run knows every solver; without damping on one rank the figures are those of the formulas."""
+    """--dry-run knows every solver, and has the figures of the formulas on one rank without damping."""
     m, n, k = 4000, 3000, 20
     problem = Problem(suite, np.zeros((m, n), dtype=np.float32), np.zeros((m, k), dtype=np.float32))
     vectors = {"cgls": (2, 3), "lsqr": (1, 3), "lsmr": (1, 4), "block-cgls": (2, 4), "ista": (4, 3), "fista": (5, 4)}
@@ -346,7 +347,7 @@ def check_plans(suite, rng):
 
 
 def check_columns_alone(suite, rng):
-    """Batches change rounding only; with --column-stable a column alone has the bits that it has among others."""
+    """Batches change rounding only. With --column-stable a column alone has the bits that it has among others."""
     problem = Problem(suite, conditioned(rng, 33, 21, "f64"), program.random_matrix(rng, (33, 7), "f64"))
     expected = damped_solution(problem.A, problem.B)
     _, X, report = problem.solve("--batch", 3, "--history", "H.csv")
@@ -381,7 +382,8 @@ def check_limits(suite, rng):
 
 
 def check_range(suite, rng):
-    """A and columns of B of any size: what is called solved is the solution, and what is not says what to do. Zero stays zero."""
+    """Whatever the size of A and of columns of B, a column that is called solved is the solution, and the run says what to do about
+    others. Zero stays zero."""
     solvers = ["cgls", "lsqr", "lsmr", "block-cgls", "cg"]
     half = conditioned(rng, 14, 9, "f64")
     definite = half.T @ half
@@ -416,7 +418,7 @@ def check_range(suite, rng):
 
 
 def check_relative_damping(suite, rng):
-    """--damp-relative F is --damp F·|A|, where |A| = 1 here; the environment speaks unless the command line does."""
+    """--damp-relative F is --damp F·|A|, where |A| = 1 here. The command line has precedence over the environment."""
     problem = Problem(suite, conditioned(rng, 25, 16, "f64"), program.random_matrix(rng, (25, 3), "f64"))
     _, X, _ = problem.solve("--damp-relative", 0.7)
     problem.check(X, damped_solution(problem.A, problem.B, 0.7), 1e-3, "--damp-relative")
