@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that scripts/demo fails where a figure is not as promised. demo_test.py SCRIPT, where SCRIPT is scripts/demo_check.py"""
+import contextlib
+import importlib.util
+import io
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -41,6 +43,9 @@ CASES = [
 
 
 def main(script):
+    spec = importlib.util.spec_from_file_location("demo_check", script)
+    demo_check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo_check)
     failures = 0
     for what, (arrays, reasons), expected in CASES:
         with tempfile.TemporaryDirectory() as folder:
@@ -48,11 +53,13 @@ def main(script):
                 np.save(Path(folder) / f"{name}.npy", array)
             report = {"columns": [{"reason": reason} for reason in reasons]}
             (Path(folder) / "report.json").write_text(json.dumps(report), encoding="utf-8")
-            run = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, check=False)
-        lines = run.stderr.splitlines()
-        if (run.returncode, len(lines)) != ((0, 0) if expected is None else (1, 1)) or (expected or "") not in run.stderr:
+            sys.argv[1:] = [folder]
+            with contextlib.redirect_stderr(io.StringIO()) as errors:
+                status = demo_check.main()
+        text = errors.getvalue()
+        if (status, len(text.splitlines())) != ((0, 0) if expected is None else (1, 1)) or (expected or "") not in text:
             failures += 1
-            print(f"FAILED: {what}: status {run.returncode}, {run.stderr!r}, not {expected!r}")
+            print(f"FAILED: {what}: status {status}, {text!r}, not {expected!r}")
     print(f"{len(CASES)} cases, {failures} failed")
     return 1 if failures else 0
 
