@@ -132,9 +132,9 @@ class Suite:
 
 
 def calling_function():
-    """The function of a test that asked for a run."""
+    """The function that test() has called, on the way to a run."""
     frame = sys._getframe()
-    while frame.f_back and not frame.f_code.co_name.startswith(("check", "test")):
+    while frame.f_back and frame.f_back.f_code.co_name not in ("test", "main"):
         frame = frame.f_back
     return frame.f_code.co_name
 
