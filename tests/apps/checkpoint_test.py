@@ -29,6 +29,10 @@ ENDLESS = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--solver", "ista", "
            "--iterations", "1000000000", "--output", "endless.npy"]
 
 
+# The usual time between mpirun's SIGTERM to a rank, which may save its state then, and its SIGKILL.
+PATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "1"}
+
+
 class Job:
     """A solver on several ranks, or on one without mpirun, that runs while the test does something to it."""
 
@@ -37,7 +41,7 @@ class Job:
         launcher = [] if ranks is None else [str(suite.launch), str(ranks)]
         self.process = subprocess.Popen(
             [*launcher, str(suite.program), *(solve or [*SOLVE, "--grid", GRID]), *options], cwd=suite.folder,
-            env={**os.environ, **program.ALWAYS}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **program.ALWAYS, **PATIENT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True, preexec_fn=first)
 
     def ranks(self):
