@@ -22,23 +22,13 @@ const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiple
 const Names<Threshold> thresholds{
     {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
 
-const std::vector<std::string> solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
+using Solvers = std::vector<std::string>;
 
-/// The options that only some solvers have, with these solvers.
-const std::vector<std::pair<const char*, std::vector<std::string>>>& solvers_of_options() {
-  static const std::vector<std::string> damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"},
-      bidiagonal{"lsqr", "lsmr"}, sparse{"ista", "fista"};
-  static const std::vector<std::pair<const char*, std::vector<std::string>>> table{
-      {"--damp", damped},         {"--damp-relative", damped},
-      {"--atol", bidiagonal},     {"--btol", bidiagonal},
-      {"--conlim", bidiagonal},   {"--lambda", sparse},
-      {"--step", sparse},         {"--threshold", sparse},
-      {"--backtracking", sparse}, {"--monotone", {"fista"}},
-      {"--variances", {"lsqr"}},  {"--precondition", {"cgls", "lsqr", "lsmr", "block-cgls"}},
-      {"--one-pass", {"cgls"}},
-  };
-  return table;
-}
+const Solvers all_solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
+const Solvers least_squares{"cgls", "lsqr", "lsmr", "block-cgls"};
+const Solvers damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"};
+const Solvers bidiagonal{"lsqr", "lsmr"};
+const Solvers sparse{"ista", "fista"};
 
 /// "20" is a number of iterations, "30s", "10m" and "2h" are times.
 void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
@@ -125,39 +115,40 @@ class Gridlops : public CommandLine {
     solver.checkpoint.every_seconds = 600;
     options.text("--rhs", solve_.rhs, "B.npy", "B: each column is a right-hand side")->required();
     options.text("--output", solve_.output, "X.npy", "X")->required();
-    options.choice("--solver", solve_.solver, words(solvers),
+    options.choice("--solver", solve_.solver, words(all_solvers),
                    "Least squares; sparse models (ista, fista); (A + D^2 I) X = B (cg) [cgls]");
     options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
     options.number("--tolerance", solver.tolerance, "T", 0,
                    "On each column's relative normal residual [1e-8; f32 and c64: 1e-4]");
-    options.number("--atol", solver.atol, "T", 0, "lsqr, lsmr: on |A^H r| / (|A| |r|) [the tolerance]");
-    options.number("--btol", solver.btol, "T", 0, "lsqr, lsmr: on |r| / |b| [the tolerance]");
-    options.number("--conlim", solver.condition_limit, "C", 0,
-                   "lsqr, lsmr: stops where cond(A) seems larger [0: never]");
-    CLI::Option* damp = options.number("--damp", solver.damp, "D", 0, "Damping [0]");
-    options
-        .number("--damp-relative", solve_.damp_relative, "F", 0, "Damping D = F |A|, where |A| is estimated")
+    only(bidiagonal, options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]"));
+    only(bidiagonal, options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]"));
+    only(bidiagonal, options.number("--conlim", solver.condition_limit, "C", 0,
+                                    "stops where cond(A) seems larger [0: never]"));
+    CLI::Option* damp = only(damped, options.number("--damp", solver.damp, "D", 0, "damping [0]"));
+    only(damped, options.number("--damp-relative", solve_.damp_relative, "F", 0,
+                                "damping D = F |A|, where |A| is estimated"))
         ->excludes(damp);
-    options.choice("--precondition", solve_.precondition, words({"none", "column-norms"}),
-                   "Least squares: column-norms solves with A's columns made equally long [none]");
-    options.choice("--one-pass", solve_.one_pass, words({"auto", "on", "off"}),
-                   "cgls: reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
+    only(least_squares, options.choice("--precondition", solve_.precondition, words({"none", "column-norms"}),
+                                       "column-norms solves with A's columns made equally long [none]"));
+    only({"cgls"}, options.choice("--one-pass", solve_.one_pass, words({"auto", "on", "off"}),
+                                  "reads A once in an iteration, in stationary-a; auto: where that is faster "
+                                  "[off]"));
     options.choice(
         "--storage", solve_.storage, storages(),
         "block, stationary-a: how A is stored; panels: read in one piece, made of its columns [auto]");
-    options.number("--lambda", solve_.lambda, "L", 0,
-                   "ista, fista: the weight of the penalty; PyLops' eps is 2 L");
-    options.number("--step", solve_.step, "S", 0, "ista, fista: length of the steps [1/|A|^2, estimated]");
-    options.choice(
-        "--threshold", solve_.threshold, thresholds,
-        "ista, fista: the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]");
-    options.flag("--backtracking", solve_.backtracking,
-                 "ista, fista: shortens a column's steps where they are too long");
-    options.flag("--monotone", solve_.monotone,
-                 "fista: starts the momentum anew where the objective would rise");
+    only(sparse,
+         options.number("--lambda", solve_.lambda, "L", 0, "the weight of the penalty; PyLops' eps is 2 L"));
+    only(sparse, options.number("--step", solve_.step, "S", 0, "length of the steps [1/|A|^2, estimated]"));
+    only(sparse,
+         options.choice("--threshold", solve_.threshold, thresholds,
+                        "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]"));
+    only(sparse, options.flag("--backtracking", solve_.backtracking,
+                              "shortens a column's steps where they are too long"));
+    only({"fista"}, options.flag("--monotone", solve_.monotone,
+                                 "starts the momentum anew where the objective would rise"));
     options.text("--initial", solve_.initial, "X0.npy", "Where to start [zero]");
-    options.text("--variances", solve_.variances, "V.npy",
-                 "lsqr: writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
+    only({"lsqr"}, options.text("--variances", solve_.variances, "V.npy",
+                                "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column"));
     options.whole("--batch", solver.batch, "COLUMNS", 0,
                   "So many columns at a time, to save memory [0: all]");
     options.flag("--column-stable", solver.column_stable,
@@ -179,14 +170,21 @@ class Gridlops : public CommandLine {
     define_product(options, solve_.product);
   }
 
+  /// Makes an option one of these solvers only.
+  CLI::Option* only(const Solvers& solvers, CLI::Option* option) {
+    option->description(fmt::format("{}: {}", joined(words(solvers), ", "), option->get_description()));
+    solvers_of_options_.emplace_back(option, solvers);
+    return option;
+  }
+
   /// Throws UsageError if an option was given that the solver does not have, or if one is missing.
   void check_solver_options() const {
     const std::string& solver = solve_.solver;
-    for (const auto& [option, having] : solvers_of_options()) {
-      if (has(option) && std::find(having.begin(), having.end(), solver) == having.end()) {
-        throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}", option,
-                                     joined(words(having), ", "), solver));
-      }
+    for (const auto& [option, solvers] : solvers_of_options_) {
+      if (option->count() == 0 || std::find(solvers.begin(), solvers.end(), solver) != solvers.end())
+        continue;
+      throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}",
+                                   option->get_name(), joined(words(solvers), ", "), solver));
     }
     if (has("--variances") && has("--precondition")) {
       throw UsageError(
@@ -209,6 +207,7 @@ class Gridlops : public CommandLine {
   MakeProblemArguments problem_;
   MultiplyArguments multiply_;
   SolveArguments solve_;
+  std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
 };
 
 }  // namespace
