@@ -135,7 +135,7 @@ class Gridlops : public CommandLine {
                                   "[off]"));
     options.choice(
         "--storage", solve_.storage, storages(),
-        "block, stationary-a: how A is stored; panels: read in one piece, made of its columns [auto]");
+        "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
     only(sparse,
          options.number("--lambda", solve_.lambda, "L", 0, "the weight of the penalty; PyLops' eps is 2 L"));
     only(sparse, options.number("--step", solve_.step, "S", 0, "length of the steps [1/|A|^2, estimated]"));

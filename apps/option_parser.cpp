@@ -194,7 +194,7 @@ Names<SummaForm> summa_forms() { return names_of({SummaForm::broadcast, SummaFor
 
 Names<std::optional<Storage>> storages() {
   Names<std::optional<Storage>> names{{"auto", std::nullopt}};
-  for (const auto& [name, storage] : names_of({Storage::columns, Storage::panels}))
+  for (const auto& [name, storage] : names_of({Storage::columns, Storage::packed}))
     names.emplace_back(name, storage);
   return names;
 }

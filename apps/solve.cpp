@@ -73,11 +73,11 @@ Algorithm algorithm_for(const Task& task) {
   return Algorithm::stationary_a;
 }
 
-/// How A is stored; one pass needs panels. A restart with `auto` goes on as the run was begun, if the
+/// How A is stored; for one pass it is packed. A restart with `auto` goes on as the run was begun, if the
 /// algorithm is the same.
 Storage storage_for(const Task& task) {
   const bool on_host = task.arguments.product.device == "cpu";
-  if (task.one_pass && on_host) return Storage::panels;
+  if (task.one_pass && on_host) return Storage::packed;
   if (task.arguments.storage) return *task.arguments.storage;
   if (const std::string saved = saved_fact(task.saved, storage_fact);
       !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))

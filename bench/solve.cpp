@@ -135,7 +135,12 @@ void solve(Communicator& world, const SolveArguments& arguments) {
     throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
-  for_each_case(world, arguments.cases, [&](const Case& what) {
+  Cases cases = arguments.cases;
+  if (arguments.one_pass) cases.storages = {Storage::packed};
+  for_each_case(world, cases, [&](const Case& what) {
+    if (arguments.one_pass && what.algorithm != Algorithm::stationary_a)
+      throw UsageError(std::string("--one-pass is for --algorithm stationary-a, not for ") +
+                       name_of(what.algorithm));
     with_scalar_type(what.shape.type, [&]<Scalar T>() { writer.add(measure<T>(what, arguments, meter)); });
   });
   writer.close();

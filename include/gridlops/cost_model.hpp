@@ -5,18 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/algorithm.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/layout.hpp"
 #include "gridlops/process_grid.hpp"
 
 namespace gridlops {
-
-/// The algorithms of matrix_mult(); `automatic` stands for the one with the smallest modelled time.
-enum class Algorithm { automatic, block, summa, stationary_a, stationary_b };
-
-/// "auto", "block", "summa", "stationary-a", "stationary-b"; and back, or UsageError.
-GRIDLOPS_EXPORT const char* name_of(Algorithm algorithm);
-GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
 
 /// How the panels of summa come to the ranks of a grid row or column.
 ///
@@ -29,19 +23,6 @@ enum class SummaForm { broadcast, all_gather };
 /// "broadcast", "all-gather"; and back, or UsageError.
 GRIDLOPS_EXPORT const char* name_of(SummaForm form);
 GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
-
-/// How a rank stores its block of A in host memory where A never moves: in block and stationary_a.
-///
-///   columns  as it was given;
-///   panels   in panels of a few rows, made of it at the first application, some columns at a time, whose
-///            memory is given back meanwhile (the caller's block, if A is a view, stays the caller's).
-///            Products with some columns read panels in one piece and pack nothing. On a GPU A stays as it
-///            is.
-enum class Storage { columns, panels };
-
-/// "columns", "panels"; and back, or UsageError.
-GRIDLOPS_EXPORT const char* name_of(Storage storage);
-GRIDLOPS_EXPORT Storage parse_storage(const std::string& name);
 
 /// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
 struct ProductShape {
@@ -66,12 +47,11 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
                                       int col, bool adjoint, Index panel = 0,
                                       SummaForm form = SummaForm::broadcast);
 
-/// What it does in one normal_product() with stationary_a, in host memory.
+/// What it does in one LinearOperator::normal_product() with a packed stationary_a.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
 /// The storage with which repeated products are faster on this processor, in host memory, by the measured
-/// crossovers of its instruction set and type (docs/performance.md). Making panels takes as long as a few
-/// products.
+/// crossovers of its instruction set and type (docs/performance.md). Packing takes as long as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since

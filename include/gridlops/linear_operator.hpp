@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "gridlops/dist_matrix.hpp"
@@ -29,10 +30,14 @@ struct GRIDLOPS_EXPORT Space {
   bool contains(const DistMatrix<T>& X) const {
     return X.grid() == grid && X.layout().rows == rows && X.layout().cols.axis == columns;
   }
+  /// Throws ShapeError unless it contains X, which the text calls `name`.
+  template <Scalar T>
+  void require_contains(const DistMatrix<T>& X, std::string_view name) const;
   friend bool operator==(const Space&, const Space&) = default;
 };
 
-/// How often an operator was used, with the columns of all applications added up.
+/// How often an operator was used, with the columns of all applications added up. A normal product is one
+/// forward and two adjoint applications.
 struct OperatorActivity {
   Index forward_applications = 0;
   Index adjoint_applications = 0;
@@ -69,11 +74,35 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// X ← α Aᴴ Y + β X, otherwise the same.
   void apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
 
+  /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once): the products of an
+  /// iteration of least squares that reads A once, if has_one_pass(). Other operators are applied once, and
+  /// their adjoint twice.
+  /// P, U, V: in domain(); R, Q: in range(); all with the same column partition; none may overlap another.
+  /// Memory, order and errors as of apply().
+  void normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
+                      DistMatrix<T>& V) const;
+
+  /// Whether normal_product() reads A from memory once; the same on all ranks.
+  virtual bool has_one_pass() const { return false; }
+
+  /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and their
+  /// columns are cut at the same places. The text begins with the caller's name, if it gives one.
+  void require_operands(const DistMatrix<T>& model, const DistMatrix<T>& data,
+                        std::string_view caller = {}) const;
+
   const OperatorActivity& activity() const { return activity_; }
 
  protected:
   /// Throws ShapeError if the two spaces cannot be an operator's: different grids or column axes.
   LinearOperator(Space range, Space domain);
+
+  // Called with at least one column, on members of the grid only; operands were checked.
+
+  /// What normal_product() does once its memory is there; by default one product and two adjoint ones.
+  virtual void do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
+                                 DistMatrix<T>& U, DistMatrix<T>& V) const;
+  /// Takes the memory that do_normal_product() needs, as do_reserve(); by default that of both directions.
+  virtual void do_reserve_normal_product(const Partition& columns) const;
 
  private:
   // All are called with at least one column, on members of the grid only; layouts were checked.
@@ -85,11 +114,13 @@ class GRIDLOPS_EXPORT LinearOperator {
   virtual void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
-  void apply_either(Op op, T alpha, const DistMatrix<T>& in, T beta, DistMatrix<T>& out) const;
+  enum Product : std::size_t { forward, adjoint, normal };
+  template <class Reserve, class Multiply>
+  void carry_out(Product product, const Partition& columns, Reserve&& reserve, Multiply&& multiply) const;
 
   Space range_, domain_;
   mutable OperatorActivity activity_;
-  mutable std::array<std::vector<Index>, 2> reserved_;  // forward and adjoint, the most columns of each part
+  mutable std::array<std::vector<Index>, 3> reserved_;  // by Product: the most columns of each part
 };
 
 template <Scalar T>

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "gridlops/algorithm.hpp"
 #include "gridlops/cost_model.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/linear_operator.hpp"
@@ -16,7 +17,7 @@ struct MatrixMultOptions {
   bool column_stable =
       false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
   SummaForm form = SummaForm::broadcast;  ///< of summa; the others have one form
-  Storage storage = Storage::columns;     ///< panels: of block and stationary_a, on hosts
+  Storage storage = Storage::columns;     ///< packed: of block and stationary_a, on hosts
 };
 
 /// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
@@ -43,8 +44,8 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
 /// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a
-/// view stays a view). UsageError for Algorithm::automatic (see choose_algorithm()), and for panels with an
-/// algorithm that moves A. Not collective.
+/// view stays a view). UsageError for Algorithm::automatic (see choose_algorithm()), and for Storage::packed
+/// with an algorithm that moves A. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT std::shared_ptr<const LinearOperator<T>> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
                                                                      const MatrixMultOptions& options = {});

@@ -7,6 +7,7 @@
 
 #include "gridlops/export.hpp"
 #include "gridlops/solver.hpp"
+#include "gridlops/threshold.hpp"
 
 namespace gridlops {
 

@@ -181,7 +181,7 @@ void PanelMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Matr
 // From which to which number of columns products with panels were faster, forward and adjoint together, than
 // those with columns by skinny_gemm() or OpenBLAS 0.3.21, whichever is chosen, on two Zen 3 cores:
 // docs/performance.md has the command and the figures. With AVX-512 it has not been measured.
-bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choice) {
+bool packed_is_faster(ScalarType type, Index columns, const KernelChoice& choice) {
   if (choice.use == KernelChoice::Use::never || choice.set != InstructionSet::avx2) return false;
   struct Columns {
     Index least, most;

@@ -83,6 +83,6 @@ class PanelMatrix {
 };
 
 /// Whether products with so many columns are faster with A in panels than in columns, on one core.
-bool panels_are_faster(ScalarType type, Index columns, const KernelChoice& choice);
+bool packed_is_faster(ScalarType type, Index columns, const KernelChoice& choice);
 
 }  // namespace gridlops

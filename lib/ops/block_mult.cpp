@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/instantiate.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/stored_block.hpp"
+#include "ops/matrix_block.hpp"
 
 namespace gridlops {
 
@@ -43,7 +43,7 @@ class BlockMult final : public LinearOperator<T> {
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
-  mutable StoredBlock<T> A_;
+  mutable MatrixBlock<T> A_;
   ReductionOrder order_;
   mutable Buffer<T> sum_;
 };

@@ -181,44 +181,12 @@ RankCost in_bytes(RankCost cost, const ProductShape& shape) {
 
 }  // namespace
 
-const char* name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::automatic:
-      return "auto";
-    case Algorithm::block:
-      return "block";
-    case Algorithm::summa:
-      return "summa";
-    case Algorithm::stationary_a:
-      return "stationary-a";
-    case Algorithm::stationary_b:
-      break;
-  }
-  return "stationary-b";
-}
-
 const char* name_of(SummaForm form) { return form == SummaForm::broadcast ? "broadcast" : "all-gather"; }
 
 SummaForm parse_summa_form(const std::string& name) {
   for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
     if (name == name_of(form)) return form;
   throw UsageError(message("there is no form '", name, "' of summa; there are broadcast and all-gather"));
-}
-
-const char* name_of(Storage storage) { return storage == Storage::columns ? "columns" : "panels"; }
-
-Storage parse_storage(const std::string& name) {
-  for (const Storage storage : {Storage::columns, Storage::panels})
-    if (name == name_of(storage)) return storage;
-  throw UsageError(message("A is not stored in '", name, "'; there are columns and panels"));
-}
-
-Algorithm parse_algorithm(const std::string& name) {
-  if (name == name_of(Algorithm::automatic)) return Algorithm::automatic;
-  for (const Algorithm algorithm : algorithms)
-    if (name == name_of(algorithm)) return algorithm;
-  throw UsageError(message("there is no algorithm '", name,
-                           "'; there are auto, block, summa, stationary-a, stationary-b"));
 }
 
 RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
@@ -248,8 +216,8 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
   const Index columns =
       algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
   const bool pays = never_moves_A(algorithm) && bytes_of_block(algorithm, shape, grid) > caches &&
-                    panels_are_faster(shape.type, columns, kernel_choice());
-  return pays ? Storage::panels : Storage::columns;
+                    packed_is_faster(shape.type, columns, kernel_choice());
+  return pays ? Storage::packed : Storage::columns;
 }
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {

@@ -3,7 +3,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
 #include "ops/stacked_parts.hpp"
 #include "ops/step_ring.hpp"

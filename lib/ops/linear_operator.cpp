@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/linear_operator.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "comm/kept_failure.hpp"
 #include "gridlops/error.hpp"
-#include "ops/reserve_together.hpp"
 
 namespace gridlops {
 
@@ -13,24 +17,25 @@ namespace {
 
 std::string describe(const Space& space) { return space.layout(Partition::balanced(0, 1)).describe(); }
 
-template <Scalar T>
-void require_in(const Space& space, const DistMatrix<T>& X, const char* role) {
-  require<ShapeError>(
-      space.contains(X), "the ", role, " is ", X.layout().describe(), ", but the operator takes ",
-      describe(space), " (columns as many as you like)", X.grid() == space.grid ? "" : " on another grid",
-      X.rows() == space.dimension() ? "; make it with the operator's own space, or redistribute it" : "");
-}
-
-template <Scalar T>
-void require_same_columns(const DistMatrix<T>& X, const DistMatrix<T>& Y) {
-  require<ShapeError>(X.layout().cols.partition == Y.layout().cols.partition, "model and data have ",
-                      X.cols(), " and ", Y.cols(),
-                      " columns, or cut them at different places; they must agree column for column");
+/// Whether memory for so many columns in each part is enough for these.
+bool covers(const std::vector<Index>& most, const Partition& columns) {
+  for (int part = 0; part < columns.parts(); ++part)
+    if (most.empty() || columns.size(part) > most[at(part)]) return false;
+  return true;
 }
 
 }  // namespace
 
 Layout Space::layout(Index nrhs) const { return layout(Partition::balanced(nrhs, grid->parts(columns))); }
+
+template <Scalar T>
+void Space::require_contains(const DistMatrix<T>& X, std::string_view name) const {
+  if (contains(X)) return;
+  throw ShapeError(
+      message(name, " is ", X.layout().describe(), X.grid() == grid ? "" : " on another grid",
+              ", but the operator takes ", describe(*this), " (columns as many as you like)",
+              X.rows() == dimension() ? "; make it with the operator's own space, or redistribute it" : ""));
+}
 
 template <Scalar T>
 LinearOperator<T>::LinearOperator(Space range, Space domain)
@@ -43,46 +48,98 @@ LinearOperator<T>::LinearOperator(Space range, Space domain)
 }
 
 template <Scalar T>
+void LinearOperator<T>::require_operands(const DistMatrix<T>& model, const DistMatrix<T>& data,
+                                         std::string_view caller) const {
+  const bool have_same_columns = model.layout().cols.partition == data.layout().cols.partition;
+  if (have_same_columns && domain_.contains(model) && range_.contains(data)) return;
+  const std::string prefix = caller.empty() ? "" : message(caller, ": ");
+  domain_.require_contains(model, prefix + "the model");
+  range_.require_contains(data, prefix + "the data");
+  throw ShapeError(message(prefix, "model and data have ", model.cols(), " and ", data.cols(),
+                           " columns, or cut them at different places; they must agree column for column"));
+}
+
+template <Scalar T>
 void LinearOperator<T>::apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
-  require_in(domain_, X, "model");
-  require_in(range_, Y, "data");
-  require_same_columns(X, Y);
+  require_operands(X, Y);
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
-  apply_either(Op::none, alpha, X, beta, Y);
+  const Partition& columns = X.layout().cols.partition;
+  carry_out(
+      forward, columns, [&] { do_reserve(Op::none, columns); }, [&] { do_apply(alpha, X, beta, Y); });
 }
 
 template <Scalar T>
 void LinearOperator<T>::apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
-  require_in(domain_, X, "model");
-  require_in(range_, Y, "data");
-  require_same_columns(X, Y);
+  require_operands(X, Y);
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
-  apply_either(Op::adjoint, alpha, Y, beta, X);
+  const Partition& columns = Y.layout().cols.partition;
+  carry_out(
+      adjoint, columns, [&] { do_reserve(Op::adjoint, columns); },
+      [&] { do_apply_adjoint(alpha, Y, beta, X); });
 }
 
 template <Scalar T>
-void LinearOperator<T>::apply_either(Op op, T alpha, const DistMatrix<T>& in, T beta,
-                                     DistMatrix<T>& out) const {
+void LinearOperator<T>::normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
+                                       DistMatrix<T>& U, DistMatrix<T>& V) const {
+  require_operands(P, R, "normal product of P and R");
+  require_operands(U, R, "normal product of R to U");
+  require_operands(V, Q, "normal product of Q to V");
+  ++activity_.forward_applications;
+  activity_.forward_columns += P.cols();
+  activity_.adjoint_applications += 2;
+  activity_.adjoint_columns += 2 * P.cols();
+  const Partition& columns = P.layout().cols.partition;
+  carry_out(
+      normal, columns, [&] { do_reserve_normal_product(columns); },
+      [&] { do_normal_product(P, R, Q, U, V); });
+}
+
+template <Scalar T>
+void LinearOperator<T>::do_reserve_normal_product(const Partition& columns) const {
+  KeptFailure failure;
+  for (const Op op : {Op::none, Op::adjoint}) failure.run([&] { do_reserve(op, columns); });
+  failure.rethrow();
+}
+
+template <Scalar T>
+void LinearOperator<T>::do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
+                                          DistMatrix<T>& U, DistMatrix<T>& V) const {
+  do_apply(T(1), P, T(0), Q);
+  do_apply_adjoint(T(1), R, T(0), U);
+  do_apply_adjoint(T(1), Q, T(0), V);
+}
+
+/// multiply(), after reserve() if there are more columns in some part than ever.
+template <Scalar T>
+template <class Reserve, class Multiply>
+void LinearOperator<T>::carry_out(Product product, const Partition& columns, Reserve&& reserve,
+                                  Multiply&& multiply) const {
   const ProcessGrid& grid = *domain_.grid;
-  if (in.cols() == 0 || !grid.is_member()) return;
-  const Partition& columns = in.layout().cols.partition;
-  try {
-    reserve_together(grid.comm(), reserved_[op == Op::none ? 0 : 1], columns,
-                     [&] { do_reserve(op, columns); });
-  } catch (...) {
-    // Some memory may be gone that both directions use.
-    for (std::vector<Index>& most : reserved_) most.clear();
-    throw;
+  if (columns.total() == 0 || !grid.is_member()) return;
+  if (std::vector<Index>& most = reserved_[product]; !covers(most, columns)) {
+    std::vector<Index> wanted = most;
+    wanted.resize(static_cast<std::size_t>(columns.parts()), 0);
+    for (int part = 0; part < columns.parts(); ++part)
+      wanted[at(part)] = std::max(wanted[at(part)], columns.size(part));
+    try {
+      succeed_together(grid.comm(), reserve);
+    } catch (...) {
+      // Memory may be gone that other products use, too.
+      for (std::vector<Index>& other : reserved_) other.clear();
+      throw;
+    }
+    most = std::move(wanted);
   }
   FailureScope failures;
-  failures.run(
-      [&] { op == Op::none ? do_apply(alpha, in, beta, out) : do_apply_adjoint(alpha, in, beta, out); });
+  failures.run(multiply);
   failures.close();
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;
+#define GRIDLOPS_INSTANTIATE(T)     \
+  template class LinearOperator<T>; \
+  template void Space::require_contains(const DistMatrix<T>&, std::string_view) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -27,8 +27,8 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
                       "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
                       ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
-                      name_of(algorithm), " moves A, so that A cannot be stored in ",
-                      name_of(options.storage), "; block and stationary-a never move it");
+                      name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
+                      "; block and stationary-a never move it");
   // Without elements there is nothing to multiply, in panels that may be more than memory can list.
   if (!never_moves_A(algorithm) && (A.rows() == 0 || A.cols() == 0))
     return zero<T>(range_in_blocks(A), domain_in_blocks(A));

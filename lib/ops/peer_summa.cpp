@@ -4,7 +4,7 @@
 #include "base/instantiate.hpp"
 #include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
 #include "ops/peer_blocks.hpp"
 

@@ -1,48 +1,101 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <utility>
+
 #include "base/instantiate.hpp"
 #include "comm/kept_failure.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/one_pass.hpp"
-#include "ops/one_pass_block.hpp"
-#include "ops/reserve_together.hpp"
+#include "ops/block_exchange.hpp"
+#include "ops/matrix_block.hpp"
+#include "ops/panels.hpp"
+#include "ops/row_sum.hpp"
 
 namespace gridlops {
 
 namespace {
 
+/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q with each rank's packed block read once: P is gathered in the grid column and
+/// R in the grid row, Q is summed over the grid row some rows at a time while the next ones are multiplied,
+/// and U and V are reduce-scattered together. It always sends messages: no rank may wait for another at every
+/// chunk of rows.
+template <Scalar T>
+class NormalProduct {
+ public:
+  NormalProduct(std::shared_ptr<Backend> backend, ReductionOrder order)
+      : backend_(std::move(backend)), order_(order), exchange_(backend_, order) {}
+
+  /// Takes the memory for so many columns.
+  void reserve(const CutBlock& models, const CutBlock& data, Index count) {
+    exchange_.reserve_gather(models, count, models_);
+    exchange_.reserve_gather(data, count, data_);
+    partial_.reserve(backend_, models.height() * 2 * count);
+    if (data.parts() > 1) {
+      product_of_row_.reserve(backend_, data.height() * count);
+      travelling_.reserve(backend_, data.height() * count);
+    }
+    if (models.parts() > 1) {
+      both_.reserve(backend_, models.part(models.comm.rank()).size * 2 * count);
+      exchange_.reserve_reduce_scatter(models, 2 * count);
+    }
+  }
+
+  void run(MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data, MatrixView<const T> P,
+           MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V) {
+    const Kernels<T>& kernels = backend_->template kernels<T>();
+    const Index count = P.cols;
+    const MatrixView<const T> all_P = exchange_.gather(P, models, models_);
+    const MatrixView<const T> all_R = exchange_.gather(R, data, data_);
+    const MatrixView<T> partial = partial_.matrix(models.height(), 2 * count);
+    if (data.parts() == 1) {
+      A.multiply_once(all_P, all_R, Q, partial, {});
+    } else {
+      const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
+      // The same chunks on all ranks of a grid row, also on those that have no columns of A.
+      const Index chunk = one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T));
+      RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
+                    travelling_.matrix(all_Q.rows, count));
+      A.multiply_once(all_P, all_R, all_Q, partial, [&](Index computed) { return sum.advance(computed); });
+      kernels.copy(std::as_const(all_Q).row_block(data.part(data.comm.rank())), Q);
+    }
+    MatrixView<T> both = partial;
+    if (models.parts() > 1) {
+      both = both_.matrix(U.rows, 2 * count);
+      exchange_.reduce_scatter(partial, models, T(0), both);
+    }
+    kernels.copy(std::as_const(both).col_block({0, count}), U);
+    kernels.copy(std::as_const(both).col_block({count, count}), V);
+  }
+
+ private:
+  std::shared_ptr<Backend> backend_;
+  ReductionOrder order_;
+  MessageExchange<T> exchange_;
+  Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
+};
+
 /// Rank (p, q) keeps A(p, q). Block q of X lies cut over the P ranks of grid column q, block p of Y over the
 /// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
 /// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
-///
-/// The normal product always sends messages: no rank may wait for another at every panel.
 template <Scalar T>
-class StationaryA final : public LinearOperator<T>, public OnePass<T> {
+class StationaryA final : public LinearOperator<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>(range_nested(A), domain_nested(A)), block_(std::move(A), options) {
-    const ProcessGrid& grid = *this->range().grid;
+      : LinearOperator<T>(range_nested(A), domain_nested(A)),
+        A_(std::move(A), options),
+        normal_product_(A_.backend(), reduction_order(options)) {
+    const ProcessGrid& grid = A_.grid();
     if (!grid.is_member()) return;
     models_ = make_block_exchange<T>(grid.col_comm(), grid.backend(), reduction_order(options));
     data_ = make_block_exchange<T>(grid.row_comm(), grid.backend(), reduction_order(options));
   }
 
-  void prepare() const override { block_.block().store_in_panels(); }
-  void reserve_pass(const Partition& columns) const override {
-    reserve_together(this->range().grid->comm(), reserved_for_pass_, columns, [&] {
-      block_.reserve(block_of_models(*this), block_of_data(*this), this->domain().local_columns(columns));
-    });
-  }
-  void pass_once(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
-                 DistMatrix<T>& V) const override {
-    block_.pass_once(block_of_models(*this), block_of_data(*this), P, R, Q, U, V);
-  }
+  bool has_one_pass() const override { return A_.is_packed(); }
 
  private:
   void do_reserve(Op op, const Partition& columns) const override {
     const Index cols = this->domain().local_columns(columns);
     const CutBlock models = block_of_models(*this), data = block_of_data(*this);
     KeptFailure failure;
-    failure.run([&] { block_.block().reserve(op); });
+    failure.run([&] { A_.reserve(op); });
     if (op == Op::none) {
       failure.run([&] { models_->reserve_gather(models, cols, gathered_); });
       failure.run([&] { data_->reserve_sum(data, cols); });
@@ -66,20 +119,33 @@ class StationaryA final : public LinearOperator<T>, public OnePass<T> {
            T beta, MatrixView<T> out, const CutBlock& out_block, BlockExchange<T>& out_ranks) const {
     const MatrixView<const T> gathered = in_ranks.gather(in, in_block, gathered_);
     if (out_block.parts() == 1) {
-      block_.block().multiply(op, alpha, gathered, beta, out);
+      A_.multiply(op, alpha, gathered, beta, out);
     } else {
       const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
-      block_.block().multiply(op, alpha, gathered, T(0), partial);
+      A_.multiply(op, alpha, gathered, T(0), partial);
       out_ranks.reduce_scatter(partial, out_block, beta, out);
     }
     in_ranks.await_readers();
     out_ranks.await_readers();
   }
 
-  mutable OnePassBlock<T> block_;
+  void do_reserve_normal_product(const Partition& columns) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
+    A_.reserve(Op::none);
+    normal_product_.reserve(block_of_models(*this), block_of_data(*this),
+                            this->domain().local_columns(columns));
+  }
+  void do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
+                         DistMatrix<T>& V) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
+    normal_product_.run(A_, block_of_models(*this), block_of_data(*this), P.local(), R.local(), Q.local(),
+                        U.local(), V.local());
+  }
+
+  mutable MatrixBlock<T> A_;
+  mutable NormalProduct<T> normal_product_;
   std::unique_ptr<BlockExchange<T>> models_, data_;
   mutable Buffer<T> gathered_;
-  mutable std::vector<Index> reserved_for_pass_;
 };
 
 }  // namespace

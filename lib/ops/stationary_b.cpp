@@ -2,7 +2,7 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
 #include "ops/step_ring.hpp"
 

@@ -3,7 +3,7 @@
 #include "comm/kept_failure.hpp"
 #include "gridlops/communication_group.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/local_product.hpp"
+#include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
 #include "ops/peer_blocks.hpp"
 #include "ops/step_ring.hpp"

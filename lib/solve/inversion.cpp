@@ -20,15 +20,6 @@ T real_scalar(double value) {
   return to_scalar<T>(value);
 }
 
-template <Scalar T>
-void check_operands(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X) {
-  require<ShapeError>(A.range().contains(B) && A.domain().contains(X) &&
-                          B.layout().cols.partition == X.layout().cols.partition,
-                      "B is ", B.layout().describe(), " and X is ", X.layout().describe(), ", but a ",
-                      A.rows(), " x ", A.cols(),
-                      " operator needs them in its range and its domain, with the same columns");
-}
-
 void check_epsilon(double epsilon) {
   require<UsageError>(epsilon >= 0 && std::isfinite(epsilon), "a regulariser's epsilon is ", epsilon,
                       "; it must be a finite number ≥ 0");
@@ -128,7 +119,7 @@ class RegularizedSystem {
 template <Scalar T>
 SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                        const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
-  check_operands(*A, B, X);
+  A->require_operands(X, B);
   check_regularizers(terms.regularizers, *A, B);
   for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
   const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
@@ -154,7 +145,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B,
 template <Scalar T>
 SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
-  check_operands(*A, B, X);
+  A->require_operands(X, B);
   check_regularizers(terms.regularizers, *A, B);
   FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
@@ -165,7 +156,7 @@ template <Scalar T>
 SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const DistMatrix<T>& B,
                                      DistMatrix<T>& X, LeastSquaresSolver solver,
                                      const SolveOptions& options) {
-  check_operands(*A, B, X);
+  A->require_operands(X, B);
   const OperatorPtr<T> preconditioned = product(A, P);
   DistMatrix<T> Z = make_together<T>(X.grid(), P->domain().layout(X.layout().cols.partition));
   FailureScope failures;

@@ -2,10 +2,6 @@
 #include "gridlops/one_pass_cgls.hpp"
 
 #include "base/instantiate.hpp"
-#include "base/message.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/normal_product.hpp"
-#include "ops/one_pass.hpp"
 #include "solve/cgls.hpp"
 
 namespace gridlops {
@@ -17,15 +13,7 @@ class OnePassCgls final : public Cgls<T> {
   using Vectors = typename ConjugateDirections<T>::Vectors;
 
  public:
-  OnePassCgls(const LinearOperator<T>& A, double damp) : Cgls<T>(A, damp) {
-    require<UsageError>(has_normal_product(A),
-                        "one_pass_cgls() needs an operator with a normal product, as matrix_mult() makes by "
-                        "stationary_a; cgls() takes any");
-    // Now, so that all products round alike.
-    const ProcessGrid& grid = *A.domain().grid;
-    if (grid.is_member())
-      succeed_together(grid.comm(), [&A] { dynamic_cast<const OnePass<T>&>(A).prepare(); });
-  }
+  using Cgls<T>::Cgls;
 
   const char* name() const override { return "one-pass-cgls"; }
 
@@ -37,7 +25,7 @@ class OnePassCgls final : public Cgls<T> {
  private:
   void compute_product(Vectors& v) const override {
     DistMatrix<T> u = domain_matrix(u_, v), w = domain_matrix(w_, v);
-    normal_product(this->A(), v.p, v.r, v.q, u, w);
+    this->A().normal_product(v.p, v.r, v.q, u, w);
   }
   void follow_step(ColumnRun<T>& run, const std::vector<double>& minus_alpha, Vectors& v) override {
     run.copy(domain_matrix(u_, v), v.s);

@@ -13,16 +13,7 @@ namespace gridlops {
 template <Scalar T>
 void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
                            const SolveOptions& options) {
-  const auto require_in = [&](const Space& space, const DistMatrix<T>& M, const char* what) {
-    require<ShapeError>(space.contains(M), method.name(), ": ", what, " is ", M.layout().describe(),
-                        ", but the ", method.A().rows(), " x ", method.A().cols(), " operator needs ",
-                        space.layout(M.cols()).describe(), " cut as its own space is");
-  };
-  require_in(method.A().range(), B, "B");
-  require_in(method.A().domain(), X, "X");
-  require<ShapeError>(B.layout().cols.partition == X.layout().cols.partition, method.name(), ": B has ",
-                      B.cols(), " columns and X has ", X.cols(),
-                      ", or they are cut at different places; they must agree");
+  method.A().require_operands(X, B, method.name());
   require<UsageError>(options.max_iterations >= 0, "a limit of ", options.max_iterations,
                       " iterations is impossible");
   require<UsageError>(options.damp >= 0 && std::isfinite(options.damp), "the damping is ", options.damp,

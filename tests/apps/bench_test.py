@@ -52,7 +52,7 @@ def check_matmul(suite):
     run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "1..2,5", "--dtype", "f64,c64", "--grid", "2x1,1x2",
                     "--algorithm", "stationary-a,summa", "--both", *QUICK, ranks=2, timeout=120)
     results = results_of(suite, run, COMMON, 3 * 2 * 2 * 2 * 2)
-    suite.check(all(result["storage"] == "columns" for result in results), "small matrices are not stored in panels", results)
+    suite.check(all(result["storage"] == "columns" for result in results), "small matrices are not packed", results)
     keys = ["rows", "nrhs", "dtype", "algorithm", "adjoint"]
     found = sorted([*(result[key] for key in keys), result["grid"]] for result in results)
     wanted = itertools.product([40], [1, 2, 5], ["f64", "c64"], ["stationary-a", "summa"], [False, True], [[2, 1], [1, 2]])
@@ -64,9 +64,9 @@ def check_matmul(suite):
 
 def check_storage(suite):
     run = suite.run("matmul", "--rows", "40", "--cols", "31", "--rhs", "5", "--dtype", "f32,c128", "--grid", "2x1", "--algorithm",
-                    "stationary-a,block", "--storage", "columns,panels", "--both", *QUICK, ranks=2)
+                    "stationary-a,block", "--storage", "columns,packed", "--both", *QUICK, ranks=2)
     results = results_of(suite, run, COMMON, 2 * 2 * 2 * 2)
-    suite.check(sum(result["storage"] == "panels" for result in results) == 8, "half of them are in panels", results)
+    suite.check(sum(result["storage"] == "packed" for result in results) == 8, "half of them are packed", results)
 
 
 def check_solve(suite):

@@ -301,7 +301,7 @@ def test_systems_of_the_program(suite):
     np.save(suite.folder / "small_X0.npy", np.ones((40, 3)))
     for options in (["--solver", "cgls", "--damp-relative", "0.01", "--precondition", "column-norms"],
                     ["--one-pass", "on", "--damp-relative", "0.01"],
-                    ["--storage", "panels", "--algorithm", "stationary-a"],
+                    ["--storage", "packed", "--algorithm", "stationary-a"],
                     ["--solver", "lsqr", "--damp-relative", "0.02", "--initial", "small_X0.npy"],
                     ["--solver", "lsqr", "--variances", "V.npy"], ["--solver", "fista", "--lambda", "0.1"]):
         solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--grid", FEW_GRID, *options]
@@ -338,10 +338,10 @@ def test_storage(suite):
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--output", "small_X.npy", "--quiet", "--tolerance", "0",
              "--grid", FEW_GRID, "--algorithm", "stationary-a"]
     results = {}
-    for storage in ("panels", "columns"):
+    for storage in ("packed", "columns"):
         suite.run(*solve, "--storage", storage, "--iterations", "9", ranks=FEW_RANKS)
         results[storage] = (suite.folder / "small_X.npy").read_bytes()
-    suite.check(program.DEVICE == "gpu" or results["panels"] != results["columns"], "the storage changes no bit, so this test shows nothing")
+    suite.check(program.DEVICE == "gpu" or results["packed"] != results["columns"], "the storage changes no bit, so this test shows nothing")
     for storage, bits in results.items():
         suite.run(*solve, "--storage", storage, "--iterations", "5", "--checkpoint", "small", "--checkpoint-every", "5", ranks=FEW_RANKS)
         suite.run(*solve, "--iterations", "9", "--restart", "small", ranks=FEW_RANKS)

@@ -175,17 +175,17 @@ def check_other_solvers(suite, rng):
 
 
 def check_storage(suite, rng):
-    """The solution does not depend on how A is stored, and an algorithm that moves A refuses panels."""
+    """The solution does not depend on how A is stored, and an algorithm that moves A refuses to pack it."""
     for grid, ranks, algorithm in [((2, 2), 4, "stationary-a"), ((2, 1), 2, "block"), ((1, 2), 2, "stationary-a")]:
         for name in program.TYPES:
             problem = Problem(suite, conditioned(rng, 37, 22, name), program.random_matrix(rng, (37, 5), name))
             tolerance = 1e-5 if name in ("f32", "c64") else 1e-10
-            _, X, report = problem.solve("--storage", "panels", "--algorithm", algorithm, "--solver", "lsqr", "--tolerance", tolerance,
+            _, X, report = problem.solve("--storage", "packed", "--algorithm", algorithm, "--solver", "lsqr", "--tolerance", tolerance,
                                          ranks=ranks, grid=grid)
-            problem.check(X, damped_solution(problem.A, problem.B, 0.0), tolerance, "in panels", name, grid, algorithm)
-            check_reasons(suite, report, program.SOLVED, "in panels", name, grid)
-            suite.check(report is None or report["storage"] == "panels", "report", report)
-    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--storage", "panels", "--algorithm", "summa")
+            problem.check(X, damped_solution(problem.A, problem.B, 0.0), tolerance, "packed", name, grid, algorithm)
+            check_reasons(suite, report, program.SOLVED, "packed", name, grid)
+            suite.check(report is None or report["storage"] == "packed", "report", report)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--storage", "packed", "--algorithm", "summa")
     suite.succeeded(run, status=2)
     suite.check(len(run.error_lines) == 1 and "summa moves A" in run.errors, run.errors)
 

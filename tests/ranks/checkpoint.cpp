@@ -55,22 +55,24 @@ struct Case {
   Algorithm algorithm = Algorithm::stationary_a;
   double damp = 0;
   bool guess = false;
+  Storage storage = Storage::columns;
 };
 
 template <Scalar T>
 std::vector<Case<T>> all_cases() {
-  return {{"cgls", cgls<T>},
-          {"cgls with summa, damped", cgls<T>, Algorithm::summa, 0.2},
-          {"cgls with block, guess", cgls<T>, Algorithm::block, 0, true},
-          {"one_pass_cgls", one_pass_cgls<T>},
-          {"one_pass_cgls damped, guess", one_pass_cgls<T>, Algorithm::stationary_a, 0.2, true},
-          {"lsqr", lsqr<T>},
-          {"lsqr damped, guess", lsqr<T>, Algorithm::stationary_a, 0.2, true},
-          {"lsmr with summa, damped", lsmr<T>, Algorithm::summa, 0.2},
-          {"block_cgls", block_cgls<T>},
-          {"block_cgls damped, guess", block_cgls<T>, Algorithm::stationary_a, 0.2, true},
-          {"ista", ista_alike<T>},
-          {"fista with summa", fista_alike<T>, Algorithm::summa}};
+  return {
+      {"cgls", cgls<T>},
+      {"cgls with summa, damped", cgls<T>, Algorithm::summa, 0.2},
+      {"cgls with block, guess", cgls<T>, Algorithm::block, 0, true},
+      {"one_pass_cgls", one_pass_cgls<T>, Algorithm::stationary_a, 0, false, Storage::packed},
+      {"one_pass_cgls damped, guess", one_pass_cgls<T>, Algorithm::stationary_a, 0.2, true, Storage::packed},
+      {"lsqr", lsqr<T>},
+      {"lsqr damped, guess", lsqr<T>, Algorithm::stationary_a, 0.2, true},
+      {"lsmr with summa, damped", lsmr<T>, Algorithm::summa, 0.2},
+      {"block_cgls", block_cgls<T>},
+      {"block_cgls damped, guess", block_cgls<T>, Algorithm::stationary_a, 0.2, true},
+      {"ista", ista_alike<T>},
+      {"fista with summa", fista_alike<T>, Algorithm::summa}};
 }
 
 /// Column 1 takes no iteration, column 2 one of most solvers: so that they leave one after the other, and the
@@ -80,7 +82,8 @@ struct Problem {
   Problem(const GridPtr& on, const Case<T>& what, double condition)
       : grid(on),
         matrix(m, n, geometric(n, condition)),
-        A(dense_operator<T>(on, what.algorithm, matrix, {.column_stable = needs_order()})),
+        A(dense_operator<T>(on, what.algorithm, matrix,
+                            {.column_stable = needs_order(), .storage = what.storage})),
         how(what) {
     if (what.guess) guess = random_elements<T>(9);
   }

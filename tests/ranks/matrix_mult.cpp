@@ -27,7 +27,7 @@ struct Setting {
 std::string text_of(const Setting& setting) {
   const auto [panel, lookahead, column_stable, form, storage] = setting.options;
   return std::string(name_of(setting.algorithm)) + (form == SummaForm::all_gather ? " by all-gather" : "") +
-         (storage == Storage::panels ? ", A in panels" : "") + (column_stable ? ", column-stable" : "") +
+         (storage == Storage::packed ? ", A packed" : "") + (column_stable ? ", column-stable" : "") +
          ", panel " + std::to_string(panel) + ", lookahead " + std::to_string(lookahead) +
          ", cut in variant " + std::to_string(setting.variant) + ", padding " +
          std::to_string(setting.padding);
@@ -109,7 +109,7 @@ std::vector<Setting> settings(const std::vector<MatrixMultOptions>& options, con
     for (MatrixMultOptions option : options)
       for (const SummaForm form : forms_of(algorithm))
         for (const int variant : variants) {
-          if (option.storage == Storage::panels && !takes_panels(algorithm)) continue;
+          if (option.storage == Storage::packed && !may_be_packed(algorithm)) continue;
           option.form = form;
           all.push_back({algorithm, option, variant, padding});
         }
@@ -129,7 +129,7 @@ TEMPLATE_LIST_TEST_CASE("products of any shape are exact on any grid", "[matrix_
     for (const Index nrhs : {0, 1, 7}) {
       const Problem<T> problem(shape, nrhs);
       for (const GridPtr& grid : grids)
-        for (const Setting& setting : settings({{}, {.storage = Storage::panels}}, {0}, 0))
+        for (const Setting& setting : settings({{}, {.storage = Storage::packed}}, {0}, 0))
           check_products(grid, problem, setting, {{T(1), T(0)}, {number<T>(1, 2), number<T>(3, -1)}});
     }
   }
@@ -348,7 +348,7 @@ TEST_CASE("matrices and options that do not fit are refused on all ranks, withou
       };
       CHECK_THROWS_AS(with({.panel = -1}), UsageError);
       CHECK_THROWS_AS(with({.lookahead = 0}), UsageError);
-      if (!takes_panels(algorithm)) CHECK_THROWS_AS(with({.storage = Storage::panels}), UsageError);
+      if (!may_be_packed(algorithm)) CHECK_THROWS_AS(with({.storage = Storage::packed}), UsageError);
     }
     CHECK_THROWS_AS(matrix_layout(Algorithm::automatic, *grid, 4, 6), UsageError);
     CHECK_THROWS_AS(matrix_mult(Algorithm::automatic, DistMatrix<float>(grid, replicated(4, 6))), UsageError);

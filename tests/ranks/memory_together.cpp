@@ -5,7 +5,6 @@
 #include "gridlops/dot_test.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
-#include "gridlops/normal_product.hpp"
 #include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
@@ -101,13 +100,48 @@ TEST_CASE("Products of matrices have their memory on all ranks or on none") {
     for (const Algorithm algorithm : all_algorithms)
       for (MatrixMultOptions options : {MatrixMultOptions{.panel = 3}, {.panel = 4, .column_stable = true}})
         for (const SummaForm form : forms_of(algorithm))
-          for (const Storage storage : {Storage::columns, Storage::panels}) {
-            if (storage == Storage::panels && !takes_panels(algorithm)) continue;
+          for (const Storage storage : {Storage::columns, Storage::packed}) {
+            if (storage == Storage::packed && !may_be_packed(algorithm)) continue;
             options.form = form;
             options.storage = storage;
             check_applications(grid, name_of(algorithm),
                                [&] { return matrix(grid, algorithm, 11, 13, options); });
           }
+}
+
+TEST_CASE("Products are right after memory for a normal product was not enough") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    auto& backend = dynamic_cast<MeteredBackend&>(*grid->backend());
+    for (const Algorithm algorithm : all_algorithms)
+      for (MatrixMultOptions options : {MatrixMultOptions{.panel = 3}, {.panel = 4, .column_stable = true}})
+        for (const Storage storage : {Storage::columns, Storage::packed}) {
+          if (storage == Storage::packed && !may_be_packed(algorithm)) continue;
+          options.storage = storage;
+          for (Index k = 1;; ++k) {
+            CAPTURE(describe(*grid), name_of(algorithm), name_of(storage), options.column_stable, k);
+            const OperatorPtr<double> A = matrix(grid, algorithm, 11, 13, options);
+            const DistMatrix<double> X = filled(grid, A->domain().layout(3), 2);
+            DistMatrix<double> Y(grid, A->range().layout(3)), again = Y.clone();
+            DistMatrix<double> Z(grid, A->domain().layout(3)), Z_again = Z.clone();
+            A->apply(1, X, 0, Y);
+            A->apply_adjoint(1, Y, 0, Z);
+            const DistMatrix<double> P = filled(grid, A->domain().layout(5), 3),
+                                     R = filled(grid, A->range().layout(5), 4);
+            DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
+            if (grid->comm().rank() == 0) backend.fail_at(k);
+            const Ending mine = ending_of([&] { A->normal_product(P, R, Q, U, V); });
+            backend.fail_at(0);
+            REQUIRE(all_ended_alike(*grid, mine));
+            A->apply(1, X, 0, again);
+            A->apply_adjoint(1, again, 0, Z_again);
+            CHECK(on_host(again) == on_host(Y));
+            CHECK(on_host(Z_again) == on_host(Z));
+            if (mine.type == nullptr) break;
+            REQUIRE(k < 1000);
+          }
+        }
+  }
 }
 
 TEST_CASE("More columns than ever need memory again, and fewer need none") {
@@ -187,13 +221,14 @@ namespace {
 struct Problem {
   explicit Problem(const GridPtr& grid)
       : A(matrix(grid, Algorithm::stationary_a, 19, 7)),
+        packed(matrix(grid, Algorithm::stationary_a, 19, 7, {.storage = Storage::packed})),
         N(sum(product(adjoint(A), A), scale(40.0, identity<double>(A->domain())))),
         B(filled(grid, A->range().layout(3), 3)),
         R(filled(grid, A->domain().layout(3), 3)),
         X(filled(grid, A->domain().layout(3), 4)),
         variances(grid, A->domain().layout(3)) {}
 
-  OperatorPtr<double> A, N;
+  OperatorPtr<double> A, packed, N;
   DistMatrix<double> B, R, X, variances;
 };
 
@@ -212,7 +247,7 @@ const std::vector<std::pair<const char*, Solve>>& solvers() {
       {"lsqr with variances",
        [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }},
       {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
-      {"one-pass-cgls", [](Problem& p, const SolveOptions& o) { one_pass_cgls(*p.A, p.B, p.X, o); }},
+      {"one-pass-cgls", [](Problem& p, const SolveOptions& o) { one_pass_cgls(*p.packed, p.B, p.X, o); }},
       {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
       {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
       {"pcg",
@@ -284,7 +319,7 @@ TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory
          DistMatrix<double> Q(p.B.grid(), p.B.layout(), p.B.local());
          DistMatrix<double> U(p.R.grid(), p.R.layout(), p.R.local());
          DistMatrix<double> V(p.R.grid(), p.R.layout(), p.variances.local());
-         normal_product(*p.A, p.X, p.B, Q, U, V);
+         p.packed->normal_product(p.X, p.B, Q, U, V);
        }},
   };
   for (const GridPtr& grid : failing_grids())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The normal product against the products that it stands for, and CGLS with it against CGLS.
+// Normal products against the products that they stand for, and CGLS in one pass against CGLS.
 #include "gridlops/one_pass_cgls.hpp"
 
-#include "gridlops/normal_product.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "support/grids.hpp"
 #include "support/reference.hpp"
 #include "support/solution_checks.hpp"
@@ -25,12 +25,15 @@ DistMatrix<T> filled(const Space& space, Index columns, const Element<T>& elemen
   return X;
 }
 
+constexpr MatrixMultOptions packed{.storage = Storage::packed};
+constexpr MatrixMultOptions packed_stable{.column_stable = true, .storage = Storage::packed};
+
+bool on_host(const ProcessGrid& grid) { return grid.backend()->memory_space() == MemorySpace::host; }
+
 /// Integers: sums are exact, and products equal to the last bit.
 template <Scalar T>
-void check_normal_product(const GridPtr& grid, Index m, Index n, Index columns,
-                          const MatrixMultOptions& options = {}) {
-  const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, integers<T>(1), options);
-  REQUIRE(has_normal_product(*A));
+void check_normal_product(const LinearOperator<T>& op, Index columns) {
+  const LinearOperator<T>* const A = &op;
   const Element<T> nan = [](Index, Index) { return T(std::numeric_limits<Real<T>>::quiet_NaN()); };
   const DistMatrix<T> P = filled(A->domain(), columns, integers<T>(2)),
                       R = filled(A->range(), columns, integers<T>(3));
@@ -39,15 +42,16 @@ void check_normal_product(const GridPtr& grid, Index m, Index n, Index columns,
   A->apply(T(1), P, T(0), q);
   A->apply_adjoint(T(1), R, T(0), u);
   A->apply_adjoint(T(1), q, T(0), v);
-  normal_product(*A, P, R, Q, U, V);  // takes the memory, on which the ranks agree
+  A->normal_product(P, R, Q, U, V);  // takes the memory, on which the ranks agree
   const TrafficSince pass(world());
-  normal_product(*A, P, R, Q, U, V);
-  CAPTURE(describe(*grid), m, n, columns);
+  A->normal_product(P, R, Q, U, V);
+  const ProcessGrid& grid = *A->domain().grid;
+  CAPTURE(describe(grid), A->rows(), A->cols(), columns);
   RankCost modelled;
-  if (grid->is_member())
-    modelled = normal_product_cost({m, n, columns, scalar_type_of<T>}, grid->shape(), grid->my_row(),
-                                   grid->my_col());
-  if (grid->backend()->memory_space() == MemorySpace::host) {
+  if (grid.is_member())
+    modelled = normal_product_cost({A->rows(), A->cols(), columns, scalar_type_of<T>}, grid.shape(),
+                                   grid.my_row(), grid.my_col());
+  if (A->has_one_pass()) {
     CHECK(pass.sent() == modelled.bytes_sent);
     CHECK(pass.received() == modelled.bytes_received);
     CHECK(pass.calls() == modelled.messages);
@@ -55,17 +59,25 @@ void check_normal_product(const GridPtr& grid, Index m, Index n, Index columns,
   CHECK(everywhere(Q) == everywhere(q));
   CHECK(everywhere(U) == everywhere(u));
   CHECK(everywhere(V) == everywhere(v));
-  // However A lies now.
   A->apply(T(2), P, T(-1), q);
   A->apply_adjoint(T(2), R, T(-1), u);
   CHECK(everywhere(Q) == everywhere(q));
   CHECK(everywhere(U) == everywhere(u));
 }
 
+/// In one pass, where there is one.
+template <Scalar T>
+void check_one_pass(const GridPtr& grid, Index m, Index n, Index columns,
+                    const MatrixMultOptions& options = packed) {
+  const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, integers<T>(1), options);
+  REQUIRE(A->has_one_pass() == on_host(*grid));
+  check_normal_product(*A, columns);
+}
+
 template <Scalar T>
 Solution<T> run(Solver<T> solver, const GridPtr& grid, const KnownSpectrum<T>& matrix,
                 const SolveOptions& options, const Element<T>& guess = {}) {
-  const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+  const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
   const Solution<T> solution = solve<T>(solver, *A, 4, random_elements<T>(4), options, guess);
   if (grid->is_member()) {
     check_report(WholeSystem<T>(solver, matrix.rows(), matrix.cols(), Element<T>(matrix),
@@ -80,7 +92,7 @@ Solution<T> run(Solver<T> solver, const GridPtr& grid, const KnownSpectrum<T>& m
 /// chance.
 double best_error(Solver<double> solver, const GridPtr& grid, const KnownSpectrum<double>& matrix,
                   double noise) {
-  const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+  const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
   const Index n = matrix.cols();
   constexpr Index trials = 8;
   double product = 1;
@@ -112,21 +124,21 @@ TEMPLATE_LIST_TEST_CASE("One pass gives a product and two adjoints", "", Scalars
   using T = TestType;
   for (const auto& grid : all_grids()) {
     for (const Index columns : {0, 1, 3}) {
-      check_normal_product<T>(grid, 37, 23, columns);
-      check_normal_product<T>(grid, 2, 31, columns);  // fewer rows than ranks
-      check_normal_product<T>(grid, 40, 1, columns, {.column_stable = true});
-      check_normal_product<T>(grid, 0, 5, columns);
-      check_normal_product<T>(grid, 5, 0, columns);
+      check_one_pass<T>(grid, 37, 23, columns);
+      check_one_pass<T>(grid, 2, 31, columns);  // fewer rows than ranks
+      check_one_pass<T>(grid, 40, 1, columns, packed_stable);
+      check_one_pass<T>(grid, 0, 5, columns);
+      check_one_pass<T>(grid, 5, 0, columns);
     }
-    check_normal_product<T>(grid, 300, 70, 2);  // several panels
+    check_one_pass<T>(grid, 300, 70, 2);  // several panels
   }
 }
 
 TEST_CASE("One pass sums chunk by chunk over a grid row") {
   for (const GridPtr& grid : all_grids()) {
     for (const Index columns : {1, 2}) {
-      check_normal_product<double>(grid, 211, 9001, columns);
-      check_normal_product<std::complex<float>>(grid, 83, 9001, columns, {.column_stable = true});
+      check_one_pass<double>(grid, 211, 9001, columns);
+      check_one_pass<std::complex<float>>(grid, 83, 9001, columns, packed_stable);
     }
     if (!grid->is_member() || grid->cols() == 1) continue;
     const RankCost cost =
@@ -138,14 +150,15 @@ TEST_CASE("One pass sums chunk by chunk over a grid row") {
 TEST_CASE("One pass gives the same bits each time, and with column-stable sums whatever columns are beside") {
   for (const GridPtr& grid : all_grids()) {
     for (const bool stable : {false, true}) {
-      const OperatorPtr<double> A = dense_operator<double>(
-          grid, Algorithm::stationary_a, 131, 2003, random_elements<double>(1), {.column_stable = stable});
+      const OperatorPtr<double> A =
+          dense_operator<double>(grid, Algorithm::stationary_a, 131, 2003, random_elements<double>(1),
+                                 stable ? packed_stable : packed);
       std::vector<double> first;
       for (const Index columns : {5, 5, 3}) {
         const DistMatrix<double> P = filled(A->domain(), columns, random_elements<double>(2)),
                                  R = filled(A->range(), columns, random_elements<double>(3));
         DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
-        normal_product(*A, P, R, Q, U, V);
+        A->normal_product(P, R, Q, U, V);
         std::vector<double> found;
         for (const DistMatrix<double>* X : {&Q, &U, &V}) {
           const MatrixView<const double> local =
@@ -164,37 +177,50 @@ TEST_CASE("One pass gives the same bits each time, and with column-stable sums w
 TEST_CASE("One pass allocates nothing the second time") {
   for (const auto& grid : all_grids()) {
     const OperatorPtr<double> A =
-        dense_operator<double>(grid, Algorithm::stationary_a, 30, 20, integers<double>(1));
+        dense_operator<double>(grid, Algorithm::stationary_a, 30, 20, integers<double>(1), packed);
     const DistMatrix<double> P = filled(A->domain(), 3, integers<double>(2)),
                              R = filled(A->range(), 3, integers<double>(3));
     DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
-    normal_product(*A, P, R, Q, U, V);
+    A->normal_product(P, R, Q, U, V);
     const Index before = grid->backend()->allocations();
-    normal_product(*A, P, R, Q, U, V);
+    A->normal_product(P, R, Q, U, V);
     CHECK(grid->backend()->allocations() == before);
   }
 }
 
-TEST_CASE("What cannot be done in one pass is refused") {
-  const GridPtr grid = all_grids().front();
-  for (const Algorithm algorithm : all_algorithms) {
-    const OperatorPtr<double> A = dense_operator<double>(grid, algorithm, 12, 9, integers<double>(1));
-    const bool can = algorithm == Algorithm::stationary_a;
-    CHECK(has_normal_product(*A) == can);
-    if (can) continue;
-    const DistMatrix<double> B = filled(A->range(), 2, integers<double>(2));
-    DistMatrix<double> X = filled(A->domain(), 2, integers<double>(2));
-    CHECK(message_of<Error>([&] { one_pass_cgls(*A, B, X); }).find("stationary_a") != std::string::npos);
-    DistMatrix<double> Q = B.clone(), U = X.clone(), V = X.clone();
-    CHECK(message_of<Error>([&] { normal_product(*A, X, B, Q, U, V); }).find("one pass") !=
-          std::string::npos);
+TEST_CASE("Any operator has normal products, and those that pass over A once say so") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      const OperatorPtr<double> A = dense_operator<double>(grid, algorithm, 12, 9, integers<double>(1));
+      CHECK_FALSE(A->has_one_pass());
+      check_normal_product(*A, 3);
+    }
+    const OperatorPtr<double> block =
+        dense_operator<double>(grid, Algorithm::block, 12, 9, integers<double>(1), packed);
+    const OperatorPtr<double> A =
+        dense_operator<double>(grid, Algorithm::stationary_a, 12, 9, integers<double>(1), packed);
+    for (const OperatorPtr<double>& op : {block, adjoint(A), damped(A, 2.0)}) {
+      CHECK_FALSE(op->has_one_pass());
+      check_normal_product(*op, 2);
+    }
   }
+}
+
+TEST_CASE("The operands of a normal product are checked") {
+  const GridPtr grid = all_grids().front();
   const OperatorPtr<double> A =
-      dense_operator<double>(grid, Algorithm::stationary_a, 12, 9, integers<double>(1));
+      dense_operator<double>(grid, Algorithm::stationary_a, 12, 9, integers<double>(1), packed);
   const DistMatrix<double> P = filled(A->domain(), 2, integers<double>(2)),
-                           R = filled(A->range(), 3, integers<double>(2));
-  DistMatrix<double> Q = filled(A->range(), 2, integers<double>(2)), U = P.clone(), V = P.clone();
-  CHECK_THROWS_AS(normal_product(*A, P, R, Q, U, V), ShapeError);
+                           R = filled(A->range(), 2, integers<double>(2));
+  const auto refused = [&](const Space& P_space, const Space& U_space, Index R_columns) {
+    const DistMatrix<double> P_ = filled(P_space, 2, integers<double>(2)),
+                             R_ = filled(A->range(), R_columns, integers<double>(2));
+    DistMatrix<double> Q = R.clone(), U(grid, U_space.layout(2)), V = P.clone();
+    return message_of<Error>([&] { A->normal_product(P_, R_, Q, U, V); });
+  };
+  CHECK(refused(A->domain(), A->domain(), 3).find("2 and 3 columns") != std::string::npos);
+  CHECK(refused(A->range(), A->domain(), 2).find("P and R: the model is 12 x 2") != std::string::npos);
+  CHECK(refused(A->domain(), A->range(), 2).find("R to U: the model is 12 x 2") != std::string::npos);
 }
 
 TEMPLATE_TEST_CASE("CGLS in one pass does what CGLS does", "", float, double, std::complex<float>,

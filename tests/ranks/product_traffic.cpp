@@ -9,9 +9,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
-#include "gridlops/normal_product.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/one_pass.hpp"
 #include "ops/panels.hpp"
 #include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
@@ -296,16 +294,17 @@ TEST_CASE("the normal product moves what the model says, and keeps no more scrat
       INFO(describe(*grid) << ": " << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns");
       DistMatrix<double> A(grid, matrix_layout(Algorithm::stationary_a, *grid, shape.rows, shape.cols));
       A.fill([](Index i, Index j) { return small_integer<double>(1, i, j); });
-      const OperatorPtr<double> op = matrix_mult(Algorithm::stationary_a, std::move(A));
+      const OperatorPtr<double> op =
+          matrix_mult(Algorithm::stationary_a, std::move(A), {.storage = Storage::packed});
       DistMatrix<double> P(grid, op->domain().layout(shape.nrhs)), R(grid, op->range().layout(shape.nrhs));
       P.fill([](Index i, Index j) { return small_integer<double>(2, i, j); });
       R.fill([](Index i, Index j) { return small_integer<double>(3, i, j); });
-      DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
-      if (grid->is_member()) dynamic_cast<const OnePass<double>&>(*op).prepare();
+      DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone(), one(grid, op->range().layout(1));
+      op->apply(1.0, DistMatrix<double>(grid, op->domain().layout(1)), 0.0, one);  // packs A
       const Index bytes_before = memory.bytes_in_use();
-      normal_product(*op, P, R, Q, U, V);  // takes the memory, on which the ranks agree
+      op->normal_product(P, R, Q, U, V);  // takes the memory, on which the ranks agree
       const TrafficSince traffic(world());
-      normal_product(*op, P, R, Q, U, V);
+      op->normal_product(P, R, Q, U, V);
       RankCost modelled;
       if (grid->is_member())
         modelled = normal_product_cost(shape, grid->shape(), grid->my_row(), grid->my_col());
@@ -318,7 +317,7 @@ TEST_CASE("the normal product moves what the model says, and keeps no more scrat
   }
 }
 
-TEST_CASE("panels are for some columns, and for blocks that leave the caches", "[product_traffic]") {
+TEST_CASE("packing is for some columns, and for blocks that leave the caches", "[product_traffic]") {
   const auto storage = [](Algorithm algorithm, Index columns, GridShape grid = {2, 1}, Index rows = 16384) {
     return faster_storage(algorithm, {rows, 4096, columns}, grid);
   };
@@ -461,7 +460,7 @@ TEST_CASE("algorithms have names", "[product_traffic]") {
   CHECK_THROWS_AS(parse_algorithm(""), UsageError);
   for (const SummaForm form : forms_of(Algorithm::summa)) CHECK(parse_summa_form(name_of(form)) == form);
   CHECK_THROWS_AS(parse_summa_form("ring"), UsageError);
-  for (const Storage storage : {Storage::columns, Storage::panels})
+  for (const Storage storage : {Storage::columns, Storage::packed})
     CHECK(parse_storage(name_of(storage)) == storage);
   CHECK_THROWS_AS(parse_storage("auto"), UsageError);
   CHECK_THROWS_AS(product_cost(Algorithm::automatic, {1, 1, 1}, {1, 1}, 0, 0, false), UsageError);

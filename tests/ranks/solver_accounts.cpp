@@ -185,9 +185,10 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
       check_memory<TestType>(cg, "cg", *A, *backend, 13, batch);
       check_memory<TestType>(pcg_with<TestType>, "pcg", *A, *backend, 13, batch);
     }
-    const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix),
+               packed = dense_operator(grid, Algorithm::stationary_a, matrix, {.storage = Storage::packed});
     for (const Index batch : {0, 4}) {
-      check_memory<TestType>(one_pass_cgls, "one-pass-cgls", *tall, *backend, 13, batch);
+      check_memory<TestType>(one_pass_cgls, "one-pass-cgls", *packed, *backend, 13, batch);
       for (const double damp : {0.0, 0.1}) {
         for (const bool guess : {false, true}) {
           check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch, damp, guess);

@@ -108,9 +108,9 @@ TEST_CASE("A column of many is solved as if it were alone") {
     }
   }
   compare_with_alone<double>(grids.back(), Algorithm::stationary_a, {30, 0, false}, {0, 63});
-  Case in_panels{.condition = 30, .column_stable = true};
-  in_panels.storage = Storage::panels;
-  compare_with_alone<std::complex<double>>(grids.back(), Algorithm::stationary_a, in_panels, {1, 62});
+  Case packed{.condition = 30, .column_stable = true};
+  packed.storage = Storage::packed;
+  compare_with_alone<std::complex<double>>(grids.back(), Algorithm::stationary_a, packed, {1, 62});
   compare_with_alone<double>(grids.back(), Algorithm::summa, {30, 0.1, true}, {3, 62});
   compare_with_alone<double>(grids.back(), Algorithm::block, {30, 0, true, true}, {1, 62});
 }

@@ -21,8 +21,8 @@ inline std::vector<SummaForm> forms_of(Algorithm algorithm) {
   return {SummaForm::broadcast, SummaForm::all_gather};
 }
 
-/// Whether it takes A in panels.
-inline bool takes_panels(Algorithm algorithm) {
+/// Whether A may be stored packed.
+inline bool may_be_packed(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/local_product.hpp"
+#include "ops/matrix_block.hpp"
 
 #include <algorithm>
 
@@ -45,7 +45,46 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
   }
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class LocalProduct<T>;
+template <Scalar T>
+void MatrixBlock<T>::reserve(Op op) {
+  if (is_packed_) pack();
+  const MatrixView<const T> A = std::as_const(A_).local();
+  op == Op::none ? product_.reserve(A.cols, A.rows) : product_.reserve(A.rows, A.cols);
+}
+
+template <Scalar T>
+void MatrixBlock<T>::pack() {
+  const MatrixView<const T> A = std::as_const(A_).local();
+  if (!packed_.empty() || A.empty()) return;
+  packed_ = PanelMatrix<T>(backend(), A, kernel_choice().set,
+                           [this](Index cols) { A_.discard_local_columns(cols); });
+  // Its shape is all that is needed of A from now on.
+  A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
+}
+
+template <Scalar T>
+void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  if (packed_.empty()) {
+    product_.multiply(op, alpha, A_.local(), X, beta, Y);
+  } else {
+    packed_.multiply(op, alpha, X, beta, Y);
+  }
+}
+
+template <Scalar T>
+void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                                   MatrixView<T> W, const typename PanelMatrix<T>::Completion& completed) {
+  if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
+  // A is empty: the products are zero, but Q is a sum in which the other ranks wait for this one.
+  const Kernels<T>& kernels = backend()->template kernels<T>();
+  kernels.fill(T(0), Q);
+  for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);
+  kernels.fill(T(0), W);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)   \
+  template class LocalProduct<T>; \
+  template class MatrixBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "gridlops/matrix_mult.hpp"
+#include "local/panel_matrix.hpp"
+
+namespace gridlops {
+
+/// Products of local blocks, as the distributed algorithms need them: Y ← α op(A) X + β Y with few or many
+/// columns in X.
+///
+/// Column-stable, products on the host go to stable_gemm(). On a GPU they go to its BLAS in groups of a fixed
+/// number of columns, the last one filled up with zeros: a library then does the same to a column however
+/// many there are.
+template <Scalar T>
+class LocalProduct {
+ public:
+  LocalProduct(std::shared_ptr<Backend> backend, bool column_stable)
+      : backend_(std::move(backend)), column_stable_(column_stable) {}
+
+  /// Takes the memory for products in which X and Y have at most so many rows.
+  void reserve(Index rows_of_X, Index rows_of_Y) const;
+
+  void multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
+
+ private:
+  bool pads() const { return column_stable_ && backend_->memory_space() != MemorySpace::host; }
+
+  /// Divides by the columns of every micro-kernel that BLAS libraries are known to have.
+  static constexpr Index group = 8;
+
+  std::shared_ptr<Backend> backend_;
+  bool column_stable_;
+  mutable Buffer<T> padded_X_, padded_Y_;
+};
+
+/// A rank's block of A where A never moves, stored as the options say, and the products with it.
+template <Scalar T>
+class MatrixBlock {
+ public:
+  MatrixBlock(DistMatrix<T> A, const MatrixMultOptions& options)
+      : A_(std::move(A)),
+        product_(backend(), options.column_stable),
+        is_packed_(options.storage == Storage::packed && backend()->memory_space() == MemorySpace::host) {}
+
+  const Layout& layout() const { return A_.layout(); }
+  const ProcessGrid& grid() const { return *A_.grid(); }
+  const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
+  Index rows() const { return A_.local().rows; }
+  /// Whether it is packed from its first product on; the same on all ranks.
+  bool is_packed() const { return is_packed_; }
+
+  /// Packs the block if that is still to be done, and takes the memory for products with op(A).
+  void reserve(Op op);
+  /// Y ← α op(A) X + β Y, on this rank.
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q] with A read once: see PanelMatrix. The
+  /// block must be packed.
+  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                     const typename PanelMatrix<T>::Completion& completed);
+
+ private:
+  void pack();
+
+  DistMatrix<T> A_;
+  LocalProduct<T> product_;
+  bool is_packed_;
+  PanelMatrix<T> packed_;  // empty before the first product, and where A is
+};
+
+}  // namespace gridlops
