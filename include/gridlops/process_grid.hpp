@@ -48,15 +48,16 @@ class GRIDLOPS_EXPORT ProcessGrid {
   int rows() const { return shape_.rows; }
   int cols() const { return shape_.cols; }
 
-  /// False on idle ranks, where nothing below may be asked but parts(), part_at() and backend().
+  /// False on idle ranks, where the questions down to col_comm(), and my_part(), throw UsageError.
   bool is_member() const { return grid_ != nullptr; }
-  int my_row() const { return grid_->rank() / shape_.cols; }
-  int my_col() const { return grid_->rank() % shape_.cols; }
+  int my_row() const { return comm().rank() / shape_.cols; }
+  int my_col() const { return comm().rank() % shape_.cols; }
 
-  /// All members; the Q ranks of my grid row; the P ranks of my grid column (rank in them: my_col, my_row).
-  Communicator& comm() const { return *grid_; }
-  Communicator& row_comm() const { return *row_; }
-  Communicator& col_comm() const { return *col_; }
+  /// All ranks of the grid; the Q ranks of my grid row; the P ranks of my grid column. My rank in the row is
+  /// my_col(), in the column my_row().
+  Communicator& comm() const { return not_idle(grid_); }
+  Communicator& row_comm() const { return not_idle(row_); }
+  Communicator& col_comm() const { return not_idle(col_); }
 
   const std::shared_ptr<Backend>& backend() const { return backend_; }
 
@@ -66,6 +67,12 @@ class GRIDLOPS_EXPORT ProcessGrid {
   int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }
 
  private:
+  Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
+    if (comm == nullptr) throw_idle();
+    return *comm;
+  }
+  [[noreturn]] void throw_idle() const;
+
   GridShape shape_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<Communicator> grid_, row_, col_;

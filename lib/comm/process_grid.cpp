@@ -84,6 +84,12 @@ ProcessGrid::ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> back
       row_(ranks.row_),
       col_(ranks.col_) {}
 
+void ProcessGrid::throw_idle() const {
+  throw UsageError(message("a rank beyond the ", shape_.rows, "x", shape_.cols,
+                           " of its process grid is idle: it has no row, column or communicator there; ask "
+                           "is_member() first"));
+}
+
 int ProcessGrid::parts(Axis axis) const {
   switch (axis) {
     case Axis::grid_rows:

@@ -63,6 +63,17 @@ TEST_CASE("A grid has its ranks in row-major order, and the others are idle") {
   }
 }
 
+TEST_CASE("An idle rank that asks for its place or its communicators is told so") {
+  const ProcessGrid grid(world(), {1, 1}, make_host_backend());
+  if (grid.is_member()) return;
+  CHECK(contains(message_of<UsageError>([&] { grid.comm(); }), "1x1"));
+  CHECK_THROWS_AS(grid.row_comm(), UsageError);
+  CHECK_THROWS_AS(grid.col_comm(), UsageError);
+  CHECK_THROWS_AS(grid.my_row(), UsageError);
+  CHECK_THROWS_AS(grid.my_col(), UsageError);
+  CHECK_THROWS_AS(grid.my_part(Axis::uncut), UsageError);
+}
+
 TEST_CASE("An axis numbers its parts as documented, on idle ranks too") {
   for (const GridShape shape : shapes_up_to(world().size())) {
     const ProcessGrid grid(world(), shape, make_host_backend());
