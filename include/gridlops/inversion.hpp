@@ -17,8 +17,8 @@ namespace gridlops {
 template <Scalar T>
 struct Regularizer {
   OperatorPtr<T> R;
-  double epsilon = 1;                   ///< ≥ 0
-  const DistMatrix<T>* data = nullptr;  ///< d, in R's range, its columns cut as those of B; null: 0
+  double epsilon = 1;                        ///< ≥ 0
+  const ConstDistMatrix<T>* data = nullptr;  ///< d, in R's range, its columns cut as those of B; null: 0
 };
 
 /// ε² xᴴN x for a Hermitian N from the model's space to itself: RᴴR where that can be had in one go.
@@ -38,7 +38,7 @@ struct NormalEquationsTerms {
 /// Solves (AᴴWA + Σ εᵢ²RᵢᴴRᵢ + Σ εₖ²Nₖ + D²I) xⱼ = AᴴW bⱼ + Σ εᵢ²Rᵢᴴdᵢⱼ by cg(); tests and norms in the
 /// report are those of this system, its condition the square of that of the least-squares problem.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B,
+GRIDLOPS_EXPORT SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
                                                        DistMatrix<T>& X, const NormalEquationsTerms<T>& terms,
                                                        const SolveOptions& options = {});
 
@@ -55,21 +55,21 @@ struct RegularizedTerms {
 /// [W^½A; ε₁R₁; …] and [W^½b; ε₁d₁; …]; tests and norms in the report are those of this system. Where a
 /// regulariser's range is cut along another axis than the data it is redistributed.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                                                  const RegularizedTerms<T>& terms,
+GRIDLOPS_EXPORT SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
+                                                  DistMatrix<T>& X, const RegularizedTerms<T>& terms,
                                                   const SolveOptions& options = {});
 
 /// Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with an initial guess over xⱼ = x₀ⱼ + P zⱼ. P: to the
 /// domain of A. Tests and norms in the report are those of the system with A P.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P,
-                                                     const DistMatrix<T>& B, DistMatrix<T>& X,
+                                                     const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                                      LeastSquaresSolver solver = LeastSquaresSolver::lsqr,
                                                      const SolveOptions& options = {});
 
 /// diag(1/‖A eⱼ‖), 1 for columns of zeros, on `domain`, that of an operator made of this matrix: a right
 /// preconditioner that makes all its columns equally long (collective over the grid; one all_reduce).
 template <Scalar T>
-GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain);
+GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain);
 
 }  // namespace gridlops

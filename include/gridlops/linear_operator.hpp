@@ -27,12 +27,12 @@ struct GRIDLOPS_EXPORT Space {
   Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
 
   template <Scalar T>
-  bool contains(const DistMatrix<T>& X) const {
+  bool contains(const ConstDistMatrix<T>& X) const {
     return X.grid() == grid && X.layout().rows == rows && X.layout().cols.axis == columns;
   }
   /// Throws ShapeError unless it contains X, which the text calls `name`.
   template <Scalar T>
-  void require_contains(const DistMatrix<T>& X, std::string_view name) const;
+  void require_contains(const ConstDistMatrix<T>& X, std::string_view name) const;
   friend bool operator==(const Space&, const Space&) = default;
 };
 
@@ -69,25 +69,25 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// OutOfMemory, and may try again. What a do_apply() of the caller's throws on one rank alone is thrown
   /// there, after whatever else the operator is made of has been applied, so that no rank waits; solvers and
   /// dot_test() throw it on all ranks.
-  void apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
+  void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
   /// X ← α Aᴴ Y + β X, otherwise the same.
-  void apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
+  void apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
 
   /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once): the products of an
   /// iteration of least squares that reads A once, if has_one_pass(). Other operators are applied once, and
   /// their adjoint twice.
   /// P, U, V: in domain(); R, Q: in range(); all with the same column partition; none may overlap another.
   /// Memory, order and errors as of apply().
-  void normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
-                      DistMatrix<T>& V) const;
+  void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                      DistMatrix<T>& U, DistMatrix<T>& V) const;
 
   /// Whether normal_product() reads A from memory once; the same on all ranks.
   virtual bool has_one_pass() const { return false; }
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and their
   /// columns are cut at the same places. The text begins with the caller's name, if it gives one.
-  void require_operands(const DistMatrix<T>& model, const DistMatrix<T>& data,
+  void require_operands(const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
                         std::string_view caller = {}) const;
 
   const OperatorActivity& activity() const { return activity_; }
@@ -99,7 +99,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   // Called with at least one column, on members of the grid only; operands were checked.
 
   /// What normal_product() does once its memory is there; by default one product and two adjoint ones.
-  virtual void do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
+  virtual void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                                  DistMatrix<T>& U, DistMatrix<T>& V) const;
   /// Takes the memory that do_normal_product() needs, as do_reserve(); by default that of both directions.
   virtual void do_reserve_normal_product(const Partition& columns) const;
@@ -111,8 +111,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// so, and does nothing else: called on all ranks before they apply it to more columns than ever. What it
   /// throws on one rank all ranks throw. It is then called again before the next application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
-  virtual void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
-  virtual void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
+  virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
+  virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
   enum Product : std::size_t { forward, adjoint, normal };
   template <class Reserve, class Multiply>

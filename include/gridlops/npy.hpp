@@ -45,6 +45,6 @@ GRIDLOPS_EXPORT void read_npy(const std::string& path, const NpyHeader& header, 
 /// not at all. With dimensions = 1 a matrix of one column becomes a one-dimensional array. Throws OutputError
 /// on all ranks if any of them cannot write; the temporary file is then removed.
 template <Scalar T>
-GRIDLOPS_EXPORT void write_npy(const std::string& path, const DistMatrix<T>& X, int dimensions = 2);
+GRIDLOPS_EXPORT void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions = 2);
 
 }  // namespace gridlops

@@ -12,7 +12,7 @@ namespace gridlops {
 /// they would be in a recurrence for the gradient alone: the iterates are as accurate as those of cgls().
 /// Costs half as many operations again, so it is for a few columns only; one_pass_is_faster() says when.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport one_pass_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B,
+GRIDLOPS_EXPORT SolveReport one_pass_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                           DistMatrix<T>& X, const SolveOptions& options = {});
 
 }  // namespace gridlops

@@ -74,7 +74,7 @@ template <Scalar T>
 GRIDLOPS_EXPORT DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
                                            DistMatrix<T>& X);
 template <Scalar T>
-GRIDLOPS_EXPORT const DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
-                                                 const DistMatrix<T>& X);
+GRIDLOPS_EXPORT ConstDistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
+                                                const ConstDistMatrix<T>& X);
 
 }  // namespace gridlops

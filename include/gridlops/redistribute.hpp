@@ -14,18 +14,18 @@ namespace gridlops {
 /// one all_to_all_v, in which the canonical owners send and every rank that holds a copy receives. With beta
 /// = 0 the old contents are not read. Throws ShapeError if shapes or grids differ.
 template <Scalar T>
-GRIDLOPS_EXPORT void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to);
+GRIDLOPS_EXPORT void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to);
 
 /// to ← from.
 template <Scalar T>
-void redistribute(const DistMatrix<T>& from, DistMatrix<T>& to) {
+void redistribute(const ConstDistMatrix<T>& from, DistMatrix<T>& to) {
   redistribute(T(1), from, T(0), to);
 }
 
 /// The whole matrix, column-major without gaps, in host memory of the grid's rank `root`; empty elsewhere
 /// (collective over the grid).
 template <Scalar T>
-GRIDLOPS_EXPORT std::vector<T> gather(const DistMatrix<T>& X, int root);
+GRIDLOPS_EXPORT std::vector<T> gather(const ConstDistMatrix<T>& X, int root);
 
 /// X ← the whole matrix that the grid's rank `root` has in host memory, column-major without gaps; `whole` is
 /// not used elsewhere (collective over the grid). Throws ShapeError on all ranks if the root's has another

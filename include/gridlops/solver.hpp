@@ -106,27 +106,27 @@ struct SolveReport {
 /// out of range; their columns end with non_finite or breakdown. Throws ShapeError or UsageError on all ranks
 /// before any communication.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
 /// Least squares as cgls(), by LSQR (Paige, Saunders, ACM TOMS 8, 1982): better than CGLS on ill-conditioned
 /// problems. Column j has converged when, with r and A those of the damped system, ‖r‖ ≤ btol·‖b‖ +
 /// atol·‖A‖‖x‖ or ‖Aᴴr‖ ≤ atol·‖A‖‖r‖, and ends with condition_limit when cond(A) reaches its limit.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
 /// The same, and diagonals of (AᴴA + D²I)⁻¹, estimated from below by what each column has seen of A (Paige,
 /// Saunders 1982, §5.6; SciPy's calc_var): times the variance of the noise in b these are the variances of
 /// x's elements. `variances`: as X; its imaginary parts are zero.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  DistMatrix<T>& variances, const SolveOptions& options = {});
 
 /// The same by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls monotonically: for
 /// stopping early.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
 /// Least squares as cgls(), but all right-hand sides share one Krylov space, which holds what any of them has
@@ -138,22 +138,23 @@ GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>
 /// (Algorithm::stationary_a). Four reductions an iteration, of k² numbers for k columns, and up to four more
 /// where the block is ill-conditioned.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                                       const SolveOptions& options = {});
+GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                       DistMatrix<T>& X, const SolveOptions& options = {});
 
 /// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
 /// otherwise as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain must be its
 /// range: where an operator's layouts differ, redistribute with identity().
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});
 
 /// The same ("pcg" in the report) with a preconditioner M ≈ (A + D²I)⁻¹, Hermitian positive definite, from
 /// A's domain to itself; test and norms stay those of the residual itself. A column for which rᴴMr is not
 /// positive ends with breakdown. Still two reductions an iteration.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const DistMatrix<T>& B,
-                               DistMatrix<T>& X, const SolveOptions& options = {});
+GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M,
+                               const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                               const SolveOptions& options = {});
 
 /// The bytes that the solver ("cgls", "one-pass-cgls", "cg", "pcg", "lsqr", "lsmr", "block-cgls", "ista",
 /// "fista") takes on the rank at (row, col) beyond A, B and X, the operator's scratch not counted. block-cgls

@@ -56,24 +56,25 @@ struct SparseOptions {
 /// start, which cannot be with α ≤ 1/‖A‖² and a soft threshold; X then holds the last iterate before. Throws
 /// ShapeError or UsageError on all ranks.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport ista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport ista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SparseOptions& options = {});
 
 /// Models that are sparse in another domain, x = S z: P is that of z, and x₊ = S threshold(Sᴴ(x + α Aᴴ(b −
 /// A x)), αλ). The range of S is the domain of A; S Sᴴ = I for this to minimise anything.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S,
-                                 const DistMatrix<T>& B, DistMatrix<T>& X, const SparseOptions& options = {});
+                                 const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                 const SparseOptions& options = {});
 
 /// The same with momentum (Beck, Teboulle: A fast iterative shrinkage-thresholding algorithm, SIAM J. Imaging
 /// Sci. 2, 2009): steps are from y = x + (t₋ − 1)/t · (x − x₋), t = (1 + √(1 + 4t₋²))/2, and what is tested
 /// is the larger of ‖x₊ − x‖ and ‖x₊ − y‖, which bounds how far a step from x₊ would move.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport fista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+GRIDLOPS_EXPORT SolveReport fista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const SparseOptions& options = {});
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S,
-                                  const DistMatrix<T>& B, DistMatrix<T>& X,
+                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const SparseOptions& options = {});
 
 }  // namespace gridlops

@@ -12,27 +12,8 @@
 namespace gridlops {
 
 template <Scalar T>
-DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout)
+ConstDistMatrix<T>::ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout)
     : grid_(std::move(grid)), layout_(std::move(layout)) {
-  place();
-  memory_ = Buffer<T>(grid_->backend(), row_range_.size * col_range_.size);
-  local_ = memory_.matrix(row_range_.size, col_range_.size);
-}
-
-template <Scalar T>
-DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local)
-    : grid_(std::move(grid)), layout_(std::move(layout)), local_(local) {
-  place();
-  require<ShapeError>(local.rows == row_range_.size && local.cols == col_range_.size &&
-                          (local.stride >= local.rows || local.cols <= 1),
-                      "a local block of ", local.rows, " x ", local.cols, " with stride ", local.stride,
-                      " cannot be this rank's part of ", layout_.describe(), ", which is ", row_range_.size,
-                      " x ", col_range_.size,
-                      "; give a block of that shape with a stride of at least its rows");
-}
-
-template <Scalar T>
-void DistMatrix<T>::place() {
   layout_.check(*grid_);
   if (!grid_->is_member()) return;
   const int row = grid_->my_row();
@@ -43,26 +24,21 @@ void DistMatrix<T>::place() {
 }
 
 template <Scalar T>
-void DistMatrix<T>::fill(const std::function<T(Index i, Index j)>& value) {
-  std::vector<T> column(static_cast<std::size_t>(local_.rows));
-  for (Index j = 0; j < local_.cols; ++j) {
-    for (Index i = 0; i < local_.rows; ++i) column[at(i)] = value(row_range_.begin + i, col_range_.begin + j);
-    grid_->backend()->upload(column.data(), local_.column(j), local_.rows * Index{sizeof(T)});
-  }
+ConstDistMatrix<T>::ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout,
+                                    MatrixView<const T> local)
+    : ConstDistMatrix(std::move(grid), std::move(layout)) {
+  require<ShapeError>(local.rows == row_range_.size && local.cols == col_range_.size &&
+                          (local.stride >= local.rows || local.cols <= 1),
+                      "a local block of ", local.rows, " x ", local.cols, " with stride ", local.stride,
+                      " cannot be this rank's part of ", layout_.describe(), ", which is ", row_range_.size,
+                      " x ", col_range_.size,
+                      "; give a block of that shape with a stride of at least its rows");
+  local_ = local;
 }
 
 template <Scalar T>
-void DistMatrix<T>::set_zero() {
-  grid_->backend()->template kernels<T>().fill(T(0), local_);
-}
-
-template <Scalar T>
-void DistMatrix<T>::discard_local_columns(Index count) {
-  if (memory_.size() > 0) grid_->backend()->discard(memory_.data(), count * local_.rows * Index{sizeof(T)});
-}
-
-template <Scalar T>
-DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const Partition& part_sizes) {
+auto ConstDistMatrix<T>::find_columns(const std::vector<Index>& first, const Partition& part_sizes) const
+    -> ColumnSlice {
   const Partition& whole = layout_.cols.partition;
   require<ShapeError>(
       part_sizes.parts() == whole.parts() && first.size() == static_cast<std::size_t>(whole.parts()),
@@ -74,30 +50,72 @@ DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const
                         " to ", begin + part_sizes.size(part), " are asked of part ", part, ", which has ",
                         whole.size(part));
   }
-  Layout layout{layout_.rows, {layout_.cols.axis, part_sizes}};
-  if (!grid_->is_member()) return DistMatrix(grid_, std::move(layout), {});
-  const int part = grid_->my_part(layout_.cols.axis);
-  const Range mine{first[at(part)], part_sizes.size(part)};
-  return DistMatrix(grid_, std::move(layout), local_.col_block(mine));
+  Range local_columns;
+  if (grid_->is_member()) {
+    const int part = grid_->my_part(layout_.cols.axis);
+    local_columns = {first[at(part)], part_sizes.size(part)};
+  }
+  return {{layout_.rows, {layout_.cols.axis, part_sizes}}, local_columns};
 }
 
 template <Scalar T>
-const DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first,
-                                                const Partition& part_sizes) const {
-  return const_cast<DistMatrix*>(this)->column_slice(first, part_sizes);
+ConstDistMatrix<T> ConstDistMatrix<T>::column_slice(const std::vector<Index>& first,
+                                                    const Partition& part_sizes) const {
+  ColumnSlice slice = find_columns(first, part_sizes);
+  return {grid_, std::move(slice.layout), local_.col_block(slice.local_columns)};
 }
 
 template <Scalar T>
-DistMatrix<T> DistMatrix<T>::clone() const {
-  DistMatrix result(grid_, layout_);
+DistMatrix<T> ConstDistMatrix<T>::clone() const {
+  DistMatrix<T> result(grid_, layout_);
   copy(*this, result);
   return result;
+}
+
+template <Scalar T>
+DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout)
+    : ConstDistMatrix<T>(std::move(grid), std::move(layout)) {
+  const Index rows = this->local_row_range().size, cols = this->local_col_range().size;
+  memory_ = Buffer<T>(this->grid()->backend(), rows * cols);
+  local_ = memory_.matrix(rows, cols);
+  this->attach(local_);
+}
+
+template <Scalar T>
+DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local)
+    : ConstDistMatrix<T>(std::move(grid), std::move(layout), local), local_(local) {}
+
+template <Scalar T>
+void DistMatrix<T>::fill(const std::function<T(Index i, Index j)>& value) {
+  const Index first_row = this->local_row_range().begin, first_col = this->local_col_range().begin;
+  std::vector<T> column(static_cast<std::size_t>(local_.rows));
+  for (Index j = 0; j < local_.cols; ++j) {
+    for (Index i = 0; i < local_.rows; ++i) column[at(i)] = value(first_row + i, first_col + j);
+    this->grid()->backend()->upload(column.data(), local_.column(j), local_.rows * Index{sizeof(T)});
+  }
+}
+
+template <Scalar T>
+void DistMatrix<T>::set_zero() {
+  this->grid()->backend()->template kernels<T>().fill(T(0), local_);
+}
+
+template <Scalar T>
+void DistMatrix<T>::discard_local_columns(Index count) {
+  if (memory_.size() > 0)
+    this->grid()->backend()->discard(memory_.data(), count * local_.rows * Index{sizeof(T)});
+}
+
+template <Scalar T>
+DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const Partition& part_sizes) {
+  typename ConstDistMatrix<T>::ColumnSlice slice = this->find_columns(first, part_sizes);
+  return {this->grid(), std::move(slice.layout), local_.col_block(slice.local_columns)};
 }
 
 namespace {
 
 template <Scalar T>
-void require_same_layout(const DistMatrix<T>& X, const DistMatrix<T>& Y, const char* operation) {
+void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y, const char* operation) {
   require<ShapeError>(X.grid() == Y.grid() && X.layout() == Y.layout(), operation,
                       " of matrices that lie differently: ", X.layout().describe(), " and ",
                       Y.layout().describe(), "; redistribute one of them to the layout of the other");
@@ -106,7 +124,7 @@ void require_same_layout(const DistMatrix<T>& X, const DistMatrix<T>& Y, const c
 /// One value per global column, which `compute` writes for this rank's columns, summed over the canonical
 /// owners.
 template <class Value, Scalar T, class Compute>
-std::vector<Value> sum_over_owners(const DistMatrix<T>& X, const Compute& compute) {
+std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& compute) {
   std::vector<Value> values(static_cast<std::size_t>(X.cols()), Value(0));
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return values;
@@ -125,7 +143,7 @@ std::vector<Value> sum_over_owners(const DistMatrix<T>& X, const Compute& comput
 
 /// This rank's share of one scalar per global column, in the backend's memory.
 template <Scalar T>
-Buffer<T> local_scalars(const std::vector<T>& alpha, const DistMatrix<T>& X) {
+Buffer<T> local_scalars(const std::vector<T>& alpha, const ConstDistMatrix<T>& X) {
   require<ShapeError>(static_cast<Index>(alpha.size()) == X.cols(), alpha.size(), " scalars were given for ",
                       X.cols(), " columns");
   Buffer<T> scalars(X.grid()->backend(), X.local().cols);
@@ -137,7 +155,7 @@ Buffer<T> local_scalars(const std::vector<T>& alpha, const DistMatrix<T>& X) {
 }  // namespace
 
 template <Scalar T>
-std::vector<Accumulator<T>> column_dots(const DistMatrix<T>& X, const DistMatrix<T>& Y) {
+std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   require_same_layout(X, Y, "dot products");
   return sum_over_owners<Accumulator<T>>(X, [&](const Kernels<T>& kernels, Accumulator<T>* dots) {
     kernels.column_dots(X.local(), Y.local(), dots);
@@ -145,7 +163,7 @@ std::vector<Accumulator<T>> column_dots(const DistMatrix<T>& X, const DistMatrix
 }
 
 template <Scalar T>
-std::vector<double> column_norms(const DistMatrix<T>& X) {
+std::vector<double> column_norms(const ConstDistMatrix<T>& X) {
   std::vector<double> norms = sum_over_owners<double>(X, [&](const Kernels<T>& kernels, double* squares) {
     kernels.column_norms_squared(X.local(), squares);
   });
@@ -154,7 +172,7 @@ std::vector<double> column_norms(const DistMatrix<T>& X) {
 }
 
 template <Scalar T>
-void column_axpy(const std::vector<T>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y) {
+void column_axpy(const std::vector<T>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "axpy");
   const Buffer<T> scalars = local_scalars(alpha, X);
   X.grid()->backend()->template kernels<T>().column_axpy(scalars.data(), X.local(), Y.local());
@@ -167,18 +185,19 @@ void column_scale(const std::vector<T>& alpha, DistMatrix<T>& X) {
 }
 
 template <Scalar T>
-void copy(const DistMatrix<T>& X, DistMatrix<T>& Y) {
+void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "copy");
   X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                 \
-  template class DistMatrix<T>;                                                                 \
-  template std::vector<Accumulator<T>> column_dots(const DistMatrix<T>&, const DistMatrix<T>&); \
-  template std::vector<double> column_norms(const DistMatrix<T>&);                              \
-  template void column_axpy(const std::vector<T>&, const DistMatrix<T>&, DistMatrix<T>&);       \
-  template void column_scale(const std::vector<T>&, DistMatrix<T>&);                            \
-  template void copy(const DistMatrix<T>&, DistMatrix<T>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template class ConstDistMatrix<T>;                                                                      \
+  template class DistMatrix<T>;                                                                           \
+  template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&); \
+  template std::vector<double> column_norms(const ConstDistMatrix<T>&);                                   \
+  template void column_axpy(const std::vector<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&);            \
+  template void column_scale(const std::vector<T>&, DistMatrix<T>&);                                      \
+  template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -70,7 +70,7 @@ void RedistributionWorkspace<T>::reserve(const ProcessGrid& grid, const Layout& 
 }
 
 template <Scalar T>
-void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
+void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace) {
   const ProcessGrid& grid = *to.grid();
   const std::vector<Piece> out = outgoing_pieces(grid, from.layout(), to.layout());
@@ -89,7 +89,7 @@ void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
 }
 
 template <Scalar T>
-void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to) {
+void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to) {
   require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
                       "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
                       to.layout().describe(), "; both must have one shape, on one grid");
@@ -123,7 +123,7 @@ std::vector<Piece> owned_pieces(const ProcessGrid& grid, const Layout& layout) {
 }  // namespace
 
 template <Scalar T>
-std::vector<T> gather(const DistMatrix<T>& X, int root) {
+std::vector<T> gather(const ConstDistMatrix<T>& X, int root) {
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return {};
   Backend& backend = *grid.backend();
@@ -181,11 +181,11 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   redistribute(T(1), X, T(0), X, to_copies);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                        \
-  template struct RedistributionWorkspace<T>;                                                          \
-  template void redistribute(T, const DistMatrix<T>&, T, DistMatrix<T>&);                              \
-  template void redistribute(T, const DistMatrix<T>&, T, DistMatrix<T>&, RedistributionWorkspace<T>&); \
-  template std::vector<T> gather(const DistMatrix<T>&, int);                                           \
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template struct RedistributionWorkspace<T>;                                                               \
+  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&);                              \
+  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&, RedistributionWorkspace<T>&); \
+  template std::vector<T> gather(const ConstDistMatrix<T>&, int);                                           \
   template void scatter(const std::vector<T>&, int, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

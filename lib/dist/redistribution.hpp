@@ -16,7 +16,7 @@ struct RedistributionWorkspace {
 
 /// redistribute() with a workspace that has room for it.
 template <Scalar T>
-void redistribute(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to,
+void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace);
 
 }  // namespace gridlops

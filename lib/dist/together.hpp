@@ -22,7 +22,7 @@ DistMatrix<T> make_together(const std::shared_ptr<const ProcessGrid>& grid, cons
 
 /// A copy, in the same way.
 template <Scalar T>
-DistMatrix<T> clone_together(const DistMatrix<T>& X) {
+DistMatrix<T> clone_together(const ConstDistMatrix<T>& X) {
   DistMatrix<T> result = make_together<T>(X.grid(), X.layout());
   copy(X, result);
   return result;

@@ -74,7 +74,7 @@ std::uint64_t hash_in_file(const std::string& path, const NpyHeader& header, con
 
 /// This rank's block; empty where it does not count.
 template <Scalar T>
-SavedBlock saved_block(const DistMatrix<T>& X) {
+SavedBlock saved_block(const ConstDistMatrix<T>& X) {
   if (!X.owned() || X.local().empty()) return {};
   return {X.local_row_range(), X.local_col_range(), hash_of<T>(X.local(), *X.grid()->backend())};
 }
@@ -192,7 +192,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 template <Scalar T>
-void CheckpointWriter::write(const std::string& name, const DistMatrix<T>& X) {
+void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& X) {
   SavedBlock mine;
   succeed_together(grid_->comm(), [&] { mine = saved_block(X); });
   manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
@@ -289,8 +289,8 @@ std::vector<double> CheckpointReader::read_numbers(const std::string& name) cons
   return numbers;
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                    \
-  template void CheckpointWriter::write(const std::string&, const DistMatrix<T>&); \
+#define GRIDLOPS_INSTANTIATE(T)                                                         \
+  template void CheckpointWriter::write(const std::string&, const ConstDistMatrix<T>&); \
   template void CheckpointReader::read(const std::string&, DistMatrix<T>&) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -24,7 +24,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   template <Scalar T>
-  void write(const std::string& name, const DistMatrix<T>& X);
+  void write(const std::string& name, const ConstDistMatrix<T>& X);
   /// Numbers that are the same on all ranks.
   void write_numbers(const std::string& name, const std::vector<double>& numbers);
 

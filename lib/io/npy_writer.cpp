@@ -17,7 +17,7 @@ namespace {
 
 /// Writes this rank's block of X into a file in Fortran order whose elements begin at data_offset.
 template <Scalar T>
-void write_block(const std::string& path, Index data_offset, const DistMatrix<T>& X) {
+void write_block(const std::string& path, Index data_offset, const ConstDistMatrix<T>& X) {
   constexpr Index size = sizeof(T);
   OutputFile file = OutputFile::open(path);
   const auto write_columns = [&](Range cols, Range rows, MatrixView<const T> from) {
@@ -46,7 +46,7 @@ void write_block(const std::string& path, Index data_offset, const DistMatrix<T>
 }  // namespace
 
 template <Scalar T>
-void write_npy(const std::string& path, const DistMatrix<T>& X, int dimensions) {
+void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions) {
   require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
                       " dimensions was asked for, but a matrix is written with two, or one");
   require<ShapeError>(dimensions == 2 || X.cols() == 1, path, ": a matrix of ", X.rows(), " x ", X.cols(),
@@ -75,7 +75,7 @@ void write_npy(const std::string& path, const DistMatrix<T>& X, int dimensions) 
   });
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template void write_npy(const std::string&, const DistMatrix<T>&, int);
+#define GRIDLOPS_INSTANTIATE(T) template void write_npy(const std::string&, const ConstDistMatrix<T>&, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

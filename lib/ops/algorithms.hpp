@@ -28,22 +28,22 @@ constexpr bool never_moves_A(Algorithm algorithm) {
 
 /// Where the data and the models of an A in two-dimensional blocks lie: in such blocks, too.
 template <Scalar T>
-Space range_in_blocks(const DistMatrix<T>& A) {
+Space range_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), A.layout().rows, Axis::grid_cols};
 }
 template <Scalar T>
-Space domain_in_blocks(const DistMatrix<T>& A) {
+Space domain_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols};
 }
 
 /// And for stationary-a: block p of the data is cut over the ranks of grid row p, block q of the models over
 /// those of grid column q.
 template <Scalar T>
-Space range_nested(const DistMatrix<T>& A) {
+Space range_nested(const ConstDistMatrix<T>& A) {
   return {A.grid(), {Axis::all, Partition::nested(A.layout().rows.partition, A.grid()->cols())}, Axis::uncut};
 }
 template <Scalar T>
-Space domain_nested(const DistMatrix<T>& A) {
+Space domain_nested(const ConstDistMatrix<T>& A) {
   return {A.grid(),
           {Axis::all_transposed, Partition::nested(A.layout().cols.partition, A.grid()->rows())},
           Axis::uncut};

@@ -26,11 +26,11 @@ class BlockMult final : public LinearOperator<T> {
       sum_.reserve(grid.backend(), this->domain().local_rows() * this->domain().local_columns(columns));
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_.multiply(Op::none, alpha, X.local(), beta, Y.local());
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     const ProcessGrid& grid = A_.grid();
     const MatrixView<T> X_local = X.local();
     if (grid.row_comm().size() == 1) {

@@ -60,7 +60,7 @@ class GatheringSumma final : public LinearOperator<T> {
     }
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     const MatrixView<T> Y_local = Y.local();
     const auto gather = [&](std::size_t step) {
       CommunicationGroup together(A_.grid()->comm());
@@ -75,7 +75,7 @@ class GatheringSumma final : public LinearOperator<T> {
     ring_.run(gather, multiply);
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     ring_.run([&](std::size_t step) { gather_A(step); },
               [&](std::size_t step) {
                 slot(step).A_request.wait();
@@ -111,7 +111,7 @@ class GatheringSumma final : public LinearOperator<T> {
   }
 
   /// X(K, q), in parts.
-  void gather_X(std::size_t step, const DistMatrix<T>& X) const {
+  void gather_X(std::size_t step, const ConstDistMatrix<T>& X) const {
     Communicator& comm = A_.grid()->col_comm();
     if (comm.size() == 1) return;
     const GatherStep& what = steps_[step];
@@ -126,7 +126,7 @@ class GatheringSumma final : public LinearOperator<T> {
   }
 
   /// X(K, q), when it has come.
-  MatrixView<const T> gathered_X(std::size_t step, const DistMatrix<T>& X) const {
+  MatrixView<const T> gathered_X(std::size_t step, const ConstDistMatrix<T>& X) const {
     const GatherStep& what = steps_[step];
     const bool alone = A_.grid()->col_comm().size() == 1;
     if (alone && what.slices.size() == 1)
@@ -176,7 +176,7 @@ class GatheringSumma final : public LinearOperator<T> {
   }
 
   /// The rows of X of this rank's that the step takes, one below the other.
-  void copy_rows(const GatherStep& what, const DistMatrix<T>& X, MatrixView<T> part) const {
+  void copy_rows(const GatherStep& what, const ConstDistMatrix<T>& X, MatrixView<T> part) const {
     Index place = 0;
     for (const Range& K : what.slices) {
       if (!holds(X.local_row_range(), K)) continue;

@@ -29,7 +29,7 @@ bool covers(const std::vector<Index>& most, const Partition& columns) {
 Layout Space::layout(Index nrhs) const { return layout(Partition::balanced(nrhs, grid->parts(columns))); }
 
 template <Scalar T>
-void Space::require_contains(const DistMatrix<T>& X, std::string_view name) const {
+void Space::require_contains(const ConstDistMatrix<T>& X, std::string_view name) const {
   if (contains(X)) return;
   throw ShapeError(
       message(name, " is ", X.layout().describe(), X.grid() == grid ? "" : " on another grid",
@@ -48,7 +48,7 @@ LinearOperator<T>::LinearOperator(Space range, Space domain)
 }
 
 template <Scalar T>
-void LinearOperator<T>::require_operands(const DistMatrix<T>& model, const DistMatrix<T>& data,
+void LinearOperator<T>::require_operands(const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
                                          std::string_view caller) const {
   const bool have_same_columns = model.layout().cols.partition == data.layout().cols.partition;
   if (have_same_columns && domain_.contains(model) && range_.contains(data)) return;
@@ -60,7 +60,7 @@ void LinearOperator<T>::require_operands(const DistMatrix<T>& model, const DistM
 }
 
 template <Scalar T>
-void LinearOperator<T>::apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
+void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
   require_operands(X, Y);
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
@@ -70,7 +70,7 @@ void LinearOperator<T>::apply(T alpha, const DistMatrix<T>& X, T beta, DistMatri
 }
 
 template <Scalar T>
-void LinearOperator<T>::apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
+void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
   require_operands(X, Y);
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
@@ -81,8 +81,8 @@ void LinearOperator<T>::apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, D
 }
 
 template <Scalar T>
-void LinearOperator<T>::normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
-                                       DistMatrix<T>& U, DistMatrix<T>& V) const {
+void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
+                                       DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
   require_operands(P, R, "normal product of P and R");
   require_operands(U, R, "normal product of R to U");
   require_operands(V, Q, "normal product of Q to V");
@@ -104,8 +104,8 @@ void LinearOperator<T>::do_reserve_normal_product(const Partition& columns) cons
 }
 
 template <Scalar T>
-void LinearOperator<T>::do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q,
-                                          DistMatrix<T>& U, DistMatrix<T>& V) const {
+void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
+                                          DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
   do_apply(T(1), P, T(0), Q);
   do_apply_adjoint(T(1), R, T(0), U);
   do_apply_adjoint(T(1), Q, T(0), V);
@@ -139,7 +139,7 @@ void LinearOperator<T>::carry_out(Product product, const Partition& columns, Res
 
 #define GRIDLOPS_INSTANTIATE(T)     \
   template class LinearOperator<T>; \
-  template void Space::require_contains(const DistMatrix<T>&, std::string_view) const;
+  template void Space::require_contains(const ConstDistMatrix<T>&, std::string_view) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

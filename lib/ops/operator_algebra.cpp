@@ -17,10 +17,10 @@ class Adjoint final : public LinearOperator<T> {
   explicit Adjoint(OperatorPtr<T> A) : LinearOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_->apply_adjoint(alpha, X, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply(alpha, Y, beta, X);
   }
   OperatorPtr<T> A_;
@@ -33,10 +33,10 @@ class Scaled final : public LinearOperator<T> {
       : LinearOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_->apply(alpha * factor_, X, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply_adjoint(alpha * conjugate(factor_), Y, beta, X);
   }
   T factor_;
@@ -54,11 +54,11 @@ class Sum final : public LinearOperator<T> {
   }
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_->apply(alpha, X, beta, Y);
     B_->apply(alpha, X, T(1), Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply_adjoint(alpha, Y, beta, X);
     B_->apply_adjoint(alpha, Y, T(1), X);
   }
@@ -78,12 +78,12 @@ class Product final : public LinearOperator<T> {
 
  private:
   void do_reserve(Op, const Partition& columns) const override { scratch_.matrix(B_->range(), columns); }
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     DistMatrix<T> between = scratch_.matrix(B_->range(), X.layout().cols.partition);
     B_->apply(T(1), X, T(0), between);
     A_->apply(alpha, between, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     DistMatrix<T> between = scratch_.matrix(B_->range(), Y.layout().cols.partition);
     A_->apply_adjoint(T(1), Y, T(0), between);
     B_->apply_adjoint(alpha, between, beta, X);
@@ -107,13 +107,13 @@ class Identity final : public LinearOperator<T> {
     op == Op::none ? workspace_.reserve(*this->range().grid, model, data)
                    : workspace_.reserve(*this->range().grid, data, model);
   }
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     move(alpha, X, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     move(alpha, Y, beta, X);
   }
-  void move(T alpha, const DistMatrix<T>& from, T beta, DistMatrix<T>& to) const {
+  void move(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to) const {
     if (from.layout() == to.layout()) {
       to.grid()->backend()->template kernels<T>().add(alpha, from.local(), beta, to.local());
     } else {
@@ -129,15 +129,17 @@ class Zero final : public LinearOperator<T> {
   Zero(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {}
 
  private:
-  void do_apply(T, const DistMatrix<T>&, T beta, DistMatrix<T>& Y) const override { multiply_by(beta, Y); }
-  void do_apply_adjoint(T, const DistMatrix<T>&, T beta, DistMatrix<T>& X) const override {
+  void do_apply(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& Y) const override {
+    multiply_by(beta, Y);
+  }
+  void do_apply_adjoint(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& X) const override {
     multiply_by(beta, X);
   }
   static void multiply_by(T beta, DistMatrix<T>& Y) {
     if (beta == T(0)) {
       Y.set_zero();
     } else {
-      const DistMatrix<T>& old = Y;
+      const ConstDistMatrix<T>& old = Y;
       Y.grid()->backend()->template kernels<T>().add(beta, old.local(), T(0), Y.local());
     }
   }
@@ -149,13 +151,13 @@ class Diagonal final : public LinearOperator<T> {
   Diagonal(DistMatrix<T> d, const Space& space) : LinearOperator<T>(space, space), d_(std::move(d)) {}
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(alpha, false, X, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     multiply(alpha, true, Y, beta, X);
   }
-  void multiply(T alpha, bool conjugate_d, const DistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
+  void multiply(T alpha, bool conjugate_d, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
     out.grid()->backend()->template kernels<T>().diagonal_multiply(alpha, d_.local().data, conjugate_d,
                                                                    in.local(), beta, out.local());
   }

@@ -83,11 +83,11 @@ class PeerSumma final : public LinearOperator<T> {
     failure.rethrow();
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     run(Op::none, forward_plan(), alpha, X.local(), beta, Y.local());
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     run(Op::adjoint, adjoint_plan(), alpha, Y.local(), beta, X.local());
   }
 

@@ -27,15 +27,16 @@ bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
   return true;
 }
 
-template <Scalar T, class View>
-DistMatrix<T> member_view(const std::vector<Space>& members, std::size_t k, const DistMatrix<T>& X,
-                          View local) {
+/// Member k's rows of X, with X's columns, as a Matrix of its own in X's memory.
+template <class Matrix, class View>
+Matrix member_of(const std::vector<Space>& members, std::size_t k, const Layout& layout_of_X, View local) {
   const Space& member = members.at(k);
-  Layout layout{member.rows, X.layout().cols};
-  if (!member.grid->is_member()) return DistMatrix<T>(member.grid, std::move(layout), {});
-  Index begin = 0;
-  for (std::size_t before = 0; before < k; ++before) begin += members[before].local_rows();
-  return DistMatrix<T>(member.grid, std::move(layout), local.row_block({begin, member.local_rows()}));
+  Range rows;
+  if (member.grid->is_member()) {
+    for (std::size_t before = 0; before < k; ++before) rows.begin += members[before].local_rows();
+    rows.size = member.local_rows();
+  }
+  return {member.grid, {member.rows, layout_of_X.cols}, local.row_block(rows)};
 }
 
 template <Scalar T>
@@ -72,13 +73,13 @@ class VerticalStack final : public LinearOperator<T> {
   }
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for (std::size_t k = 0; k < members_.size(); ++k) {
       DistMatrix<T> part = stack_member(ranges_, k, Y);
       members_[k]->apply(alpha, X, beta, part);
     }
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     for (std::size_t k = 0; k < members_.size(); ++k)
       members_[k]->apply_adjoint(alpha, stack_member(ranges_, k, Y), k == 0 ? beta : T(1), X);
   }
@@ -96,13 +97,13 @@ class BlockDiagonal final : public LinearOperator<T> {
         domains_(domains_of(members_)) {}
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for (std::size_t k = 0; k < members_.size(); ++k) {
       DistMatrix<T> part = stack_member(ranges_, k, Y);
       members_[k]->apply(alpha, stack_member(domains_, k, X), beta, part);
     }
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     for (std::size_t k = 0; k < members_.size(); ++k) {
       DistMatrix<T> part = stack_member(domains_, k, X);
       members_[k]->apply_adjoint(alpha, stack_member(ranges_, k, Y), beta, part);
@@ -140,12 +141,13 @@ Space stack_spaces(const std::vector<Space>& members) {
 
 template <Scalar T>
 DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k, DistMatrix<T>& X) {
-  return member_view(members, k, X, X.local());
+  return member_of<DistMatrix<T>>(members, k, X.layout(), X.local());
 }
 
 template <Scalar T>
-const DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k, const DistMatrix<T>& X) {
-  return member_view(members, k, X, const_cast<DistMatrix<T>&>(X).local());
+ConstDistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
+                                const ConstDistMatrix<T>& X) {
+  return member_of<ConstDistMatrix<T>>(members, k, X.layout(), X.local());
 }
 
 template <Scalar T>
@@ -177,12 +179,13 @@ OperatorPtr<T> damped(OperatorPtr<T> A, double damp) {
   return vertical_stack<T>({std::move(A), std::move(penalty_operator)});
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                            \
-  template DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<T>&);             \
-  template const DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, const DistMatrix<T>&); \
-  template OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>>);                                     \
-  template OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>>);                                   \
-  template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                                     \
+#define GRIDLOPS_INSTANTIATE(T)                                                                \
+  template DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<T>&); \
+  template ConstDistMatrix<T> stack_member(const std::vector<Space>&, std::size_t,             \
+                                           const ConstDistMatrix<T>&);                         \
+  template OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>>);                         \
+  template OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>>);                       \
+  template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                         \
   template OperatorPtr<T> damped(OperatorPtr<T>, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

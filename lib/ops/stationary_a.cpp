@@ -106,11 +106,11 @@ class StationaryA final : public LinearOperator<T> {
     failure.rethrow();
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     run(Op::none, alpha, X.local(), block_of_models(*this), *models_, beta, Y.local(), block_of_data(*this),
         *data_);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     run(Op::adjoint, alpha, Y.local(), block_of_data(*this), *data_, beta, X.local(), block_of_models(*this),
         *models_);
   }
@@ -135,8 +135,8 @@ class StationaryA final : public LinearOperator<T> {
     normal_product_.reserve(block_of_models(*this), block_of_data(*this),
                             this->domain().local_columns(columns));
   }
-  void do_normal_product(const DistMatrix<T>& P, const DistMatrix<T>& R, DistMatrix<T>& Q, DistMatrix<T>& U,
-                         DistMatrix<T>& V) const override {
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
     if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
     normal_product_.run(A_, block_of_models(*this), block_of_data(*this), P.local(), R.local(), Q.local(),
                         U.local(), V.local());

@@ -67,14 +67,14 @@ class StationaryB final : public LinearOperator<T> {
     }
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     ring_.run(
         [&](std::size_t step) { scatter_A(step); },
         [&](std::size_t step) { multiply_and_send_sum(step, alpha, gather_A(step), X.local(), beta, Y); },
         [&](std::size_t step) { receive_sum(step, beta, Y); });
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     const MatrixView<T> X_local = X.local();
     const auto send = [&](std::size_t step) {
       scatter_A(step);
@@ -143,7 +143,7 @@ class StationaryB final : public LinearOperator<T> {
                                            {next.A_memory.data(), whole}, next.gather_counts);
   }
 
-  void send_Y(std::size_t step, const DistMatrix<T>& Y) const {
+  void send_Y(std::size_t step, const ConstDistMatrix<T>& Y) const {
     const Index size = panels_[step].size * Y.local().cols;
     Slot& next = slot(step);
     if (owned(step))

@@ -78,7 +78,7 @@ class Summa final : public LinearOperator<T> {
     }
   }
 
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     if (neighbours_) neighbours_->show_for_good(local_A());
     const MatrixView<T> Y_local = Y.local();
     const auto send = [&](std::size_t step) {
@@ -97,7 +97,7 @@ class Summa final : public LinearOperator<T> {
     end_round();
   }
 
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     if (neighbours_) neighbours_->show_for_good(local_A());
     ring_.run([&](std::size_t step) { send_A(step); },
               [&](std::size_t step) {
@@ -135,7 +135,7 @@ class Summa final : public LinearOperator<T> {
   }
 
   /// X(K, q).
-  void send_X(std::size_t step, const DistMatrix<T>& X) const {
+  void send_X(std::size_t step, const ConstDistMatrix<T>& X) const {
     const ProcessGrid& grid = *A_.grid();
     const Range K = panels_[step];
     const int owner = this->domain().rows.partition.owner_of(K.begin);

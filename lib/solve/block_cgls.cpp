@@ -311,14 +311,14 @@ void BlockCgls<T>::add_final_norms(ColumnRun<T>& run) {
 }  // namespace
 
 template <Scalar T>
-SolveReport block_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        const SolveOptions& options) {
   BlockCgls<T> method(A, options.damp);
   return solve_columns(method, B, X, options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                   \
-  template SolveReport block_cgls(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template SolveReport block_cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                                   const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

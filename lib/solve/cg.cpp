@@ -62,23 +62,23 @@ class Cg final : public ConjugateDirections<T> {
 }  // namespace
 
 template <Scalar T>
-SolveReport cg(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                const SolveOptions& options) {
   Cg<T> method(A, options.damp);
   return solve_columns(method, B, X, options);
 }
 
 template <Scalar T>
-SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const DistMatrix<T>& B,
+SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
                DistMatrix<T>& X, const SolveOptions& options) {
   Cg<T> method(A, options.damp, &M);
   return solve_columns(method, B, X, options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                     \
-  template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&, \
-                          DistMatrix<T>&, const SolveOptions&);                                     \
-  template SolveReport cg(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,           \
+#define GRIDLOPS_INSTANTIATE(T)                                                                          \
+  template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
+                          DistMatrix<T>&, const SolveOptions&);                                          \
+  template SolveReport cg(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \
                           const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -33,7 +33,7 @@ std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const st
 
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
-                            const DistMatrix<T>& B, DistMatrix<T>& X)
+                            const ConstDistMatrix<T>& B, DistMatrix<T>& X)
     : options_(options.checkpoint), grid_(B.grid()), A_(method.A()), X_(X) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;

@@ -29,7 +29,7 @@ class Checkpoints {
  public:
   /// Collective over the grid. Throws UsageError, OutputError where nothing can be saved, and InputError if
   /// what is to be gone on from is not this solve.
-  Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options, const DistMatrix<T>& B,
+  Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
               DistMatrix<T>& X);
 
   bool saves() const { return !options_.directory.empty(); }

@@ -72,13 +72,13 @@ class ColumnMethod {
 /// Throws ShapeError or UsageError, on all ranks, unless the arguments fit the method's operator and each
 /// other.
 template <Scalar T>
-void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
+void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B, const DistMatrix<T>& X,
                            const SolveOptions& options);
 
 /// Checks the arguments of a solver, and runs the method on B batch by batch (collective over the grid; an
 /// empty report on idle ranks). Throws on all ranks before any communication.
 template <Scalar T>
-SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options);
 
 }  // namespace gridlops

@@ -44,7 +44,7 @@ void SolveProgress::visit(StateArchive& archive) {
 
 template <Scalar T>
 ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
-                        Checkpoints<T>& checkpoints, const DistMatrix<T>& B, DistMatrix<T>& X,
+                        Checkpoints<T>& checkpoints, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                         const ColumnBatch& columns)
     : method_(method),
       options_(options),
@@ -218,12 +218,12 @@ const T* ColumnRun<T>::local_scalars(const std::vector<double>& scalars) {
 }
 
 template <Scalar T>
-void ColumnRun<T>::axpy(const std::vector<double>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y) {
+void ColumnRun<T>::axpy(const std::vector<double>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   kernels().column_axpy(local_scalars(alpha), X.local(), Y.local());
 }
 
 template <Scalar T>
-void ColumnRun<T>::xpby(const DistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y) {
+void ColumnRun<T>::xpby(const ConstDistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y) {
   kernels().column_xpby(X.local(), local_scalars(beta), Y.local());
 }
 
@@ -242,7 +242,7 @@ void ColumnRun<T>::threshold(Threshold kind, const std::vector<double>& t, DistM
 
 /// Neighbours go in one copy.
 template <Scalar T>
-void ColumnRun<T>::copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X,
+void ColumnRun<T>::copy_columns(const std::vector<char>& chosen, const ConstDistMatrix<T>& X,
                                 DistMatrix<T>& Y) const {
   const Range mine = active_.partition().range(part_);
   const auto is_chosen = [&](Index j) { return j < mine.size && chosen[at(mine.begin + j)] != 0; };

@@ -48,7 +48,7 @@ template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, SolveProgress& progress,
-            Checkpoints<T>& checkpoints, const DistMatrix<T>& B, DistMatrix<T>& X,
+            Checkpoints<T>& checkpoints, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
             const ColumnBatch& columns);
   void solve();
 
@@ -63,7 +63,7 @@ class ColumnRun {
   Index right_hand_side(Index k) const { return numbers_[at(number(k))]; }
   ColumnState& column(Index k) { return columns_[at(number(k))]; }
   /// All columns of the batch, in their own places: for the start, when all are active.
-  const DistMatrix<T>& B() const { return B_; }
+  const ConstDistMatrix<T>& B() const { return B_; }
 
   /// The batch's columns of a matrix with the columns of B.
   DistMatrix<T> in_batch(DistMatrix<T>& whole) const {
@@ -85,10 +85,10 @@ class ColumnRun {
   bool reduce();
 
   const Kernels<T>& kernels() const { return grid_.backend()->template kernels<T>(); }
-  void copy(const DistMatrix<T>& X, DistMatrix<T>& Y) const { kernels().copy(X.local(), Y.local()); }
+  void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) const { kernels().copy(X.local(), Y.local()); }
   /// Y ← Y + X diag(α), Y ← X + Y diag(β), X ← X diag(α), with one entry per active column.
-  void axpy(const std::vector<double>& alpha, const DistMatrix<T>& X, DistMatrix<T>& Y);
-  void xpby(const DistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y);
+  void axpy(const std::vector<double>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y);
+  void xpby(const ConstDistMatrix<T>& X, const std::vector<double>& beta, DistMatrix<T>& Y);
   void scale(const std::vector<double>& alpha, DistMatrix<T>& X);
   /// Thresholds X, with one t per active column, for which prepare() has reserved memory.
   void reserve_thresholds() { device_thresholds_.reserve(grid_.backend(), X_.local().cols); }
@@ -96,7 +96,7 @@ class ColumnRun {
   /// This rank's block of active column k of a matrix: without columns if another part has it.
   MatrixView<T> column_block(DistMatrix<T>& X, Index k) const;
   /// yₖ ← xₖ for the active columns k with chosen[k].
-  void copy_columns(const std::vector<char>& chosen, const DistMatrix<T>& X, DistMatrix<T>& Y) const;
+  void copy_columns(const std::vector<char>& chosen, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) const;
 
  private:
   void reserve();
@@ -134,7 +134,7 @@ class ColumnRun {
   const ProcessGrid& grid_;
   const int part_;
   const ColumnBatch batch_;
-  const DistMatrix<T> B_;
+  const ConstDistMatrix<T> B_;
   DistMatrix<T> X_;
   ColumnSums<T> sums_;
   ActiveColumns active_;

@@ -29,18 +29,18 @@ class ColumnSums {
     used_ = 0;
   }
   /// The next kind of sum: ‖xⱼ‖².
-  void add_norms_squared(const DistMatrix<T>& X) {
+  void add_norms_squared(const ConstDistMatrix<T>& X) {
     add<double>(
         X, [&](const Kernels<T>& kernels, double* sums) { kernels.column_norms_squared(X.local(), sums); });
   }
   /// The next kind of sum: Re xⱼᴴ yⱼ.
-  void add_real_dots(const DistMatrix<T>& X, const DistMatrix<T>& Y) {
+  void add_real_dots(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
     add<Accumulator<T>>(X, [&](const Kernels<T>& kernels, Accumulator<T>* sums) {
       kernels.column_dots(X.local(), Y.local(), sums);
     });
   }
   /// The next kind of sum: the penalty of xⱼ.
-  void add_penalties(Threshold kind, const DistMatrix<T>& X) {
+  void add_penalties(Threshold kind, const ConstDistMatrix<T>& X) {
     add<double>(
         X, [&](const Kernels<T>& kernels, double* sums) { kernels.column_penalties(kind, X.local(), sums); });
   }
@@ -75,7 +75,7 @@ class ColumnSums {
   };
 
   template <class Value, class Compute>
-  void add(const DistMatrix<T>& X, const Compute& compute) {
+  void add(const ConstDistMatrix<T>& X, const Compute& compute) {
     const std::size_t first = values_.size();
     values_.resize(first + static_cast<std::size_t>(columns_), 0.0);
     const Index local_columns = X.local().cols;

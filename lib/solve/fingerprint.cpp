@@ -21,7 +21,7 @@ constexpr std::size_t per_vector = 3;  // norm, real and imaginary part of the d
 
 /// Norms of, and dots with this rank's rows of w, of the columns of Y that it owns.
 template <Scalar T>
-void add_columns(MatrixView<const T> w, const DistMatrix<T>& Y, std::size_t first,
+void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t first,
                  std::vector<double>& values) {
   const MatrixView<const T> y = Y.local();
   if (!Y.owned() || y.cols == 0) return;
@@ -69,7 +69,7 @@ bool close(double saved, double found, double allowed) {
 }  // namespace
 
 template <Scalar T>
-std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>& B) {
+std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B) {
   const ProcessGrid& grid = *A.range().grid;
   const DistMatrix<T> Z = test_models(A);
   DistMatrix<T> W = make_together<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
@@ -139,7 +139,7 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
   template std::vector<double> fingerprint_of_guess(const LinearOperator<T>&, const DistMatrix<T>&); \
   template bool same_guess(const LinearOperator<T>&, const std::vector<double>&,                     \
                            const std::vector<double>&);                                              \
-  template std::vector<double> fingerprint(const LinearOperator<T>&, const DistMatrix<T>&);          \
+  template std::vector<double> fingerprint(const LinearOperator<T>&, const ConstDistMatrix<T>&);     \
   template std::string difference(const LinearOperator<T>&, const std::vector<double>&,              \
                                   const std::vector<double>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -12,7 +12,7 @@ namespace gridlops {
 /// for a fixed random model z, ‖A z‖, and of every column ‖b‖ and (A z)ᴴb. Collective over the grid; one
 /// product.
 template <Scalar T>
-std::vector<double> fingerprint(const LinearOperator<T>& A, const DistMatrix<T>& B);
+std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
 
 /// The same of an initial guess: of every column ‖x‖ and zᴴx.
 template <Scalar T>

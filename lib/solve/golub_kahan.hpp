@@ -99,8 +99,8 @@ class GolubKahan : public ColumnMethod<T> {
 /// on the stacked system [A; D·I] with [B − A·X₀; −D·X₀], so that ‖X‖ is damped and not ‖X − X₀‖. `more` goes
 /// to the method's constructor.
 template <Scalar T, class Method, class... More>
-SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                                       const SolveOptions& options, More... more) {
+SolveReport solve_by_bidiagonalisation(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                       DistMatrix<T>& X, const SolveOptions& options, More... more) {
   Method method(A, options, {A.range()}, more...);
   if (options.damp == 0 || !options.initial_guess) return solve_columns(method, B, X, options);
   check_solve_arguments(method, B, X, options);

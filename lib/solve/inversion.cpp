@@ -27,7 +27,7 @@ void check_epsilon(double epsilon) {
 
 template <Scalar T>
 void check_regularizers(const std::vector<Regularizer<T>>& regularizers, const LinearOperator<T>& A,
-                        const DistMatrix<T>& B) {
+                        const ConstDistMatrix<T>& B) {
   for (const Regularizer<T>& term : regularizers) {
     check_epsilon(term.epsilon);
     require<ShapeError>(term.R->domain() == A.domain(), "a ", term.R->rows(), " x ", term.R->cols(),
@@ -55,7 +55,7 @@ OperatorPtr<T> into_stack(const Space& above, const Space& range) {
 }
 
 template <Scalar T>
-SolveReport least_squares(LeastSquaresSolver solver, const LinearOperator<T>& A, const DistMatrix<T>& B,
+SolveReport least_squares(LeastSquaresSolver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                           DistMatrix<T>& X, const SolveOptions& options) {
   switch (solver) {
     case LeastSquaresSolver::cgls:
@@ -72,7 +72,7 @@ SolveReport least_squares(LeastSquaresSolver solver, const LinearOperator<T>& A,
 template <Scalar T>
 class RegularizedSystem {
  public:
-  RegularizedSystem(const OperatorPtr<T>& A, const DistMatrix<T>& B, const RegularizedTerms<T>& terms)
+  RegularizedSystem(const OperatorPtr<T>& A, const ConstDistMatrix<T>& B, const RegularizedTerms<T>& terms)
       : A_(stack(A, terms)), B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     DistMatrix<T> upper = stack_member(ranges_, 0, B_);
     if (terms.weight) {
@@ -92,7 +92,7 @@ class RegularizedSystem {
   }
 
   const LinearOperator<T>& A() const { return *A_; }
-  const DistMatrix<T>& B() const { return B_; }
+  const ConstDistMatrix<T>& B() const { return B_; }
 
  private:
   OperatorPtr<T> stack(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms) {
@@ -117,7 +117,7 @@ class RegularizedSystem {
 }  // namespace
 
 template <Scalar T>
-SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                        const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
   A->require_operands(X, B);
   check_regularizers(terms.regularizers, *A, B);
@@ -143,7 +143,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const DistMatrix<T>& B,
 }
 
 template <Scalar T>
-SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
   A->require_operands(X, B);
   check_regularizers(terms.regularizers, *A, B);
@@ -153,7 +153,7 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const DistMatrix<T>& B, Dist
 }
 
 template <Scalar T>
-SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const DistMatrix<T>& B,
+SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const ConstDistMatrix<T>& B,
                                      DistMatrix<T>& X, LeastSquaresSolver solver,
                                      const SolveOptions& options) {
   A->require_operands(X, B);
@@ -179,7 +179,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const D
 }
 
 template <Scalar T>
-OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain) {
+OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain) {
   require<ShapeError>(matrix.grid() == domain.grid && matrix.cols() == domain.dimension(), "a matrix of ",
                       matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
                       ": they must be equal, and on the same grid");
@@ -192,14 +192,14 @@ OperatorPtr<T> column_scaling(const DistMatrix<T>& matrix, const Space& domain) 
   return diagonal(std::move(factors), domain.columns);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                           \
-  template SolveReport normal_equations_inversion(OperatorPtr<T>, const DistMatrix<T>&, DistMatrix<T>&,   \
-                                                  const NormalEquationsTerms<T>&, const SolveOptions&);   \
-  template SolveReport regularized_inversion(OperatorPtr<T>, const DistMatrix<T>&, DistMatrix<T>&,        \
-                                             const RegularizedTerms<T>&, const SolveOptions&);            \
-  template SolveReport preconditioned_inversion(OperatorPtr<T>, OperatorPtr<T>, const DistMatrix<T>&,     \
-                                                DistMatrix<T>&, LeastSquaresSolver, const SolveOptions&); \
-  template OperatorPtr<T> column_scaling(const DistMatrix<T>&, const Space&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template SolveReport normal_equations_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+                                                  const NormalEquationsTerms<T>&, const SolveOptions&);      \
+  template SolveReport regularized_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,      \
+                                             const RegularizedTerms<T>&, const SolveOptions&);               \
+  template SolveReport preconditioned_inversion(OperatorPtr<T>, OperatorPtr<T>, const ConstDistMatrix<T>&,   \
+                                                DistMatrix<T>&, LeastSquaresSolver, const SolveOptions&);    \
+  template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

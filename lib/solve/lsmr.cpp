@@ -163,13 +163,13 @@ class Lsmr final : public GolubKahan<T> {
 }  // namespace
 
 template <Scalar T>
-SolveReport lsmr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
   return solve_by_bidiagonalisation<T, Lsmr<T>>(A, B, X, options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                             \
-  template SolveReport lsmr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                  \
+  template SolveReport lsmr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                             const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

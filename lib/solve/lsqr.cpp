@@ -160,13 +160,13 @@ class Lsqr final : public GolubKahan<T> {
 }  // namespace
 
 template <Scalar T>
-SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
   return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options);
 }
 
 template <Scalar T>
-SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  DistMatrix<T>& variances, const SolveOptions& options) {
   require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
                       "lsqr: variances are ", variances.layout().describe(),
@@ -175,10 +175,10 @@ SolveReport lsqr(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<
   return solve_by_bidiagonalisation<T, Lsqr<T>>(A, B, X, options, &variances);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                             \
-  template SolveReport lsqr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, DistMatrix<T>&, \
-                            const SolveOptions&);                                                           \
-  template SolveReport lsqr(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,                 \
+#define GRIDLOPS_INSTANTIATE(T)                                                                  \
+  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+                            DistMatrix<T>&, const SolveOptions&);                                \
+  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                             const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

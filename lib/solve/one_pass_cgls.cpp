@@ -42,14 +42,14 @@ class OnePassCgls final : public Cgls<T> {
 }  // namespace
 
 template <Scalar T>
-SolveReport one_pass_cgls(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport one_pass_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
   OnePassCgls<T> method(A, options.damp);
   return solve_columns(method, B, X, options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                      \
-  template SolveReport one_pass_cgls(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template SolveReport one_pass_cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                                      const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

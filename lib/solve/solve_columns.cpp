@@ -11,7 +11,7 @@
 namespace gridlops {
 
 template <Scalar T>
-void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B, const DistMatrix<T>& X,
+void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B, const DistMatrix<T>& X,
                            const SolveOptions& options) {
   method.A().require_operands(X, B, method.name());
   require<UsageError>(options.max_iterations >= 0, "a limit of ", options.max_iterations,
@@ -27,7 +27,7 @@ void check_solve_arguments(const ColumnMethod<T>& method, const DistMatrix<T>& B
 }
 
 template <Scalar T>
-SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
   check_solve_arguments(method, B, X, options);
   SolveProgress progress;
@@ -60,8 +60,8 @@ SolveReport solve_columns(ColumnMethod<T>& method, const DistMatrix<T>& B, DistM
   return progress.report;
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                              \
-  template SolveReport solve_columns(ColumnMethod<T>&, const DistMatrix<T>&, DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                   \
+  template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                                      const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

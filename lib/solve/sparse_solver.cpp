@@ -61,7 +61,7 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
 }
 
 template <Scalar T>
-SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S, const DistMatrix<T>& B,
+SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S, const ConstDistMatrix<T>& B,
                          DistMatrix<T>& X, const SparseOptions& options, bool momentum) {
   const SolveOptions common = common_options(options);
   ProximalGradient<T> method(A, S, options, momentum);
@@ -79,37 +79,37 @@ SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S,
 }  // namespace
 
 template <Scalar T>
-SolveReport ista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport ista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SparseOptions& options) {
   return solve_sparse<T>(A, nullptr, B, X, options, false);
 }
 
 template <Scalar T>
-SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S, const DistMatrix<T>& B,
+SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S, const ConstDistMatrix<T>& B,
                  DistMatrix<T>& X, const SparseOptions& options) {
   return solve_sparse<T>(A, &S, B, X, options, false);
 }
 
 template <Scalar T>
-SolveReport fista(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport fista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                   const SparseOptions& options) {
   return solve_sparse<T>(A, nullptr, B, X, options, true);
 }
 
 template <Scalar T>
-SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const DistMatrix<T>& B,
+SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const ConstDistMatrix<T>& B,
                   DistMatrix<T>& X, const SparseOptions& options) {
   return solve_sparse<T>(A, &S, B, X, options, true);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                        \
-  template SolveReport ista(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,            \
-                            const SparseOptions&);                                                     \
-  template SolveReport ista(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&,  \
-                            DistMatrix<T>&, const SparseOptions&);                                     \
-  template SolveReport fista(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,           \
-                             const SparseOptions&);                                                    \
-  template SolveReport fista(const LinearOperator<T>&, const LinearOperator<T>&, const DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template SolveReport ista(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,            \
+                            const SparseOptions&);                                                          \
+  template SolveReport ista(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&,  \
+                            DistMatrix<T>&, const SparseOptions&);                                          \
+  template SolveReport fista(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \
+                             const SparseOptions&);                                                         \
+  template SolveReport fista(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
                              DistMatrix<T>&, const SparseOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -16,7 +16,7 @@ template <Scalar T>
 class StackedGuess {
  public:
   /// A must outlive this.
-  StackedGuess(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X0, double damp)
+  StackedGuess(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const DistMatrix<T>& X0, double damp)
       : A_(damped(OperatorPtr<T>(OperatorPtr<T>(), &A), damp)),
         B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     B_.set_zero();
@@ -26,7 +26,7 @@ class StackedGuess {
   }
 
   const LinearOperator<T>& A() const { return *A_; }
-  const DistMatrix<T>& B() const { return B_; }
+  const ConstDistMatrix<T>& B() const { return B_; }
 
  private:
   OperatorPtr<T> A_;
@@ -35,8 +35,8 @@ class StackedGuess {
 
 /// The norms in the report once more, for X as it is now.
 template <Scalar T>
-void recompute_norms(const LinearOperator<T>& A, const DistMatrix<T>& B, const DistMatrix<T>& X, double damp,
-                     SolveReport& report) {
+void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const DistMatrix<T>& X,
+                     double damp, SolveReport& report) {
   DistMatrix<T> r = clone_together(B), s = clone_together(X);
   A.apply(T(-1), X, T(1), r);
   A.apply_adjoint(T(1), r, to_scalar<T>(-damp * damp), s);

@@ -172,11 +172,11 @@ class Mismatched final : public LinearOperator<double> {
       : LinearOperator<double>(A->range(), A->domain()), A_(std::move(A)), other_(std::move(other)) {}
 
  private:
-  void do_apply(double alpha, const DistMatrix<double>& X, double beta,
+  void do_apply(double alpha, const ConstDistMatrix<double>& X, double beta,
                 DistMatrix<double>& Y) const override {
     A_->apply(alpha, X, beta, Y);
   }
-  void do_apply_adjoint(double alpha, const DistMatrix<double>& Y, double beta,
+  void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
                         DistMatrix<double>& X) const override {
     other_->apply_adjoint(alpha, Y, beta, X);
   }

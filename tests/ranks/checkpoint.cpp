@@ -19,7 +19,7 @@ namespace {
 constexpr Index m = 41, n = 23, nrhs = 7;
 
 template <Scalar T>
-SolveReport sparse(bool momentum, const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport sparse(bool momentum, const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options) {
   SparseOptions own;
   own.lambda = 0.05;
@@ -35,12 +35,12 @@ SolveReport sparse(bool momentum, const LinearOperator<T>& A, const DistMatrix<T
   return momentum ? fista(A, B, X, own) : ista(A, B, X, own);
 }
 template <Scalar T>
-SolveReport ista_alike(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport ista_alike(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        const SolveOptions& options) {
   return sparse(false, A, B, X, options);
 }
 template <Scalar T>
-SolveReport fista_alike(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport fista_alike(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                         const SolveOptions& options) {
   return sparse(true, A, B, X, options);
 }

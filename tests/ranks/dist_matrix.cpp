@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/dist_matrix.hpp"
 
+#include <utility>
+
 #include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
 #include "support/test_data.hpp"
 
@@ -31,6 +34,24 @@ DistMatrix<T> filled(const GridPtr& grid, const Layout& layout, const Whole<T>& 
   X.fill(value);
   return X;
 }
+
+/// Whether a matrix's elements can be changed through an lvalue of this type.
+template <class Matrix>
+concept Writable = requires(Matrix& X) {
+  X.set_zero();
+}
+|| requires(Matrix& X) { X.local()(0, 0) = 1.0F; }
+|| std::convertible_to<Matrix&, DistMatrix<float>&> || std::constructible_from<DistMatrix<float>, Matrix>;
+
+template <class Matrix>
+using ColumnSlice = decltype(std::declval<Matrix>().column_slice({}, Partition()));
+template <class Matrix>
+using StackMember = decltype(stack_member(std::vector<Space>(), 0, std::declval<Matrix>()));
+
+static_assert(Writable<ColumnSlice<DistMatrix<float>&>> && Writable<StackMember<DistMatrix<float>&>>);
+static_assert(!Writable<ColumnSlice<const DistMatrix<float>&>>);
+static_assert(!Writable<StackMember<const DistMatrix<float>&>>);
+static_assert(!Writable<ColumnSlice<ConstDistMatrix<float>&>>);
 
 }  // namespace
 
@@ -135,7 +156,9 @@ TEMPLATE_LIST_TEST_CASE("a clone has the elements in memory of its own", "[dist_
   const Whole<T> value = integers<T>(4, 5, 6);
   for_each_layout(5, 6, 0, [&](const GridPtr& grid, const Layout& layout) {
     DistMatrix<T> X = filled(grid, layout, value);
-    DistMatrix<T> Y = X.clone();
+    DistMatrix<T> Y;
+    CHECK((Y.grid() == nullptr && Y.local().empty() && Y.rows() == 0 && Y.cols() == 0));
+    Y = X.clone();
     X.set_zero();
     CHECK(Y.layout() == layout);
     CHECK(mismatches(Y, value) == 0);
@@ -229,11 +252,11 @@ TEST_CASE("a slice of columns shares its memory and keeps parts where they are",
         for (Index j = 0; j < sizes.back(); ++j) origins.push_back(whole.begin(part) + first.back() + j);
       }
       const auto origin = [&](Index j) { return origins[static_cast<std::size_t>(j)]; };
-      const DistMatrix<float>& constant = X;
-      const DistMatrix<float> seen = constant.column_slice(first, Partition::with_sizes(sizes));
+      const auto seen = std::as_const(X).column_slice(first, Partition::with_sizes(sizes));
       CHECK(seen.cols() == static_cast<Index>(origins.size()));
       CHECK(mismatches(seen, [&](Index i, Index j) { return value(i, origin(j)); }) == 0);
       CHECK(seen.owned() == X.owned());
+      CHECK(column_norms(seen) == column_norms(seen.clone()));
 
       DistMatrix<float> slice = X.column_slice(first, Partition::with_sizes(sizes));
       column_scale(std::vector<float>(origins.size(), 2.0F), slice);

@@ -21,10 +21,10 @@ class Mismatched final : public LinearOperator<T> {
         backwards_(std::move(backwards)) {}
 
  private:
-  void do_apply(T alpha, const DistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     forwards_->apply(alpha, X, beta, Y);
   }
-  void do_apply_adjoint(T alpha, const DistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     backwards_->apply_adjoint(alpha, Y, beta, X);
   }
   OperatorPtr<T> forwards_, backwards_;

@@ -36,17 +36,17 @@ class Filter final : public LinearOperator<double> {
   mutable Fault forward, backward;
 
  private:
-  void do_apply(double alpha, const DistMatrix<double>& X, double beta,
+  void do_apply(double alpha, const ConstDistMatrix<double>& X, double beta,
                 DistMatrix<double>& Y) const override {
     count_towards(forward, *X.grid());
     twice(alpha, X, beta, Y);
   }
-  void do_apply_adjoint(double alpha, const DistMatrix<double>& Y, double beta,
+  void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
                         DistMatrix<double>& X) const override {
     count_towards(backward, *X.grid());
     twice(alpha, Y, beta, X);
   }
-  static void twice(double alpha, const DistMatrix<double>& in, double beta, DistMatrix<double>& out) {
+  static void twice(double alpha, const ConstDistMatrix<double>& in, double beta, DistMatrix<double>& out) {
     out.grid()->backend()->kernels<double>().add(2 * alpha, in.local(), beta, out.local());
   }
 };

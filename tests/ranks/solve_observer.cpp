@@ -47,7 +47,7 @@ class Diary final : public SolveObserver {
 };
 
 template <Scalar T>
-SolveReport sparse(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport sparse(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options) {
   SparseOptions sparse_options;
   sparse_options.lambda = 0.01;

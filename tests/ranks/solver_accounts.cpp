@@ -153,17 +153,17 @@ SparseOptions sparse(const SolveOptions& options) {
 }
 
 template <Scalar T>
-SolveReport pcg_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport pcg_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                      const SolveOptions& options) {
   return cg(A, *identity<T>(A.domain()), B, X, options);
 }
 template <Scalar T>
-SolveReport ista_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport ista_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                       const SolveOptions& options) {
   return ista(A, B, X, sparse(options));
 }
 template <Scalar T>
-SolveReport fista_with(const LinearOperator<T>& A, const DistMatrix<T>& B, DistMatrix<T>& X,
+SolveReport fista_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        const SolveOptions& options) {
   return fista(A, B, X, sparse(options));
 }

@@ -14,7 +14,7 @@
 namespace gridlops::testing {
 
 template <Scalar T>
-using SparseSolver = SolveReport (*)(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,
+using SparseSolver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
                                      const SparseOptions&);
 
 /// Without an initial guess X holds NaN before. S may be null.

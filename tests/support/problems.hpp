@@ -125,7 +125,7 @@ OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Al
 
 /// All of X on every member of its grid, column by column; empty on idle ranks.
 template <Scalar T>
-std::vector<T> everywhere(const DistMatrix<T>& X) {
+std::vector<T> everywhere(const ConstDistMatrix<T>& X) {
   if (!X.grid()->is_member()) return {};
   std::vector<T> whole = gather(X, 0);
   whole.resize(static_cast<std::size_t>(X.rows() * X.cols()));
@@ -134,7 +134,7 @@ std::vector<T> everywhere(const DistMatrix<T>& X) {
 }
 
 template <Scalar T>
-using Solver = SolveReport (*)(const LinearOperator<T>&, const DistMatrix<T>&, DistMatrix<T>&,
+using Solver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
                                const SolveOptions&);
 
 template <Scalar T>

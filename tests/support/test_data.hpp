@@ -84,7 +84,7 @@ inline Layout layout_along(const ProcessGrid& grid, Axis row_axis, Axis col_axis
 
 /// This rank's block, without gaps, wherever it lies.
 template <Scalar T>
-std::vector<T> on_host(const DistMatrix<T>& X) {
+std::vector<T> on_host(const ConstDistMatrix<T>& X) {
   const MatrixView<const T> local = X.local();
   std::vector<T> values(static_cast<std::size_t>(local.size()));
   for (Index j = 0; j < local.cols; ++j)
@@ -96,7 +96,7 @@ std::vector<T> on_host(const DistMatrix<T>& X) {
 /// The elements of this rank's block, copies included, that are further than `tolerance` from what value(i,
 /// j) says. NaN is only equal to NaN.
 template <Scalar T, class Function>
-Index mismatches(const DistMatrix<T>& X, Function&& value, double tolerance = 0) {
+Index mismatches(const ConstDistMatrix<T>& X, Function&& value, double tolerance = 0) {
   Index wrong = 0;
   const std::vector<T> copy = on_host(X);
   const MatrixView<const T> local(copy.data(), X.local().rows, X.local().cols);
