@@ -12,6 +12,8 @@
 
 namespace gridlops {
 
+class SharedMemory;  // of the library
+
 enum class MemorySpace { host, device };
 
 /// What one process can do with blocks of one element type in the memory of its Backend.
@@ -55,14 +57,6 @@ class Kernels {
   virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
 };
 
-/// Memory that other processes of this machine can map: `offset` bytes into a file that its process has open.
-struct SharedPlace {
-  Index descriptor = -1;  ///< below 0: nobody else can map it
-  Index serial = 0;       ///< of the file, never given again by this process
-  Index file_bytes = 0;
-  Index offset = 0;
-};
-
 /// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its
 /// memory.
 class GRIDLOPS_EXPORT Backend {
@@ -96,10 +90,8 @@ class GRIDLOPS_EXPORT Backend {
   /// Waits for everything ordered before.
   virtual void synchronize() = 0;
 
-  /// Whether other processes can map memory of more than a page, and where they find what this one has at an
-  /// address.
-  virtual bool shares_memory() const { return false; }
-  virtual SharedPlace shared_place(const void*) const { return {}; }
+  /// What transports use to map memory of this backend into other processes; null where they cannot.
+  virtual const SharedMemory* shared_memory() const { return nullptr; }
 
   template <Scalar T>
   const Kernels<T>& kernels() const;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "gridlops/counters.hpp"
 #include "gridlops/elements.hpp"
@@ -23,35 +24,41 @@ enum class ReductionOrder {
   by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …: an element's bits depend on nothing but the ranks' values of it
 };
 
-/// An operation under way, as an implementation of Communicator gives it out.
+/// What a transport knows of an operation under way: implementations of Communicator return it.
 class GRIDLOPS_EXPORT PendingOperation {
  public:
   virtual ~PendingOperation();
+  /// Returns when the operation is complete on this rank.
   virtual void wait() = 0;
-  virtual bool test() = 0;  ///< makes progress; true once the operation is complete
+  /// Makes progress; true once the operation is complete.
+  virtual bool test() = 0;
 };
 
 /// The handle of a non-blocking operation. Its operands must stay alive and untouched until wait() returns or
-/// test() says true. Move-only. The destructor waits, except while an exception unwinds the stack: then the
-/// operation is abandoned, because its peers may never come.
+/// test() says true. Move-only. The destructor waits, except while an exception unwinds the stack: then it
+/// abandons the operation, because the other ranks may never come.
 class GRIDLOPS_EXPORT Request {
  public:
+  /// Of no operation.
   Request() = default;
-  /// The time that wait() takes is entered in the account, if there is one.
-  explicit Request(std::unique_ptr<PendingOperation> pending, std::shared_ptr<Traffic> account = nullptr)
-      : pending_(std::move(pending)), account_(std::move(account)) {}
   Request(Request&&) noexcept = default;
   Request& operator=(Request&& other) noexcept;
   ~Request();
 
   /// Returns when the operation is complete on this rank. Does nothing for an empty or completed request.
+  /// The time that it takes counts as Traffic::seconds_waiting of the communicator.
   void wait();
+  /// Makes progress; true if the operation is complete, or there is none.
   bool test();
 
  private:
+  friend class CallAccount;
+  Request(std::unique_ptr<PendingOperation> pending, std::shared_ptr<Traffic> traffic)
+      : pending_(std::move(pending)), traffic_(std::move(traffic)) {}
   void drop() noexcept;
+
   std::unique_ptr<PendingOperation> pending_;
-  std::shared_ptr<Traffic> account_;
+  std::shared_ptr<Traffic> traffic_;
 };
 
 /// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
@@ -82,8 +89,6 @@ class GRIDLOPS_EXPORT Communicator {
 
   /// What this rank sent and received through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }
-  /// For what goes past the operations below, to read other ranks' memory.
-  const std::shared_ptr<Traffic>& traffic_account() const { return traffic_; }
 
   /// The ranks of one colour form a new communicator, ordered by key, ties by rank in this one; keys may be
   /// negative. Ranks without a colour take part and get null. Colours are ≥ 0.
@@ -153,21 +158,24 @@ class GRIDLOPS_EXPORT Communicator {
   [[noreturn]] virtual void abort(ExitStatus status) = 0;
 
  protected:
-  /// A communicator that is split off shares its parent's account.
+  /// `traffic` is where operations are counted: a communicator that is split off takes its parent's account.
   Communicator(int rank, int size, std::shared_ptr<Traffic> traffic);
+  const std::shared_ptr<Traffic>& traffic_account() const { return traffic_; }
 
-  /// How the public operation is to be carried out: complete on return, or under way.
+  /// Whether an operation must be complete when do_… returns, or may still be under way.
   enum class Completion { blocking, pending };
   using Pending = std::unique_ptr<PendingOperation>;  // null: complete already
 
  private:
+  friend class CallAccount;
   friend class CommunicationGroup;
-  // Where operations that are started together are held back, and go out as one.
+
+  // A transport that can send several operations as one holds back those that are started between these two.
   virtual void do_open_group() {}
   virtual void do_close_group() {}
   virtual void do_abandon_group() noexcept {}
 
-  // Arguments are checked and counted by the public door; counts always have size() entries.
+  // The public operations have checked and counted the arguments; counts always have size() entries.
   virtual std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) = 0;
   virtual Pending do_barrier(Completion) = 0;
   virtual Pending do_broadcast(Elements data, int root, Completion) = 0;
@@ -190,6 +198,28 @@ class GRIDLOPS_EXPORT Communicator {
   int rank_;
   int size_;
   std::shared_ptr<Traffic> traffic_;
+};
+
+/// Operations of several communicators that go out together where the transport gains by it, as NCCL does by
+/// one launch; elsewhere it changes nothing. The group consists of what is started between the constructor
+/// and close() on `comm`, on communicators derived from it by split(), and on those that it derives from:
+/// start_… only, at most once on each communicator, in one order on all their ranks. Wait for its requests,
+/// and read its operands, once the group is closed: before that a wait throws UsageError where operations are
+/// held back. Groups do not nest.
+class GRIDLOPS_EXPORT CommunicationGroup {
+ public:
+  explicit CommunicationGroup(Communicator& comm);
+  CommunicationGroup(const CommunicationGroup&) = delete;
+  CommunicationGroup& operator=(const CommunicationGroup&) = delete;
+  /// Closes; while an exception unwinds the stack it abandons what was started.
+  ~CommunicationGroup();
+
+  /// Throws CommunicationError if the transport fails.
+  void close();
+
+ private:
+  Communicator& comm_;
+  bool is_open_ = true;
 };
 
 /// Runs local_part on every rank of comm; then all agree on how it went (collective). If it threw anywhere,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/communicator.hpp"
 
+#include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/message.hpp"
-#include "comm/door.hpp"
-#include "comm/waiting_time.hpp"
+#include "comm/call_account.hpp"
+#include "gridlops/error.hpp"
 
 namespace gridlops {
 
@@ -14,21 +16,6 @@ namespace {
 
 std::vector<Index> equal_counts(int size, Index count) {
   return std::vector<Index>(static_cast<std::size_t>(size), count);
-}
-
-void note_return() { last_operation().state = OperationRecord::State::returned; }
-
-/// A blocking operation, from its beginning to its end.
-template <class Begin>
-void complete(Traffic& account, Begin&& begin) {
-  const WaitingTime time(account);
-  if (const std::unique_ptr<PendingOperation> pending = begin()) pending->wait();
-  note_return();
-}
-
-Request started(std::unique_ptr<PendingOperation> pending, const std::shared_ptr<Traffic>& account) {
-  note_return();
-  return Request(std::move(pending), account);
 }
 
 }  // namespace
@@ -39,51 +26,53 @@ Communicator::Communicator(int rank, int size, std::shared_ptr<Traffic> traffic)
 Communicator::~Communicator() = default;
 
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
-  Door(rank_, size_, *traffic_).split(color);
+  CallAccount(*this).split(color);
   std::unique_ptr<Communicator> child = do_split(color, key);
-  note_return();
+  CallAccount::returned();
   return child;
 }
 
 void Communicator::barrier() {
-  Door(rank_, size_, *traffic_).barrier();
-  complete(*traffic_, [&] { return do_barrier(Completion::blocking); });
+  CallAccount(*this).barrier().complete([&](auto completion) { return do_barrier(completion); });
 }
 
 Request Communicator::start_barrier() {
-  Door(rank_, size_, *traffic_).barrier();
-  return started(do_barrier(Completion::pending), traffic_);
+  return CallAccount(*this).barrier().start([&](auto completion) { return do_barrier(completion); });
 }
 
 void Communicator::broadcast(Elements data, int root) {
-  Door(rank_, size_, *traffic_).broadcast(data, root);
-  complete(*traffic_, [&] { return do_broadcast(data, root, Completion::blocking); });
+  CallAccount(*this).broadcast(data, root).complete([&](auto completion) {
+    return do_broadcast(data, root, completion);
+  });
 }
 
 Request Communicator::start_broadcast(Elements data, int root) {
-  Door(rank_, size_, *traffic_).broadcast(data, root);
-  return started(do_broadcast(data, root, Completion::pending), traffic_);
+  return CallAccount(*this).broadcast(data, root).start([&](auto completion) {
+    return do_broadcast(data, root, completion);
+  });
 }
 
 void Communicator::reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order) {
-  Door(rank_, size_, *traffic_).reduce(in, out, op, root);
-  complete(*traffic_, [&] { return do_reduce(in, out, op, root, order, Completion::blocking); });
+  CallAccount(*this).reduce(in, out, op, root).complete([&](auto completion) {
+    return do_reduce(in, out, op, root, order, completion);
+  });
 }
 
 Request Communicator::start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
                                    ReductionOrder order) {
-  Door(rank_, size_, *traffic_).reduce(in, out, op, root);
-  return started(do_reduce(in, out, op, root, order, Completion::pending), traffic_);
+  return CallAccount(*this).reduce(in, out, op, root).start([&](auto completion) {
+    return do_reduce(in, out, op, root, order, completion);
+  });
 }
 
 void Communicator::all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
-  Door(rank_, size_, *traffic_).all_reduce(data, op);
-  complete(*traffic_, [&] { return do_all_reduce(data, op, order, Completion::blocking); });
+  CallAccount(*this).all_reduce(data, op).complete(
+      [&](auto completion) { return do_all_reduce(data, op, order, completion); });
 }
 
 Request Communicator::start_all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
-  Door(rank_, size_, *traffic_).all_reduce(data, op);
-  return started(do_all_reduce(data, op, order, Completion::pending), traffic_);
+  return CallAccount(*this).all_reduce(data, op).start(
+      [&](auto completion) { return do_all_reduce(data, op, order, completion); });
 }
 
 void Communicator::gather(ConstElements mine, Elements all, int root) {
@@ -91,14 +80,16 @@ void Communicator::gather(ConstElements mine, Elements all, int root) {
 }
 
 void Communicator::gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root) {
-  Door(rank_, size_, *traffic_).gather(mine, all, counts, root);
-  complete(*traffic_, [&] { return do_gather(mine, all, counts, root, Completion::blocking); });
+  CallAccount(*this).gather(mine, all, counts, root).complete([&](auto completion) {
+    return do_gather(mine, all, counts, root, completion);
+  });
 }
 
 Request Communicator::start_gather_v(ConstElements mine, Elements all, std::span<const Index> counts,
                                      int root) {
-  Door(rank_, size_, *traffic_).gather(mine, all, counts, root);
-  return started(do_gather(mine, all, counts, root, Completion::pending), traffic_);
+  return CallAccount(*this).gather(mine, all, counts, root).start([&](auto completion) {
+    return do_gather(mine, all, counts, root, completion);
+  });
 }
 
 void Communicator::scatter(ConstElements all, Elements mine, int root) {
@@ -106,14 +97,16 @@ void Communicator::scatter(ConstElements all, Elements mine, int root) {
 }
 
 void Communicator::scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root) {
-  Door(rank_, size_, *traffic_).scatter(all, counts, mine, root);
-  complete(*traffic_, [&] { return do_scatter(all, counts, mine, root, Completion::blocking); });
+  CallAccount(*this).scatter(all, counts, mine, root).complete([&](auto completion) {
+    return do_scatter(all, counts, mine, root, completion);
+  });
 }
 
 Request Communicator::start_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                       int root) {
-  Door(rank_, size_, *traffic_).scatter(all, counts, mine, root);
-  return started(do_scatter(all, counts, mine, root, Completion::pending), traffic_);
+  return CallAccount(*this).scatter(all, counts, mine, root).start([&](auto completion) {
+    return do_scatter(all, counts, mine, root, completion);
+  });
 }
 
 void Communicator::all_gather(ConstElements mine, Elements all) {
@@ -121,13 +114,15 @@ void Communicator::all_gather(ConstElements mine, Elements all) {
 }
 
 void Communicator::all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts) {
-  Door(rank_, size_, *traffic_).all_gather(mine, all, counts);
-  complete(*traffic_, [&] { return do_all_gather(mine, all, counts, Completion::blocking); });
+  CallAccount(*this).all_gather(mine, all, counts).complete([&](auto completion) {
+    return do_all_gather(mine, all, counts, completion);
+  });
 }
 
 Request Communicator::start_all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts) {
-  Door(rank_, size_, *traffic_).all_gather(mine, all, counts);
-  return started(do_all_gather(mine, all, counts, Completion::pending), traffic_);
+  return CallAccount(*this).all_gather(mine, all, counts).start([&](auto completion) {
+    return do_all_gather(mine, all, counts, completion);
+  });
 }
 
 void Communicator::reduce_scatter(ConstElements all, Elements mine, ReduceOp op, ReductionOrder order) {
@@ -136,14 +131,16 @@ void Communicator::reduce_scatter(ConstElements all, Elements mine, ReduceOp op,
 
 void Communicator::reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                     ReduceOp op, ReductionOrder order) {
-  Door(rank_, size_, *traffic_).reduce_scatter(all, counts, mine, op);
-  complete(*traffic_, [&] { return do_reduce_scatter(all, counts, mine, op, order, Completion::blocking); });
+  CallAccount(*this).reduce_scatter(all, counts, mine, op).complete([&](auto completion) {
+    return do_reduce_scatter(all, counts, mine, op, order, completion);
+  });
 }
 
 Request Communicator::start_reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                              ReduceOp op, ReductionOrder order) {
-  Door(rank_, size_, *traffic_).reduce_scatter(all, counts, mine, op);
-  return started(do_reduce_scatter(all, counts, mine, op, order, Completion::pending), traffic_);
+  return CallAccount(*this).reduce_scatter(all, counts, mine, op).start([&](auto completion) {
+    return do_reduce_scatter(all, counts, mine, op, order, completion);
+  });
 }
 
 void Communicator::all_to_all(ConstElements send, Elements receive) {
@@ -156,42 +153,106 @@ void Communicator::all_to_all(ConstElements send, Elements receive) {
 
 void Communicator::all_to_all_v(ConstElements send, std::span<const Index> send_counts, Elements receive,
                                 std::span<const Index> receive_counts) {
-  Door(rank_, size_, *traffic_).all_to_all(send, send_counts, receive, receive_counts);
-  complete(*traffic_,
-           [&] { return do_all_to_all(send, send_counts, receive, receive_counts, Completion::blocking); });
+  CallAccount(*this).all_to_all(send, send_counts, receive, receive_counts).complete([&](auto completion) {
+    return do_all_to_all(send, send_counts, receive, receive_counts, completion);
+  });
 }
 
 Request Communicator::start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
                                          Elements receive, std::span<const Index> receive_counts) {
-  Door(rank_, size_, *traffic_).all_to_all(send, send_counts, receive, receive_counts);
-  return started(do_all_to_all(send, send_counts, receive, receive_counts, Completion::pending), traffic_);
+  return CallAccount(*this)
+      .all_to_all(send, send_counts, receive, receive_counts)
+      .start([&](auto completion) {
+        return do_all_to_all(send, send_counts, receive, receive_counts, completion);
+      });
 }
 
 void Communicator::send(ConstElements data, int destination, int tag) {
-  Door(rank_, size_, *traffic_).send(data, destination, tag);
-  complete(*traffic_, [&] { return do_send(data, destination, tag, Completion::blocking); });
+  CallAccount(*this).send(data, destination, tag).complete([&](auto completion) {
+    return do_send(data, destination, tag, completion);
+  });
 }
 
 Request Communicator::start_send(ConstElements data, int destination, int tag) {
-  Door(rank_, size_, *traffic_).send(data, destination, tag);
-  return started(do_send(data, destination, tag, Completion::pending), traffic_);
+  return CallAccount(*this).send(data, destination, tag).start([&](auto completion) {
+    return do_send(data, destination, tag, completion);
+  });
 }
 
 void Communicator::receive(Elements data, int source, int tag) {
-  Door(rank_, size_, *traffic_).receive(data, source, tag);
-  complete(*traffic_, [&] { return do_receive(data, source, tag, Completion::blocking); });
+  CallAccount(*this).receive(data, source, tag).complete([&](auto completion) {
+    return do_receive(data, source, tag, completion);
+  });
 }
 
 Request Communicator::start_receive(Elements data, int source, int tag) {
-  Door(rank_, size_, *traffic_).receive(data, source, tag);
-  return started(do_receive(data, source, tag, Completion::pending), traffic_);
+  return CallAccount(*this).receive(data, source, tag).start([&](auto completion) {
+    return do_receive(data, source, tag, completion);
+  });
 }
 
 void Communicator::send_receive(ConstElements out, int destination, Elements in, int source, int tag) {
-  Door(rank_, size_, *traffic_).send_receive(out, destination, in, source, tag);
-  Request incoming(do_receive(in, source, tag, Completion::pending), traffic_);
-  complete(*traffic_, [&] { return do_send(out, destination, tag, Completion::blocking); });
+  CallAccount call(*this);
+  call.send_receive(out, destination, in, source, tag);
+  Request incoming = call.start([&](auto completion) { return do_receive(in, source, tag, completion); });
+  call.complete([&](auto completion) { return do_send(out, destination, tag, completion); });
   incoming.wait();
+}
+
+PendingOperation::~PendingOperation() = default;
+
+Request& Request::operator=(Request&& other) noexcept {
+  if (this != &other) {
+    drop();
+    pending_ = std::move(other.pending_);
+    traffic_ = std::move(other.traffic_);
+  }
+  return *this;
+}
+
+Request::~Request() { drop(); }
+
+void Request::wait() {
+  if (pending_ == nullptr) return;
+  last_operation().state = OperationRecord::State::waiting;
+  {
+    std::optional<WaitingTime> time;
+    if (traffic_ != nullptr) time.emplace(*traffic_);
+    pending_->wait();
+  }
+  pending_.reset();
+  last_operation().state = OperationRecord::State::returned;
+}
+
+bool Request::test() {
+  if (pending_ != nullptr && pending_->test()) pending_.reset();
+  return pending_ == nullptr;
+}
+
+// Leaked rather than deleted: the transport may still write to the buffers that the operation holds.
+void Request::drop() noexcept {
+  if (std::uncaught_exceptions() > 0) {
+    static_cast<void>(pending_.release());
+  } else {
+    wait();
+  }
+}
+
+CommunicationGroup::CommunicationGroup(Communicator& comm) : comm_(comm) { comm_.do_open_group(); }
+
+// An error of closing ends the program, like any that a destructor meets: close() throws it.
+CommunicationGroup::~CommunicationGroup() {
+  if (!is_open_) return;
+  if (std::uncaught_exceptions() > 0) {
+    comm_.do_abandon_group();
+  } else {
+    comm_.do_close_group();
+  }
+}
+
+void CommunicationGroup::close() {
+  is_open_ = false;
+  comm_.do_close_group();
 }
 
 }  // namespace gridlops

@@ -1,17 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <exception>
+#include <utility>
 #include <vector>
 
-#include "comm/kept_failure.hpp"
 #include "gridlops/communicator.hpp"
+#include "gridlops/error.hpp"
 
 namespace gridlops {
 
+/// What went wrong on this rank in steps that it goes through all the same, because other ranks wait for it
+/// in them.
+class KeptFailure {
+ public:
+  /// Keeps the first exception of all steps. Errors that end the job are thrown on: those of communication
+  /// and of devices, which one rank alone has and cannot go on from.
+  template <class Step>
+  void run(Step&& step) {
+    try {
+      step();
+    } catch (const OutOfMemory&) {
+      keep();
+    } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
+      keep();
+    } catch (...) {
+      keep();
+    }
+  }
+
+  const std::exception_ptr& failure() const { return failure_; }
+
+  /// Throws what was kept, if anything was, and forgets it.
+  void rethrow() {
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  void keep() {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
+
+  std::exception_ptr failure_;
+};
+
 /// Keeps what goes wrong on this rank alone in the middle of something that all ranks do together, until they
-/// agree on it: the rank goes on with values that mean nothing, so that nobody waits for it.
+/// agree on it. Until then the rank goes on with values that mean nothing, so that no other waits for it.
 ///
-/// A scope within another one on the same thread keeps nothing itself: the outermost one does.
+/// Scopes nest: the outermost scope of a thread keeps what fails within any of them.
 class FailureScope {
  public:
   FailureScope();
@@ -29,8 +66,9 @@ class FailureScope {
     if (outermost_ == this) kept_.rethrow();
   }
 
-  /// Sums the values over the ranks; with them travels whether any rank has kept something, and then all
-  /// throw: what all have kept alike, as it is; otherwise as succeed_together() does (collective over comm).
+  /// Sums the values over the ranks (collective over comm). Whether any rank has kept an exception travels
+  /// with them; if so all ranks throw: the exception itself if it is the same on all ranks, otherwise what
+  /// succeed_together() throws.
   template <class Value>
   void reduce(Communicator& comm, std::vector<Value>& values, ReductionOrder order = ReductionOrder::any) {
     values.push_back(Value(failed() ? 1 : 0));
@@ -46,8 +84,7 @@ class FailureScope {
   }
 
  private:
-  /// As some rank has failed: throws what all have kept alike, as it is; otherwise as succeed_together()
-  /// does.
+  /// For reduce(), if some rank has failed.
   void throw_together(Communicator& comm);
   bool failed() const { return outermost_->kept_.failure() != nullptr; }
 

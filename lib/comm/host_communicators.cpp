@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -6,9 +8,9 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/mpi_communicator.hpp"
-#include "comm/peer_memory.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 
 namespace gridlops {
@@ -21,7 +23,7 @@ MPI_Comm duplicate_of(const MpiGroup& group) {
   return duplicate;
 }
 
-/// Those ranks of a group that are on this rank's machine.
+/// The ranks of a group that are on this rank's machine.
 struct Machine {
   int first_rank = 0, ranks = 1;
 };
@@ -36,7 +38,7 @@ Machine my_machine(const MpiGroup& group) {
   return machine;
 }
 
-/// Of the ranks on a machine, where the fewest, or the most, are.
+/// How many ranks the machine with the fewest, or the most, of them has.
 int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   std::array<std::int32_t, 1> ranks{mine.ranks};
   comm.all_reduce(ranks, op);
@@ -49,25 +51,25 @@ void try_reading_each_other(Communicator& comm) {
   constexpr Index page = 1 << 16;
   const auto backend = make_shared_host_backend();
   std::optional<Buffer<Index>> memory;
-  SharedPlace place;
+  SharedAddress address;
   succeed_together(comm, [&] {
     memory.emplace(backend, page / Index{sizeof(Index)});
     *memory->data() = comm.rank();
-    place = backend->shared_place(memory->data());
+    address = shared_address(*backend, memory->data());
   });
-  const std::vector<SharedPlace> places = all_places(comm, place);
+  const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
   PeerMemory peers(comm);
   succeed_together(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
-      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, places[at(rank)]));
+      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, addresses[at(rank)]));
       require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
                                   " where it wrote ", rank, "; use the transport mpi");
     }
   });
 }
 
-/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where those of one machine
-/// cannot share memory.
+/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
+/// machine cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   const auto neighbours = comm.split(machine.first_rank, comm.rank());
   succeed_together(comm, [&] { try_reading_each_other(*neighbours); });
@@ -109,7 +111,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
   MpiGroup callers{comm, 0, 1};
   MPI_Comm_rank(comm, &callers.rank);
   MPI_Comm_size(comm, &callers.size);
-  return std::make_unique<MpiCommunicator>(duplicate_of(callers), MpiFamily{});
+  return std::make_unique<MpiCommunicator>(duplicate_of(callers), MpiContext{});
 }
 
 std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport) {
@@ -121,24 +123,36 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
                       "there is no transport '", transport,
                       "' for host memory; there are auto, mpi, chain, one-sided, shared, mixed");
   const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
-  MpiFamily family{.transport = transport};
+  MpiContext context{.transport = transport};
   if (transport == "auto" || transport == "shared" || transport == "mixed") {
     const Machine machine = my_machine(group);
     if (transport == "auto") {
-      family.transport = fastest_transport(machine, comm);
+      context.transport = fastest_transport(machine, comm);
     } else {
       if (transport == "shared") require_one_machine(machine, comm);
       require_shared_memory(machine, comm);
     }
-    if (family.transport == "mixed") family.machine = machine.first_rank;
+    if (context.transport == "mixed") context.machine = machine.first_rank;
   }
-  if (transport == "chain") family.relays = std::make_shared<Relays>();
-  if (transport == "one-sided") family.window = mpi->window_of_descendants();
-  return std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(family));
+  if (transport == "chain") context.chains = std::make_shared<ChainBroadcasts>();
+  if (transport == "one-sided") context.window = mpi->shared_mpi_window();
+  return std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(context));
 }
 
-PeerWindow& window_of(Communicator& comm) { return of_mpi(comm, "windows").window(); }
+RmaWindow& rma_window_of(Communicator& comm) { return of_mpi(comm, "windows").rma_window(); }
 
-PeerBoard& board_of(Communicator& comm) { return of_mpi(comm, "board").board(); }
+SharedWindow& shared_window_of(Communicator& comm) { return of_mpi(comm, "shared memory").shared_window(); }
+
+int rank_on_host(Communicator& comm) {
+  using Name = std::array<char, 256>;
+  Name mine{};
+  gethostname(mine.data(), mine.size() - 1);
+  std::vector<Name> names(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(mine, Elements(names.data()->data(), static_cast<Index>(names.size() * mine.size())));
+  int before = 0;
+  for (int rank = 0; rank < comm.rank(); ++rank)
+    if (names[at(rank)] == mine) ++before;
+  return before;
+}
 
 }  // namespace gridlops

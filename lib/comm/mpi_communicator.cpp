@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/end_job.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -28,10 +27,10 @@ int size_of(MPI_Comm comm) {
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiFamily family)
-    : Communicator(rank_in(comm), size_of(comm), family.traffic),
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiContext context)
+    : Communicator(rank_in(comm), size_of(comm), context.traffic),
       group_{comm, rank(), size()},
-      family_(std::move(family)) {
+      context_(std::move(context)) {
   group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
 
@@ -43,27 +42,27 @@ MpiCommunicator::~MpiCommunicator() {
   if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
 }
 
-std::shared_ptr<MpiWindow> MpiCommunicator::window_of_descendants() {
-  if (window_of_descendants_ == nullptr) window_of_descendants_ = open_window(*this, group_);
-  return window_of_descendants_;
+std::shared_ptr<MpiWindow> MpiCommunicator::shared_mpi_window() {
+  if (mpi_window_ == nullptr) mpi_window_ = open_window(*this, group_);
+  return mpi_window_;
 }
 
-PeerWindow& MpiCommunicator::window() {
-  require<UsageError>(family_.window != nullptr, "a communicator of the transport '", transport(),
+RmaWindow& MpiCommunicator::rma_window() {
+  require<UsageError>(context_.window != nullptr, "a communicator of the transport '", transport(),
                       "' has no window");
-  if (window_ == nullptr) window_ = std::make_unique<PeerWindow>(*this, group_, family_.window);
-  return *window_;
+  if (rma_window_ == nullptr) rma_window_ = std::make_unique<RmaWindow>(*this, group_, context_.window);
+  return *rma_window_;
 }
 
-PeerBoard& MpiCommunicator::board() {
-  if (board_ == nullptr) board_ = std::make_unique<PeerBoard>(*this);
-  return *board_;
+SharedWindow& MpiCommunicator::shared_window() {
+  if (shared_window_ == nullptr) shared_window_ = std::make_unique<SharedWindow>(*this);
+  return *shared_window_;
 }
 
 void MpiCommunicator::abort(ExitStatus status) { end_job(status); }
 
 MpiCommunicator::Transfer MpiCommunicator::new_transfer() const {
-  return std::make_unique<MpiTransfer>(group_, family_.relays.get());
+  return std::make_unique<MpiTransfer>(group_, context_.chains.get());
 }
 
 MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion completion) const {
@@ -79,15 +78,15 @@ int MpiCommunicator::next_tag() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
-  if (family_.relays != nullptr) family_.relays->drain();
+  if (context_.chains != nullptr) context_.chains->drain();
   MPI_Comm child = MPI_COMM_NULL;
   group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
   if (child == MPI_COMM_NULL) return nullptr;
-  auto made = std::make_unique<MpiCommunicator>(child, family_);
-  if (family_.machine) {
-    std::array<std::int32_t, 2> ends{*family_.machine, -*family_.machine};
+  auto made = std::make_unique<MpiCommunicator>(child, context_);
+  if (context_.machine) {
+    std::array<std::int32_t, 2> ends{*context_.machine, -*context_.machine};
     made->all_reduce(ends, ReduceOp::max);
-    made->family_.transport = ends[0] == -ends[1] ? "shared" : "mixed";
+    made->context_.transport = ends[0] == -ends[1] ? "shared" : "mixed";
   }
   return made;
 }
@@ -106,8 +105,8 @@ MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
 MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
   const Elements reals = as_reals(data);
   const int tag = next_tag();
-  if (family_.relays != nullptr && Relays::are_worth_it(reals, size()))
-    return family_.relays->start_broadcast(group_, reals, root, tag);
+  if (context_.chains != nullptr && ChainBroadcasts::is_faster(reals, size()))
+    return context_.chains->start(group_, reals, root, tag);
   auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);
   for_each_chunk(reals.count, [&](Index begin, int count) {

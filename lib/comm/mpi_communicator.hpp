@@ -4,44 +4,43 @@
 #include <memory>
 #include <optional>
 
-#include "comm/mpi_call.hpp"
+#include "comm/chain_broadcast.hpp"
 #include "comm/mpi_transfer.hpp"
-#include "comm/peer_board.hpp"
-#include "comm/peer_window.hpp"
-#include "comm/relays.hpp"
+#include "comm/mpi_window.hpp"
+#include "comm/shared_window.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops {
 
-/// What a communicator hands on to those that are split off from it.
-struct MpiFamily {
+/// What a communicator shares with those that are split off from it.
+struct MpiContext {
   std::string transport = "mpi";
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
-  std::optional<int> machine{};         ///< this rank's, if those on one machine share memory ("mixed")
-  std::shared_ptr<MpiWindow> window{};  ///< of those that get blocks from each other ("one-sided"), or null
-  std::shared_ptr<Relays> relays{};     ///< of those that send large broadcasts along chains, or null
+  std::optional<int> machine{};               ///< the first rank on this rank's machine ("mixed")
+  std::shared_ptr<MpiWindow> window{};        ///< from which blocks are got ("one-sided"), or null
+  std::shared_ptr<ChainBroadcasts> chains{};  ///< for large broadcasts ("chain"), or null
 };
 
-/// Over MPI, on host memory. Where MPI's own collectives take int counts and displacements only, longer
-/// operands go in chunks, or as messages of parts. Those use tags above the user's; MPI keeps collectives
-/// apart itself.
+/// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
+/// longer operands go in chunks, or as messages of parts, whose tags lie above the user's.
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes comm over.
-  MpiCommunicator(MPI_Comm comm, MpiFamily family);
+  MpiCommunicator(MPI_Comm comm, MpiContext context);
   ~MpiCommunicator() override;
 
-  std::string transport() const override { return family_.transport; }
+  std::string transport() const override { return context_.transport; }
   MPI_Comm handle() const { return group_.comm; }
-  /// The window that those made of this one with the transport "one-sided" use: one, as long as this lives,
-  /// because ranks part with them at different times, and Open MPI's windows of communicators that are split
-  /// off disturb each other. Collective. Throws UsageError alike on all ranks where MPI has no windows, and
-  /// says what to try.
-  std::shared_ptr<MpiWindow> window_of_descendants();
-  /// What is got through the window of the family (collective over this communicator at the first call).
-  PeerWindow& window();
-  /// Likewise. Throws alike on all ranks where they cannot read each other's memory.
-  PeerBoard& board();
+  /// The window of the communicators that are made of this one with the transport "one-sided". There is one,
+  /// as long as this lives: ranks part with those communicators at different times, and Open MPI's windows of
+  /// communicators that are split off disturb each other. Collective. Throws UsageError alike on all ranks
+  /// where MPI has no windows, and says what to try.
+  std::shared_ptr<MpiWindow> shared_mpi_window();
+  /// The ranks' blocks in the window of the context (collective over this communicator at the first call).
+  RmaWindow& rma_window();
+  /// The ranks' blocks in shared memory (collective at the first call). Throws alike on all ranks where they
+  /// cannot read each other's memory.
+  SharedWindow& shared_window();
   [[noreturn]] void abort(ExitStatus status) override;
 
  private:
@@ -64,7 +63,7 @@ class MpiCommunicator final : public Communicator {
   Pending do_send(ConstElements data, int destination, int tag, Completion) override;
   Pending do_receive(Elements data, int source, int tag, Completion) override;
 
-  // From here on arrays are arrays of reals.
+  // Arrays of these are arrays of reals.
 
   void start_reduction(MpiTransfer& transfer, ConstElements in, Elements out, ReduceOp, int root,
                        Completion) const;
@@ -80,26 +79,29 @@ class MpiCommunicator final : public Communicator {
 
   /// Whether an operation may be a blocking call of MPI.
   bool blocks(Completion completion) const {
-    return completion == Completion::blocking && family_.relays == nullptr;
+    return completion == Completion::blocking && context_.chains == nullptr;
   }
   Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
-  /// For the messages of the next collective operation: the same on all ranks, which start these in one
-  /// order.
+  /// The tag of the messages of the next collective operation. It is the same on all ranks, because they
+  /// start these operations in one order.
   int next_tag();
 
   MpiGroup group_;
-  MpiFamily family_;
-  std::shared_ptr<MpiWindow> window_of_descendants_;
-  std::unique_ptr<PeerWindow> window_;
-  std::unique_ptr<PeerBoard> board_;
+  MpiContext context_;
+  std::shared_ptr<MpiWindow> mpi_window_;
+  std::unique_ptr<RmaWindow> rma_window_;
+  std::unique_ptr<SharedWindow> shared_window_;
   int sequence_ = 0;
 };
 
-/// The others in an order that spreads the load: each rank begins with the one after itself.
+/// Each rank begins with the one after itself, which spreads the load.
 template <class Action>
 void MpiCommunicator::for_each_other_rank(Action&& action) const {
   for (int step = 1; step < size(); ++step) action((rank() + step) % size());
 }
+
+/// Ends all processes of the job with this status, from any of them alone.
+[[noreturn]] void end_job(ExitStatus status) noexcept;
 
 }  // namespace gridlops

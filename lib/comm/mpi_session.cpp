@@ -15,9 +15,8 @@
 #include <typeinfo>
 
 #include "base/message.hpp"
-#include "comm/end_job.hpp"
-#include "comm/mpi_call.hpp"
-#include "comm/operation_record.hpp"
+#include "comm/call_account.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 

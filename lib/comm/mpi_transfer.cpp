@@ -1,12 +1,67 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/mpi_transfer.hpp"
 
-#include <utility>
+#include <cstring>
+#include <string>
 
 #include "base/message.hpp"
+#include "comm/chain_broadcast.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
+
+namespace {
+
+std::string mpi_error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return message("MPI error ", code);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
+
+void MpiGroup::check(int code, const char* call, Index count) const {
+  if (code == MPI_SUCCESS) return;
+  throw CommunicationError(message(call, " of ", count, " elements failed on rank ", rank, " of ", size, ": ",
+                                   mpi_error_text(code),
+                                   "; the other ranks may wait for ever, so the job must end"));
+}
+
+MPI_Datatype mpi_type(ElementType type) {
+  switch (type) {
+    case ElementType::byte:
+      return MPI_BYTE;
+    case ElementType::i32:
+      return MPI_INT32_T;
+    case ElementType::i64:
+      return MPI_INT64_T;
+    case ElementType::f32:
+      return MPI_FLOAT;
+    case ElementType::f64:
+      break;
+  }
+  return MPI_DOUBLE;
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::prod:
+      return MPI_PROD;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      break;
+  }
+  return MPI_MAX;
+}
+
+void copy(const ConstElements& from, const Elements& to) {
+  const Index bytes = std::min(from.bytes(), to.bytes());
+  if (bytes > 0 && from.data != to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(bytes));
+}
 
 // Requests are only left if a call has failed; MPI may then still write to the scratch memory, so that is
 // leaked.
@@ -45,8 +100,8 @@ void* MpiTransfer::scratch(Index bytes) {
 // One by one rather than by MPI_Waitall: an error then belongs to its request, and Open MPI 4.1 may never
 // return from MPI_Waitall where a request fails while it waits.
 void MpiTransfer::wait() {
-  if (relays_ != nullptr) {
-    while (!test()) relays_->advance();
+  if (chains_ != nullptr) {
+    while (!test()) chains_->progress();
     return;
   }
   for (; parts_done_ < parts_.size(); ++parts_done_) {

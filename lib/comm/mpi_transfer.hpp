@@ -1,22 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <mpi.h>
+
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "comm/mpi_call.hpp"
-#include "comm/relays.hpp"
+#include "comm/rank_parts.hpp"
+#include "gridlops/communicator.hpp"
 
 namespace gridlops {
+
+class ChainBroadcasts;
+
+/// Most elements of a basic type in one MPI call, whose counts are ints. Longer operands travel in chunks.
+extern const Index max_message_elements;
+
+/// An MPI communicator, with what the text of an error needs.
+struct MpiGroup {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+
+  /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
+  void check(int code, const char* call, Index count) const;
+};
+
+MPI_Datatype mpi_type(ElementType type);
+MPI_Op mpi_op(ReduceOp op);
+
+/// Copies as many elements as both have; nothing is done where source and target are the same place.
+void copy(const ConstElements& from, const Elements& to);
+
+/// Calls action(begin, count) for the chunks that `total` elements travel in.
+template <class Action>
+void for_each_chunk(Index total, Action&& action) {
+  for (Index begin = 0; begin < total; begin += max_message_elements) {
+    action(begin, static_cast<int>(std::min(max_message_elements, total - begin)));
+  }
+}
 
 /// MPI requests under way, then perhaps a step on this rank alone. No message waits for that step, so that
 /// ranks may complete several operations in different orders, or do something else first.
 class MpiTransfer final : public PendingOperation {
  public:
-  /// While it waits, relays (or null) advance.
-  MpiTransfer(const MpiGroup& group, Relays* relays) : group_(group), relays_(relays) {}
+  /// While it waits, the chain broadcasts, if there are any, make progress.
+  MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -55,7 +87,7 @@ class MpiTransfer final : public PendingOperation {
   void complete();
 
   MpiGroup group_;
-  Relays* relays_;
+  ChainBroadcasts* chains_;
   std::vector<Part> parts_;
   std::size_t parts_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;

@@ -8,7 +8,6 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
-#include "comm/kept_failure.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {

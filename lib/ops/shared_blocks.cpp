@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/peer_board.hpp"
+#include "comm/shared_window.hpp"
 #include "ops/peer_blocks.hpp"
 
 namespace gridlops {
@@ -18,13 +18,13 @@ class SharedBlocks final : public PeerBlocks<T> {
  public:
   SharedBlocks(Communicator& comm, std::shared_ptr<Backend> backend)
       : PeerBlocks<T>(comm, std::move(backend)),
-        shared_(this->backend()->shares_memory() ? this->backend() : make_shared_host_backend()) {}
+        shared_(this->backend()->shared_memory() != nullptr ? this->backend() : make_shared_host_backend()) {}
 
-  void connect() override { board(); }
+  void connect() override { window(); }
   void reserve_copy(MatrixView<const T> mine) override {
     const bool is_large = mine.size() * static_cast<Index>(sizeof(T)) >= least_bytes;
-    const bool is_shared = mine.data == nullptr ? is_large && this->backend()->shares_memory()
-                                                : shared_->shared_place(mine.data).descriptor >= 0;
+    const bool is_shared = mine.data == nullptr ? is_large && this->backend()->shared_memory() != nullptr
+                                                : shared_address(*shared_, mine.data).is_shared();
     if (mine.empty()) return;
     if (!is_shared) {
       scratch(copy_, mine.rows, mine.cols);
@@ -36,38 +36,38 @@ class SharedBlocks final : public PeerBlocks<T> {
 
   bool in_place() const override { return true; }
   MatrixView<T> showable(Index rows, Index cols) override { return scratch(showable_, rows, cols); }
-  void done_reading() override { board().done_reading(); }
+  void done_reading() override { window().finish_reading(); }
   void await_readers() override {
-    for (int rank = 0; rank < this->comm().size(); ++rank) board().await_reader(rank, round_);
+    for (int rank = 0; rank < this->comm().size(); ++rank) window().wait_for_reader(rank, round_);
   }
 
  private:
-  PeerBoard& board() const { return board_of(this->comm()); }
+  SharedWindow& window() const { return shared_window_of(this->comm()); }
 
-  void do_show(MatrixView<const T> mine) override { round_ = board().show(*shared_, shareable(mine)); }
+  void do_show(MatrixView<const T> mine) override { round_ = window().publish(*shared_, shareable(mine)); }
 
   // All take the others' places from the first round, and wait for nobody when they begin later ones.
   void do_show_for_good(MatrixView<const T> mine) override {
     if (!blocks_.empty()) {
-      round_ = board().show(*shared_, MatrixView<const T>{});
+      round_ = window().publish(*shared_, MatrixView<const T>{});
       return;
     }
     do_show(mine);
     for (int rank = 0; rank < this->comm().size(); ++rank)
-      blocks_.push_back(board().template block_of<T>(rank));
+      blocks_.push_back(window().template block_of<T>(rank));
   }
 
   PeerPart<T> read(int rank, Range rows, Range cols, Buffer<T>&) override {
     const MatrixView<const T> block =
-        blocks_.empty() ? board().template block_of<T>(rank) : blocks_[at(rank)];
+        blocks_.empty() ? window().template block_of<T>(rank) : blocks_[at(rank)];
     const MatrixView<const T> part = block.block(rows, cols);
-    this->comm().traffic_account()->bytes_read_from_peers += part.size() * static_cast<Index>(sizeof(T));
+    window().count_read(part.size() * static_cast<Index>(sizeof(T)));
     return {part, {}};
   }
 
   /// X, or a copy of it where X itself is not shared.
   MatrixView<const T> shareable(MatrixView<const T> X) {
-    if (X.empty() || shared_->shared_place(X.data).descriptor >= 0) return X;
+    if (X.empty() || shared_address(*shared_, X.data).is_shared()) return X;
     const MatrixView<T> copy = scratch(copy_, X.rows, X.cols);
     this->kernels().copy(X, copy);
     return copy;
@@ -80,7 +80,7 @@ class SharedBlocks final : public PeerBlocks<T> {
   static constexpr Index least_bytes = Index{1} << 16;  // smaller ones are not shared
 
   std::shared_ptr<Backend> shared_;
-  PeerBoard::Round round_ = 0;
+  SharedWindow::Round round_ = 0;
   Buffer<T> copy_, showable_;
   std::vector<MatrixView<const T>> blocks_;  // shown for good, by rank
 };

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
-#include "comm/kept_failure.hpp"
+#include "comm/failure_scope.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/block_exchange.hpp"
 #include "ops/matrix_block.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/instantiate.hpp"
-#include "comm/kept_failure.hpp"
-#include "gridlops/communication_group.hpp"
+#include "comm/failure_scope.hpp"
+#include "gridlops/communicator.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"

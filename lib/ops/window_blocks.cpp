@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/peer_window.hpp"
+#include "comm/mpi_window.hpp"
 #include "ops/peer_blocks.hpp"
 
 namespace gridlops {
@@ -22,7 +22,7 @@ class WindowBlocks final : public PeerBlocks<T> {
       : PeerBlocks<T>(comm, std::move(backend)) {}
   ~WindowBlocks() override {
     readers_done_ = Request();
-    for (const void* memory : exposed_) window().hide(memory);
+    for (const void* memory : exposed_) window().detach(memory);
   }
 
   void connect() override { window(); }
@@ -47,7 +47,7 @@ class WindowBlocks final : public PeerBlocks<T> {
   void await_readers() override {}
 
  private:
-  PeerWindow& window() const { return window_of(this->comm()); }
+  RmaWindow& window() const { return rma_window_of(this->comm()); }
 
   void do_show(MatrixView<const T> mine) override {
     readers_done_.wait();
@@ -62,7 +62,7 @@ class WindowBlocks final : public PeerBlocks<T> {
 
   // The others learn of it again only where the window has let it go since, which is so on all ranks alike.
   void do_show_for_good(MatrixView<const T> mine) override {
-    const bool is_known = !places_.empty() && window().holds(round_);
+    const bool is_known = !blocks_.empty() && window().holds(round_);
     round_ = window().begin_round();
     const Index bytes = mine.empty() ? 0 : ((mine.cols - 1) * mine.stride + mine.rows) * Index{sizeof(T)};
     const bool is_there = mine.empty() || (copy_.size() == 0 && expose(mine.data, bytes));
@@ -78,14 +78,14 @@ class WindowBlocks final : public PeerBlocks<T> {
     memory.reserve(this->backend(), rows.size * cols.size);
     const MatrixView<T> block = memory.matrix(rows.size, cols.size);
     if (block.empty()) return {block, {}};
-    const PeerWindow::Place& place = places_[at(rank)];
-    const Index offset = rows.begin + cols.begin * place.stride;
-    return {block, window().start_get(rank, place.address + offset * Index{sizeof(T)}, rows.size, cols.size,
-                                      place.stride, {block.data, block.size()})};
+    const RmaWindow::RemoteBlock& theirs = blocks_[at(rank)];
+    const Index offset = rows.begin + cols.begin * theirs.stride;
+    return {block, window().start_get(rank, theirs.address + offset * Index{sizeof(T)}, rows.size, cols.size,
+                                      theirs.stride, {block.data, block.size()})};
   }
 
   void tell(MatrixView<const T> mine) {
-    places_ = window().all_places(mine.empty() ? nullptr : mine.data, mine.stride);
+    blocks_ = window().publish(mine.empty() ? nullptr : mine.data, mine.stride);
   }
 
   MatrixView<const T> exposed_copy(MatrixView<const T> X) {
@@ -96,14 +96,14 @@ class WindowBlocks final : public PeerBlocks<T> {
   }
   MatrixView<T> scratch(Buffer<T>& memory, Index rows, Index cols) {
     if (rows * cols > memory.size()) {
-      if (std::erase(exposed_, memory.data()) > 0) window().hide(memory.data());
+      if (std::erase(exposed_, memory.data()) > 0) window().detach(memory.data());
       memory.reserve(this->backend(), rows * cols);
     }
     return memory.matrix(rows, cols);
   }
   bool expose(const void* memory, Index bytes) {
     const bool is_new = std::find(exposed_.begin(), exposed_.end(), memory) == exposed_.end();
-    const bool can_be = window().expose(memory, bytes, is_new);
+    const bool can_be = window().attach(memory, bytes, is_new);
     if (can_be && is_new) exposed_.push_back(memory);
     return can_be;
   }
@@ -111,8 +111,8 @@ class WindowBlocks final : public PeerBlocks<T> {
 
   Buffer<T> copy_, showable_;
   std::vector<const void*> exposed_;
-  PeerWindow::Round round_ = 0;
-  std::vector<PeerWindow::Place> places_;  // by rank
+  RmaWindow::Round round_ = 0;
+  std::vector<RmaWindow::RemoteBlock> blocks_;  // by rank
   Request readers_done_;
 };
 

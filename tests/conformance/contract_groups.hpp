@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "conformance/contract_reductions.hpp"
-#include "gridlops/communication_group.hpp"
+#include "gridlops/communicator.hpp"
 
 // What every Communicator must do, part 3: operations of several communicators started together.
 

@@ -3,7 +3,7 @@
 #include "cuda/gpu_backend.hpp"
 #include "cuda/nccl_communicator.hpp"
 #include "cuda/staged_communicator.hpp"
-#include "gridlops/communication_group.hpp"
+#include "gridlops/communicator.hpp"
 #include "gridlops/gpu.hpp"
 #include "support/mpi_main.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <mpi.h>
 
-#include "comm/relays.hpp"
+#include "comm/chain_broadcast.hpp"
 #include "conformance/communicator_contract.hpp"
 #include "conformance/contract_reductions.hpp"
 #include "gridlops/error.hpp"
@@ -43,7 +43,8 @@ TEST_CASE("Ranks that wait for something else pass a broadcast on") {
     const auto comm = make_host_communicator(*world, transport);
     // Long enough for a chain, where there are ranks to form one.
     Index count = 33;
-    while (comm->size() > 2 && !Relays::are_worth_it({static_cast<double*>(nullptr), count}, comm->size()))
+    while (comm->size() > 2 &&
+           !ChainBroadcasts::is_faster({static_cast<double*>(nullptr), count}, comm->size()))
       count *= 2;
     for (int root = 0; root < comm->size(); ++root) {
       CAPTURE(transport, root, count);

@@ -7,7 +7,7 @@
 
 #include "conformance/operands.hpp"
 #include "emulation/control.hpp"
-#include "gridlops/communication_group.hpp"
+#include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 #include "support/mpi_main.hpp"

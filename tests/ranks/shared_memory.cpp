@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that read each other's memory in place.
+// Ranks that read each other's memory in address.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include <limits>
 #include <thread>
 
-#include "comm/peer_board.hpp"
+#include "comm/shared_window.hpp"
 #include "gridlops/dot_test.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
@@ -97,33 +97,34 @@ TEST_CASE("Memory is where it says, and memory that is too small says that it is
   const auto backend = make_shared_host_backend();
   for (const Index bytes : {Index{1} << 12, Index{1} << 20, (Index{1} << 20) + 1}) {
     const Buffer<std::byte> first(backend, bytes), second(backend, bytes);
-    const SharedPlace begin = backend->shared_place(first.data()),
-                      other = backend->shared_place(second.data());
+    const SharedAddress begin = shared_address(*backend, first.data()),
+                        other = shared_address(*backend, second.data());
     CHECK((other.descriptor == begin.descriptor && other.serial == begin.serial));
     CHECK(std::abs(other.offset - begin.offset) >= bytes);
     for (const Buffer<std::byte>* buffer : {&first, &second}) {
       for (const Index offset : {Index{0}, Index{1}, bytes - 1}) {
-        const SharedPlace place = backend->shared_place(buffer->data() + offset);
+        const SharedAddress address = shared_address(*backend, buffer->data() + offset);
         buffer->data()[offset] = std::byte(offset % 251);
         std::byte found{};
-        CHECK(pread(static_cast<int>(place.descriptor), &found, 1, place.offset) == 1);
+        CHECK(pread(static_cast<int>(address.descriptor), &found, 1, address.offset) == 1);
         CHECK(found == std::byte(offset % 251));
-        CHECK(place.offset < place.file_bytes);
+        CHECK(address.offset < address.file_bytes);
       }
     }
   }
   const int elsewhere = 0;
-  CHECK(backend->shared_place(&elsewhere).descriptor < 0);
+  CHECK_FALSE(shared_address(*backend, &elsewhere).is_shared());
   const Buffer<std::byte> small(backend, 16);
-  CHECK(backend->shared_place(small.data()).descriptor < 0);
-  CHECK(make_host_backend()->shared_place(small.data()).descriptor < 0);
+  CHECK_FALSE(shared_address(*backend, small.data()).is_shared());
+  CHECK_FALSE(shared_address(*make_host_backend(), small.data()).is_shared());
 }
 
 TEST_CASE("Memory that is given back goes back to the system, and its place is used again") {
   const auto backend = make_shared_host_backend();
   constexpr Index size = 1 << 18;
   const Buffer<std::byte> first(backend, size);
-  const Index descriptor = backend->shared_place(first.data()).descriptor, before = bytes_in_use(descriptor);
+  const Index descriptor = shared_address(*backend, first.data()).descriptor,
+              before = bytes_in_use(descriptor);
   Index reach = 0;
   for (int round = 0; round < 20; ++round) {
     std::vector<Buffer<std::byte>> blocks;
@@ -136,7 +137,7 @@ TEST_CASE("Memory that is given back goes back to the system, and its place is u
     for (std::size_t k = 1; k < blocks.size(); k += 2)
       CHECK(std::count(blocks[k].data(), blocks[k].data() + blocks[k].size(), std::byte(k)) ==
             blocks[k].size());
-    const Index end = backend->shared_place(first.data()).file_bytes;
+    const Index end = shared_address(*backend, first.data()).file_bytes;
     if (round == 0) reach = end;
     CHECK(end == reach);
   }
@@ -152,7 +153,7 @@ TEST_CASE("Too many open files are called that, on all ranks") {
   if (world().rank() == world().size() - 1) REQUIRE(setrlimit(RLIMIT_NOFILE, &lower) == 0);
   std::string text;
   try {
-    PeerBoard board(world());
+    SharedWindow window(world());
   } catch (const Error& error) {
     text = error.what();
     CHECK(error.status() == ExitStatus::internal);
@@ -168,7 +169,7 @@ TEST_CASE("What another process has open under the same number is not taken for 
   if (ranks == 1) return;
   const auto backend = make_shared_host_backend();
   Buffer<std::byte> shared(backend, 1 << 16);
-  const Index descriptor = backend->shared_place(shared.data()).descriptor;
+  const Index descriptor = shared_address(*backend, shared.data()).descriptor;
   const std::string fifo = "/tmp/gridlops_test_fifo." + std::to_string(syscall(SYS_getpid));
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
   const int queue = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
@@ -196,52 +197,53 @@ TEST_CASE("What another process has open under the same number is not taken for 
 
 TEST_CASE("A rank that waits very long does not stop looking for messages", "[.full]") {
   if (world().size() < 2) return;
-  PeerBoard board(world());
+  SharedWindow window(world());
   const auto backend = make_shared_host_backend();
   const MatrixView<const double> nothing;
   if (world().rank() == 0) {
     yields = false;
     turns = 0;
     last_look = longest_pause = 0;
-    board.show(*backend, nothing);
-    board.block_of<double>(1);
+    window.publish(*backend, nothing);
+    window.block_of<double>(1);
     yields = true;
     CHECK(turns > Index{1} << 31);
     CHECK(longest_pause < 0.2);
   } else {
     // Longer than another rank needs for 2³¹ turns.
     if (world().rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
-    board.show(*backend, nothing);
+    window.publish(*backend, nothing);
   }
-  board.done_reading();
+  window.finish_reading();
 }
 
-TEST_CASE("A board shows what the others wrote last, also in memory that was given back and taken anew") {
+TEST_CASE(
+    "A shared window shows what the others wrote last, also in memory that was given back and taken anew") {
   const auto backend = make_shared_host_backend();
   const int ranks = world().size(), me = world().rank();
-  PeerBoard board(world());
+  SharedWindow window(world());
   for (int round = 0; round < 200; ++round) {
     const Index rows = 1000 + 13 * (round % 7), cols = 1 + round % 3;
     const Buffer<double> memory(backend, rows * cols);
     const MatrixView<double> mine = memory.matrix(rows, cols);
     for (Index k = 0; k < mine.size(); ++k) mine.data[k] = 1000.0 * round + me;
-    const PeerBoard::Round shown = board.show(*backend, MatrixView<const double>(mine));
+    const SharedWindow::Round shown = window.publish(*backend, MatrixView<const double>(mine));
     for (int rank = 0; rank < ranks; ++rank) {
-      const MatrixView<const double> theirs = board.block_of<double>(rank);
+      const MatrixView<const double> theirs = window.block_of<double>(rank);
       REQUIRE((theirs.rows == rows && theirs.cols == cols));
       CHECK(theirs(0, 0) == 1000.0 * round + rank);
       CHECK(theirs(rows - 1, cols - 1) == 1000.0 * round + rank);
     }
-    board.done_reading();
-    for (int rank = 0; rank < ranks; ++rank) board.await_reader(rank, shown);
+    window.finish_reading();
+    for (int rank = 0; rank < ranks; ++rank) window.wait_for_reader(rank, shown);
     for (Index k = 0; k < mine.size(); ++k) mine.data[k] = -1;
   }
 }
 
-TEST_CASE("A board needs memory that is shared") {
-  PeerBoard board(world());
+TEST_CASE("A shared window takes shared memory only") {
+  SharedWindow window(world());
   const double here = 0;
-  CHECK_THROWS_AS(board.show(*make_host_backend(), MatrixView<const double>(&here, 1, 1)), UsageError);
+  CHECK_THROWS_AS(window.publish(*make_host_backend(), MatrixView<const double>(&here, 1, 1)), UsageError);
 }
 
 TEMPLATE_TEST_CASE("Products that read in place send nothing, and read what the formulas say", "", float,

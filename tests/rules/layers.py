@@ -23,8 +23,8 @@ WINGS = {"cuda", "no_cuda"}  # implement what others declare; nobody includes th
 
 PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "types", "version"],
-    "local": ["backend", "buffer", "matrix_view", "own_kernels", "threshold"],
-    "comm": ["communication_group", "communicator", "gpu", "mpi", "process_grid"],
+    "local": ["backend", "buffer", "matrix_view", "threshold"],
+    "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["algorithm", "cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
     "solve": ["checkpoint", "inversion", "one_pass_cgls", "solve_observer", "solver", "sparse_solver", "spectrum"],

@@ -44,8 +44,7 @@ class MeteredBackend final : public Backend {
     inner_->download(here, host, bytes);
   }
   void synchronize() override { inner_->synchronize(); }
-  bool shares_memory() const override { return inner_->shares_memory(); }
-  SharedPlace shared_place(const void* memory) const override { return inner_->shared_place(memory); }
+  const SharedMemory* shared_memory() const override { return inner_->shared_memory(); }
 
  private:
   void* do_allocate(Index bytes) override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/peer_window.hpp"
+#include "comm/mpi_window.hpp"
 
 #include <array>
 #include <exception>
@@ -7,15 +7,15 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/mpi_transfer.hpp"
+#include "comm/call_account.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// A column-major block with gaps between its columns, as MPI knows it. Freed at once: MPI keeps it as long
-/// as it needs it.
+/// The MPI type of a column-major block with gaps between its columns. MPI keeps a freed type as long as a
+/// call under way needs it.
 class BlockType {
  public:
   BlockType(int rows, int cols, int stride, MPI_Datatype element) {
@@ -33,7 +33,7 @@ class BlockType {
 
 }  // namespace
 
-// A rank alone gets nothing from others. Open MPI may have no windows for it.
+// A rank alone gets nothing from others, and Open MPI may have no windows for it.
 MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
   if (group.size == 1) return;
   group.check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm, &window_), "MPI_Win_create_dynamic", 0);
@@ -49,7 +49,7 @@ MpiWindow::~MpiWindow() {
   MPI_Win_free(&window_);
 }
 
-void MpiWindow::publish() {
+void MpiWindow::synchronize() {
   if (window_ != MPI_WIN_NULL) group_.check(MPI_Win_sync(window_), "MPI_Win_sync", 0);
 }
 
@@ -79,56 +79,56 @@ void MpiWindow::detach(const void* memory) {
   MPI_Win_detach(window_, memory);
 }
 
-PeerWindow::PeerWindow(Communicator& comm, const MpiGroup& group, std::shared_ptr<MpiWindow> window)
+RmaWindow::RmaWindow(Communicator& comm, const MpiGroup& group, std::shared_ptr<MpiWindow> window)
     : comm_(comm), group_(group), window_(std::move(window)), ranks_(static_cast<std::size_t>(comm.size())) {
   std::array<std::int32_t, 1> mine{window_->group().rank};
   comm.all_gather(mine, ranks_);
 }
 
-bool PeerWindow::expose(const void* memory, Index bytes, bool is_new_user) {
-  Exposure& exposure = exposed_[memory];
-  if (exposure.is_attached && exposure.bytes != bytes) return false;
-  if (!exposure.is_attached) exposure.is_attached = window_->attach(memory, bytes);
-  exposure.bytes = bytes;
-  if (is_new_user && exposure.is_attached) ++exposure.users;
-  exposure.round = round_;
-  const bool is_attached = exposure.is_attached;
-  if (exposure.users == 0) exposed_.erase(memory);
+bool RmaWindow::attach(const void* memory, Index bytes, bool is_new_user) {
+  Attachment& attachment = attachments_[memory];
+  if (attachment.is_attached && attachment.bytes != bytes) return false;
+  if (!attachment.is_attached) attachment.is_attached = window_->attach(memory, bytes);
+  attachment.bytes = bytes;
+  if (is_new_user && attachment.is_attached) ++attachment.users;
+  attachment.round = round_;
+  const bool is_attached = attachment.is_attached;
+  if (attachment.users == 0) attachments_.erase(memory);
   return is_attached;
 }
 
-void PeerWindow::hide(const void* memory) {
-  const auto found = exposed_.find(memory);
-  if (found == exposed_.end() || --found->second.users > 0) return;
+void RmaWindow::detach(const void* memory) {
+  const auto found = attachments_.find(memory);
+  if (found == attachments_.end() || --found->second.users > 0) return;
   if (found->second.is_attached) window_->detach(memory);
-  exposed_.erase(found);
+  attachments_.erase(found);
 }
 
-std::vector<PeerWindow::Place> PeerWindow::all_places(const void* mine, Index stride) {
+std::vector<RmaWindow::RemoteBlock> RmaWindow::publish(const void* mine, Index stride) {
   MPI_Aint address = 0;
   if (mine != nullptr) group_.check(MPI_Get_address(mine, &address), "MPI_Get_address", 1);
-  window_->publish();
+  window_->synchronize();
   std::array<Index, 2> own{address, stride};
   std::vector<Index> all(own.size() * ranks_.size());
   comm_.all_gather(own, all);
-  for (auto& [memory, exposure] : exposed_)
-    if (!holds(exposure.round) && std::exchange(exposure.is_attached, false)) window_->detach(memory);
-  std::vector<Place> places;
-  for (std::size_t k = 0; k < all.size(); k += own.size()) places.push_back({all[k], all[k + 1]});
-  return places;
+  for (auto& [memory, attachment] : attachments_)
+    if (!holds(attachment.round) && std::exchange(attachment.is_attached, false)) window_->detach(memory);
+  std::vector<RemoteBlock> blocks;
+  for (std::size_t k = 0; k < all.size(); k += own.size()) blocks.push_back({all[k], all[k + 1]});
+  return blocks;
 }
 
-Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into) {
+Request RmaWindow::start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into) {
   auto transfer = std::make_unique<MpiTransfer>(group_, nullptr);
   const Elements target = as_reals(into);
   const MPI_Datatype real = mpi_type(target.type);
   const int owner = ranks_[at(rank)];
   const Index height = rows * into.reals_per_element, step = stride * into.reals_per_element;
-  const auto get = [&](Index to, Index from, Index count, int blocks, MPI_Datatype block) {
-    const auto place = static_cast<MPI_Aint>(address + from * size_of(target.type));
+  const auto get = [&](Index to, Index from, Index count, int items, MPI_Datatype item) {
+    const auto origin = static_cast<MPI_Aint>(address + from * size_of(target.type));
     transfer->start("MPI_Rget", static_cast<int>(count), [&](MPI_Request* request) {
-      return MPI_Rget(slice(target, to, count).data, static_cast<int>(count), real, owner, place, blocks,
-                      block, window_->handle(), request);
+      return MPI_Rget(slice(target, to, count).data, static_cast<int>(count), real, owner, origin, items,
+                      item, window_->handle(), request);
     });
   };
   if (height == step || cols == 1) {
@@ -147,31 +147,28 @@ Request PeerWindow::start_get(int rank, Index address, Index rows, Index cols, I
         get(j * height + begin, j * step + begin, count, count, real);
       });
   }
-  const std::shared_ptr<Traffic> account = comm_.traffic_account();
-  account->bytes_received += into.bytes();
-  ++account->calls[static_cast<std::size_t>(CommOperation::get)];
-  return Request(std::move(transfer), account);
+  return CallAccount(comm_).start_get(std::move(transfer), into.bytes());
 }
 
 std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group) {
   try {
     std::shared_ptr<MpiWindow> window;
     succeed_together(comm, [&] { window = std::make_shared<MpiWindow>(group); });
-    PeerWindow trial(comm, group, window);
+    RmaWindow trial(comm, group, window);
     const Index mine = comm.rank();
     trial.begin_round();
-    succeed_together(comm, [&] { trial.expose(&mine, sizeof mine, true); });
-    const std::vector<PeerWindow::Place> places = trial.all_places(&mine, 1);
+    succeed_together(comm, [&] { trial.attach(&mine, sizeof mine, true); });
+    const std::vector<RmaWindow::RemoteBlock> blocks = trial.publish(&mine, 1);
     succeed_together(comm, [&] {
       for (int rank = 0; rank < comm.size(); ++rank) {
         if (rank == comm.rank()) continue;
         std::array<Index, 1> found{-1};
-        trial.start_get(rank, places[at(rank)].address, 1, 1, 1, found).wait();
+        trial.start_get(rank, blocks[at(rank)].address, 1, 1, 1, found).wait();
         require<CommunicationError>(found[0] == rank, "rank ", rank, " shows ", rank, ", and others get ",
                                     found[0]);
       }
     });
-    trial.hide(&mine);
+    trial.detach(&mine);
     return window;
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/relays.hpp"
+#include "comm/chain_broadcast.hpp"
 
 #include <algorithm>
 
-#include "comm/mpi_call.hpp"
+#include "comm/mpi_transfer.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure. From 16 MiB a
+/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure. From 16 MiB on a
 /// chain was faster than MPI's own broadcast (docs/performance.md, "Broadcasts").
 constexpr Index piece_bytes = Index{256} << 10;
 constexpr Index least_pieces = 64;
@@ -18,19 +18,19 @@ Index piece_elements(ElementType type) { return std::min(piece_bytes / size_of(t
 
 }  // namespace
 
-bool Relays::are_worth_it(const Elements& reals, int ranks) {
+bool ChainBroadcasts::is_faster(const Elements& reals, int ranks) {
   return ranks > 2 && reals.count >= least_pieces * piece_elements(reals.type);
 }
 
-class Relays::Broadcast final : public PendingOperation {
+class ChainBroadcasts::Broadcast final : public PendingOperation {
  public:
-  Broadcast(Relays& relays, const MpiGroup& group, const Elements& reals, int root, int tag)
-      : relays_(relays), group_(group), reals_(reals), tag_(tag) {
-    const int place = (group.rank - root + group.size) % group.size;
-    if (place > 0) previous_ = (group.rank - 1 + group.size) % group.size;
-    if (place < group.size - 1) next_ = (group.rank + 1) % group.size;
+  Broadcast(ChainBroadcasts& all, const MpiGroup& group, const Elements& reals, int root, int tag)
+      : all_(all), group_(group), reals_(reals), tag_(tag) {
+    const int position = (group.rank - root + group.size) % group.size;
+    if (position > 0) previous_ = (group.rank - 1 + group.size) % group.size;
+    if (position < group.size - 1) next_ = (group.rank + 1) % group.size;
     pieces_ = static_cast<std::size_t>((reals.count + width() - 1) / width());
-    relays.running_.push_back(this);
+    all.running_.push_back(this);
     if (previous_ < 0) return;
     for (std::size_t k = 0; k < pieces_; ++k) {
       const Elements piece = piece_at(k);
@@ -39,17 +39,17 @@ class Relays::Broadcast final : public PendingOperation {
                    "MPI_Irecv", piece.count);
     }
   }
-  ~Broadcast() override { std::erase(relays_.running_, this); }
+  ~Broadcast() override { std::erase(all_.running_, this); }
 
   void wait() override {
-    while (!test()) relays_.advance();
+    while (!test()) all_.progress();
   }
 
   bool test() override {
     while (arrived_ < pieces_ && has_arrived(arrived_)) send_on(arrived_++);
     while (departed_ < departures_.size() && is_done(departures_[departed_], "MPI_Isend")) ++departed_;
     const bool is_complete = arrived_ == pieces_ && departed_ == departures_.size();
-    if (is_complete) std::erase(relays_.running_, this);
+    if (is_complete) std::erase(all_.running_, this);
     return is_complete;
   }
 
@@ -73,7 +73,7 @@ class Relays::Broadcast final : public PendingOperation {
                  "MPI_Isend", piece.count);
   }
 
-  Relays& relays_;
+  ChainBroadcasts& all_;
   MpiGroup group_;
   Elements reals_;
   int tag_;
@@ -82,20 +82,20 @@ class Relays::Broadcast final : public PendingOperation {
   std::vector<MPI_Request> arrivals_, departures_;
 };
 
-std::unique_ptr<PendingOperation> Relays::start_broadcast(const MpiGroup& group, const Elements& reals,
-                                                          int root, int tag) {
+std::unique_ptr<PendingOperation> ChainBroadcasts::start(const MpiGroup& group, const Elements& reals,
+                                                         int root, int tag) {
   auto broadcast = std::make_unique<Broadcast>(*this, group, reals, root, tag);
   if (broadcast->test()) return nullptr;
   return broadcast;
 }
 
-// One that is complete takes itself off the list.
-void Relays::advance() {
+// A broadcast that is complete takes itself off the list.
+void ChainBroadcasts::progress() {
   for (std::size_t k = running_.size(); k > 0; --k) running_[k - 1]->test();
 }
 
-void Relays::drain() {
-  while (!running_.empty()) advance();
+void ChainBroadcasts::drain() {
+  while (!running_.empty()) progress();
 }
 
 }  // namespace gridlops

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/call_account.hpp"
+
+#include <numeric>
+
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+const char* name_of(CommOperation operation) {
+  switch (operation) {
+    case CommOperation::barrier:
+      return "barrier";
+    case CommOperation::broadcast:
+      return "broadcast";
+    case CommOperation::reduce:
+      return "reduce";
+    case CommOperation::all_reduce:
+      return "all_reduce";
+    case CommOperation::gather:
+      return "gather";
+    case CommOperation::scatter:
+      return "scatter";
+    case CommOperation::all_gather:
+      return "all_gather";
+    case CommOperation::reduce_scatter:
+      return "reduce_scatter";
+    case CommOperation::all_to_all:
+      return "all_to_all";
+    case CommOperation::send:
+      return "send";
+    case CommOperation::receive:
+      return "receive";
+    case CommOperation::get:
+      return "get";
+    case CommOperation::split:
+      break;
+  }
+  return "split";
+}
+
+namespace {
+
+const char* role_of_peer(CommOperation operation) {
+  switch (operation) {
+    case CommOperation::send:
+      return "to rank ";
+    case CommOperation::receive:
+    case CommOperation::get:
+      return "from rank ";
+    default:
+      return "root ";
+  }
+}
+
+}  // namespace
+
+std::string OperationRecord::text() const {
+  const auto moment = [this] {
+    switch (state) {
+      case State::running:
+        return "in ";
+      case State::waiting:
+        return "waiting for a request, last started: ";
+      default:
+        return "after ";
+    }
+  };
+  if (state == State::none) return "";
+  const std::string partner = peer < 0 ? "" : message(", ", role_of_peer(operation), peer);
+  return message(moment(), name_of(operation), " (", bytes, " bytes", partner, "; rank ", rank, " of ", size,
+                 ")");
+}
+
+OperationRecord& last_operation() {
+  static OperationRecord record;
+  return record;
+}
+
+namespace {
+
+/// What can be wrong with arguments in themselves. Messages start with the operation's name.
+class Arguments {
+ public:
+  Arguments(CommOperation operation, int rank, int size)
+      : name_(name_of(operation)), rank_(rank), size_(size) {}
+
+  void rank_exists(int rank, const char* role) const {
+    require<UsageError>(rank >= 0 && rank < size_, name_, ": the ", role, " is ", rank,
+                        ", which is no rank of this communicator; its ranks are 0 to ", size_ - 1);
+  }
+
+  void array(const ConstElements& array, const char* role) const {
+    require<UsageError>(array.count >= 0, name_, ": the count of '", role, "' is ", array.count,
+                        "; counts are not negative");
+    require<UsageError>(array.count == 0 || array.data != nullptr, name_, ": '", role, "' has ", array.count,
+                        " elements but its address is null");
+  }
+
+  void message_to_or_from(const ConstElements& data, int peer, const char* role, int tag) const {
+    rank_exists(peer, role);
+    require<UsageError>(tag >= 0 && tag <= Communicator::max_tag, name_, ": the tag is ", tag,
+                        "; tags of messages are 0 to ", Communicator::max_tag, ", others are used inside");
+    array(data, "data");
+  }
+
+  void same_type(const ConstElements& one, const ConstElements& other, const char* roles) const {
+    require<UsageError>(one.type == other.type && one.reals_per_element == other.reals_per_element, name_,
+                        ": ", roles, " have different element types, so their elements do not correspond");
+  }
+
+  void same_count(Index count, Index expected, const char* role, const char* of_what) const {
+    require<UsageError>(count == expected, name_, ": '", role, "' has ", count, " elements on rank ", rank_,
+                        ", but ", of_what, " ", expected,
+                        "; all ranks must agree on the lengths of the parts");
+  }
+
+  void counts(std::span<const Index> counts, const char* role) const {
+    require<UsageError>(counts.size() == static_cast<std::size_t>(size_), name_, ": '", role, "' has ",
+                        counts.size(), " entries, but there is one part for each of the ", size_, " ranks");
+    for (int i = 0; i < size_; ++i) {
+      const Index count = counts[at(i)];
+      require<UsageError>(count >= 0, name_, ": '", role, "' has ", count, " for rank ", i,
+                          "; counts are not negative");
+    }
+  }
+
+  /// `all` is made of one part per rank.
+  void whole(const ConstElements& all, std::span<const Index> part_counts, const char* role) const {
+    array(all, role);
+    same_count(all.count, std::accumulate(part_counts.begin(), part_counts.end(), Index{0}), role,
+               "the counts of all parts add up to");
+  }
+
+  /// `mine` is this rank's part.
+  void part(const ConstElements& mine, std::span<const Index> part_counts) const {
+    counts(part_counts, "counts");
+    array(mine, "mine");
+    same_count(mine.count, part_counts[at(rank_)], "mine", "the counts say");
+  }
+
+  void reducible(const ConstElements& data, ReduceOp op) const {
+    require<UsageError>(
+        data.type != ElementType::byte, name_,
+        ": bytes and characters have no sum, product or order that all transports share; use i32 or i64");
+    require<UsageError>(
+        data.reals_per_element == 1 || op == ReduceOp::sum, name_,
+        ": complex numbers can only be summed: they have no minimum or maximum, and a product would need "
+        "more than pairs of reals; gather them and combine them locally");
+  }
+
+ private:
+  const char* name_;
+  int rank_, size_;
+};
+
+/// Bytes of this rank's part in a balanced cut of the elements.
+Index balanced_part_bytes(const ConstElements& data, int rank, int size) {
+  return (data.count / size + (rank < data.count % size ? 1 : 0)) * data.element_size();
+}
+
+}  // namespace
+
+CallAccount& CallAccount::enter(CommOperation operation, Index sent, Index received, Index operand_bytes,
+                                int peer) {
+  traffic_.bytes_sent += sent;
+  traffic_.bytes_received += received;
+  ++traffic_.calls[static_cast<std::size_t>(operation)];
+  last_operation() = {OperationRecord::State::running, operation, operand_bytes, peer, rank(), size()};
+  return *this;
+}
+
+CallAccount& CallAccount::split(std::optional<int> color) {
+  require<UsageError>(color.value_or(0) >= 0, "split: the color is ", color.value_or(0),
+                      "; colors are not negative, and a rank that joins no group gives none");
+  return enter(CommOperation::split, 0, 0, 0);
+}
+
+CallAccount& CallAccount::barrier() { return enter(CommOperation::barrier, 0, 0, 0); }
+
+CallAccount& CallAccount::broadcast(const ConstElements& data, int root) {
+  const Arguments arguments(CommOperation::broadcast, rank(), size());
+  arguments.rank_exists(root, "root");
+  arguments.array(data, "data");
+  const Index bytes = data.bytes();
+  const bool am_root = rank() == root;
+  return enter(CommOperation::broadcast, am_root ? bytes * (size() - 1) : 0, am_root ? 0 : bytes, bytes,
+               root);
+}
+
+CallAccount& CallAccount::reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root) {
+  const Arguments arguments(CommOperation::reduce, rank(), size());
+  arguments.rank_exists(root, "root");
+  arguments.array(in, "in");
+  arguments.reducible(in, op);
+  const bool am_root = rank() == root;
+  if (am_root) {
+    arguments.array(out, "out");
+    arguments.same_type(in, out, "'in' and 'out'");
+    arguments.same_count(out.count, in.count, "out", "'in' has");
+  }
+  const Index bytes = in.bytes();
+  return enter(CommOperation::reduce, am_root ? 0 : bytes, am_root ? bytes * (size() - 1) : 0, bytes, root);
+}
+
+CallAccount& CallAccount::all_reduce(const ConstElements& data, ReduceOp op) {
+  const Arguments arguments(CommOperation::all_reduce, rank(), size());
+  arguments.array(data, "data");
+  arguments.reducible(data, op);
+  const Index own = balanced_part_bytes(data, rank(), size());
+  const Index moved = own * (size() - 1) + data.bytes() - own;
+  return enter(CommOperation::all_reduce, moved, moved, data.bytes());
+}
+
+CallAccount& CallAccount::gather(const ConstElements& mine, const ConstElements& all,
+                                 std::span<const Index> counts, int root) {
+  const Arguments arguments(CommOperation::gather, rank(), size());
+  arguments.rank_exists(root, "root");
+  arguments.part(mine, counts);
+  const bool am_root = rank() == root;
+  if (am_root) {
+    arguments.whole(all, counts, "all");
+    arguments.same_type(mine, all, "'mine' and 'all'");
+  }
+  return enter(CommOperation::gather, am_root ? 0 : mine.bytes(), am_root ? all.bytes() - mine.bytes() : 0,
+               mine.bytes(), root);
+}
+
+CallAccount& CallAccount::scatter(const ConstElements& all, std::span<const Index> counts,
+                                  const ConstElements& mine, int root) {
+  const Arguments arguments(CommOperation::scatter, rank(), size());
+  arguments.rank_exists(root, "root");
+  arguments.part(mine, counts);
+  const bool am_root = rank() == root;
+  if (am_root) {
+    arguments.whole(all, counts, "all");
+    arguments.same_type(mine, all, "'all' and 'mine'");
+  }
+  return enter(CommOperation::scatter, am_root ? all.bytes() - mine.bytes() : 0, am_root ? 0 : mine.bytes(),
+               mine.bytes(), root);
+}
+
+CallAccount& CallAccount::all_gather(const ConstElements& mine, const ConstElements& all,
+                                     std::span<const Index> counts) {
+  const Arguments arguments(CommOperation::all_gather, rank(), size());
+  arguments.part(mine, counts);
+  arguments.whole(all, counts, "all");
+  arguments.same_type(mine, all, "'mine' and 'all'");
+  return enter(CommOperation::all_gather, mine.bytes() * (size() - 1), all.bytes() - mine.bytes(),
+               all.bytes());
+}
+
+CallAccount& CallAccount::reduce_scatter(const ConstElements& all, std::span<const Index> counts,
+                                         const ConstElements& mine, ReduceOp op) {
+  const Arguments arguments(CommOperation::reduce_scatter, rank(), size());
+  arguments.part(mine, counts);
+  arguments.whole(all, counts, "all");
+  arguments.same_type(mine, all, "'all' and 'mine'");
+  arguments.reducible(all, op);
+  return enter(CommOperation::reduce_scatter, all.bytes() - mine.bytes(), mine.bytes() * (size() - 1),
+               all.bytes());
+}
+
+CallAccount& CallAccount::all_to_all(const ConstElements& send, std::span<const Index> send_counts,
+                                     const ConstElements& receive, std::span<const Index> receive_counts) {
+  const Arguments arguments(CommOperation::all_to_all, rank(), size());
+  arguments.counts(send_counts, "send_counts");
+  arguments.counts(receive_counts, "receive_counts");
+  arguments.whole(send, send_counts, "send");
+  arguments.whole(receive, receive_counts, "receive");
+  arguments.same_type(send, receive, "'send' and 'receive'");
+  const auto me = at(rank());
+  arguments.same_count(receive_counts[me], send_counts[me], "my part of receive", "my part of 'send' has");
+  const Index own = send_counts[me] * send.element_size();
+  return enter(CommOperation::all_to_all, send.bytes() - own, receive.bytes() - own, send.bytes());
+}
+
+CallAccount& CallAccount::send(const ConstElements& data, int destination, int tag) {
+  Arguments(CommOperation::send, rank(), size()).message_to_or_from(data, destination, "destination", tag);
+  return enter(CommOperation::send, data.bytes(), 0, data.bytes(), destination);
+}
+
+CallAccount& CallAccount::receive(const ConstElements& data, int source, int tag) {
+  Arguments(CommOperation::receive, rank(), size()).message_to_or_from(data, source, "source", tag);
+  return enter(CommOperation::receive, 0, data.bytes(), data.bytes(), source);
+}
+
+CallAccount& CallAccount::send_receive(const ConstElements& out, int destination, const ConstElements& in,
+                                       int source, int tag) {
+  Arguments(CommOperation::send, rank(), size()).message_to_or_from(out, destination, "destination", tag);
+  receive(in, source, tag);
+  return enter(CommOperation::send, out.bytes(), 0, out.bytes(), destination);
+}
+
+Request CallAccount::start_get(std::unique_ptr<PendingOperation> pending, Index bytes) {
+  traffic_.bytes_received += bytes;
+  ++traffic_.calls[static_cast<std::size_t>(CommOperation::get)];
+  return Request(std::move(pending), comm_.traffic_);
+}
+
+}  // namespace gridlops

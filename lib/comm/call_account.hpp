@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "gridlops/communicator.hpp"
+
+namespace gridlops {
+
+/// As messages name it: "all_reduce".
+const char* name_of(CommOperation operation);
+
+/// What this process communicated last, for the message with which it may have to end. CallAccount and
+/// Request keep it, on the one thread that communicates.
+struct OperationRecord {
+  enum class State { none, running, waiting, returned };
+
+  State state = State::none;
+  CommOperation operation{};
+  Index bytes = 0;  ///< of the operand on this rank
+  int peer = -1;    ///< the root, destination or source, if there is one
+  int rank = 0, size = 0;
+
+  /// "in broadcast (800 bytes, root 2; rank 1 of 4)"; empty if there was none.
+  std::string text() const;
+};
+
+OperationRecord& last_operation();
+
+/// Adds its own lifetime to the seconds that a rank waited.
+class WaitingTime {
+ public:
+  explicit WaitingTime(Traffic& traffic) : traffic_(traffic) {}
+  WaitingTime(const WaitingTime&) = delete;
+  WaitingTime& operator=(const WaitingTime&) = delete;
+  ~WaitingTime() { traffic_.seconds_waiting += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Traffic& traffic_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+/// What each call of a communicator's operation does besides moving data. The function of the operation's
+/// name checks the arguments (UsageError), counts the payload by the rules of Traffic, and records the
+/// operation as the one in progress; complete() or start() then carries it out.
+class CallAccount {
+ public:
+  explicit CallAccount(Communicator& comm) : comm_(comm), traffic_(*comm.traffic_) {}
+
+  CallAccount& split(std::optional<int> color);
+  CallAccount& barrier();
+  CallAccount& broadcast(const ConstElements& data, int root);
+  CallAccount& reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root);
+  CallAccount& all_reduce(const ConstElements& data, ReduceOp op);
+  CallAccount& gather(const ConstElements& mine, const ConstElements& all, std::span<const Index> counts,
+                      int root);
+  CallAccount& scatter(const ConstElements& all, std::span<const Index> counts, const ConstElements& mine,
+                       int root);
+  CallAccount& all_gather(const ConstElements& mine, const ConstElements& all, std::span<const Index> counts);
+  CallAccount& reduce_scatter(const ConstElements& all, std::span<const Index> counts,
+                              const ConstElements& mine, ReduceOp op);
+  CallAccount& all_to_all(const ConstElements& send, std::span<const Index> send_counts,
+                          const ConstElements& receive, std::span<const Index> receive_counts);
+  CallAccount& send(const ConstElements& data, int destination, int tag);
+  CallAccount& receive(const ConstElements& data, int source, int tag);
+  CallAccount& send_receive(const ConstElements& out, int destination, const ConstElements& in, int source,
+                            int tag);
+
+  /// Carries an operation out, by begin(Completion), from its beginning to its end.
+  template <class Begin>
+  void complete(Begin&& begin) {
+    const WaitingTime time(traffic_);
+    last_operation().state = OperationRecord::State::running;
+    if (const Communicator::Pending pending = begin(Communicator::Completion::blocking)) pending->wait();
+    returned();
+  }
+  /// Begins it, by begin(Completion).
+  template <class Begin>
+  Request start(Begin&& begin) {
+    Communicator::Pending pending = begin(Communicator::Completion::pending);
+    returned();
+    return Request(std::move(pending), comm_.traffic_);
+  }
+  static void returned() { last_operation().state = OperationRecord::State::returned; }
+
+  // Transports that read other ranks' memory count that themselves.
+
+  /// For a get of so many bytes from another rank, which is under way.
+  Request start_get(std::unique_ptr<PendingOperation> pending, Index bytes);
+  Traffic& traffic() { return traffic_; }
+
+ private:
+  CallAccount& enter(CommOperation operation, Index sent, Index received, Index operand_bytes, int peer = -1);
+  int rank() const { return comm_.rank(); }
+  int size() const { return comm_.size(); }
+
+  Communicator& comm_;
+  Traffic& traffic_;
+};
+
+}  // namespace gridlops
