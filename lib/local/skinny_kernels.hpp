@@ -69,8 +69,6 @@ struct StripKernels {
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_baseline();
 template <class Real>
-const SkinnyKernels<Real>& skinny_kernels_avx2();
-template <class Real>
 const StripKernels<Real>& strip_kernels_avx2();
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_avx512();
