@@ -17,7 +17,6 @@
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
-#include "gridlops/own_kernels.hpp"
 #include "gridlops/version.hpp"
 #include "subcommands.hpp"
 

@@ -16,7 +16,6 @@
 #include "file_checks.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/gpu.hpp"
-#include "gridlops/own_kernels.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
 

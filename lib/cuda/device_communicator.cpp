@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "cuda/check.hpp"
+#include "cuda/device_context.hpp"
 #include "cuda/staged_transfer.hpp"
 
 namespace gridlops::cuda {
@@ -44,11 +44,11 @@ void DeviceCommunicator::abort(ExitStatus status) {
   std::terminate();  // not reached; virtual functions cannot promise that to the compiler
 }
 
-DeviceCommunicator::Place DeviceCommunicator::place_of(std::initializer_list<ConstElements> operands) {
+DeviceCommunicator::OperandSpace DeviceCommunicator::space_of(std::initializer_list<ConstElements> operands) {
   for (const ConstElements& operand : operands)
     if (operand.count > 0 && operand.data != nullptr)
-      return is_on_device(operand.data) ? Place::device : Place::host;
-  return Place::nowhere;
+      return is_on_device(operand.data) ? OperandSpace::device : OperandSpace::host;
+  return OperandSpace::none;
 }
 
 DeviceCommunicator::Pending DeviceCommunicator::as_pending(Request request) {
@@ -68,7 +68,7 @@ DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<Cons
                                                       Completion completion, OnHost&& on_host,
                                                       OnDevice&& on_device) {
   Pending pending;
-  if (place_of(operands) == Place::device) {
+  if (space_of(operands) == OperandSpace::device) {
     context_->make_current();
     if (size() > 1) context_->communication_follows_compute();
     pending = on_device();

@@ -62,8 +62,8 @@ class DeviceCommunicator : public Communicator {
   virtual Pending receive_device(Elements data, int source, int tag);
 
  private:
-  enum class Place { host, device, nowhere };
-  static Place place_of(std::initializer_list<ConstElements> operands);
+  enum class OperandSpace { host, device, none };
+  static OperandSpace space_of(std::initializer_list<ConstElements> operands);
   template <class OnHost, class OnDevice>
   Pending route(std::initializer_list<ConstElements> operands, Completion completion, OnHost&& on_host,
                 OnDevice&& on_device);

@@ -3,13 +3,113 @@
 
 #include <cuda_runtime_api.h>
 
+#include <list>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "gridlops/types.hpp"
 
 namespace gridlops::cuda {
 
 class DeviceContext;
+class EventPool;
+
+/// An event that goes back to its pool. Move-only.
+class PooledEvent {
+ public:
+  PooledEvent() = default;
+  PooledEvent(EventPool& pool, cudaEvent_t event) : pool_(&pool), event_(event) {}
+  PooledEvent(PooledEvent&& other) noexcept
+      : pool_(other.pool_), event_(std::exchange(other.event_, nullptr)) {}
+  PooledEvent& operator=(PooledEvent&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~PooledEvent();
+
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  EventPool* pool_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Events are made once: recording one anew forgets what it stood for.
+class EventPool {
+ public:
+  EventPool() = default;
+  ~EventPool();
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+
+  /// The place that the stream has been given work up to now.
+  PooledEvent record(cudaStream_t stream);
+  void put_back(cudaEvent_t event) { free_.push_back(event); }
+
+ private:
+  std::vector<cudaEvent_t> free_;
+};
+
+class PinnedPool;
+
+/// Page-locked host memory, through which data pass between host and device. It goes back to its pool, which
+/// gives it out again once the device is done with it. Move-only.
+class PinnedBlock {
+ public:
+  PinnedBlock() = default;
+  PinnedBlock(PinnedBlock&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)),
+        data_(other.data_),
+        size_class_(other.size_class_),
+        last_use_(std::move(other.last_use_)) {}
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+    PinnedBlock moved(std::move(other));
+    std::swap(pool_, moved.pool_);
+    std::swap(data_, moved.data_);
+    std::swap(size_class_, moved.size_class_);
+    std::swap(last_use_, moved.last_use_);
+    return *this;
+  }
+  ~PinnedBlock();
+
+  char* data() const { return data_; }
+  /// The device uses it until then.
+  void used_until(PooledEvent event) { last_use_ = std::move(event); }
+
+ private:
+  friend PinnedPool;
+  PinnedPool* pool_ = nullptr;
+  char* data_ = nullptr;
+  int size_class_ = 0;
+  PooledEvent last_use_;
+};
+
+/// Blocks by sizes, which are powers of two. Of each size there are as many as were ever needed at once, and
+/// up to four more instead of waiting for the device.
+class PinnedPool {
+ public:
+  explicit PinnedPool(DeviceContext& context) : context_(context) {}
+  ~PinnedPool();
+  PinnedPool(const PinnedPool&) = delete;
+  PinnedPool& operator=(const PinnedPool&) = delete;
+
+  /// At least so many bytes. Throws OutOfMemory on this rank alone.
+  PinnedBlock take(Index bytes);
+
+ private:
+  friend PinnedBlock;
+  struct Free {
+    char* data;
+    PooledEvent last_use;
+  };
+  static constexpr std::size_t spare_blocks = 4;
+
+  DeviceContext& context_;
+  std::vector<std::list<Free>> free_ =
+      std::vector<std::list<Free>>(64);  // by size class, the one used longest ago first
+};
 
 /// The memory of a device, in the order of its streams. What is released stays with the process, so that
 /// taking it again costs nothing: in the device's memory pool, or, on devices that have none (some virtual

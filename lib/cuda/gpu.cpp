@@ -4,10 +4,9 @@
 #include <nccl.h>
 
 #include "base/message.hpp"
-#include "cuda/direct_communicator.hpp"
 #include "cuda/gpu_backend.hpp"
-#include "cuda/mpi_device_test.hpp"
 #include "cuda/nccl_communicator.hpp"
+#include "cuda/staged_communicator.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {

@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "base/message.hpp"
-#include "cuda/check.hpp"
+#include "cuda/device_context.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "cuda/check.hpp"
+#include "cuda/device_context.hpp"
 #include "cuda/kernels.hpp"
 #include "gridlops/error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cuda/mpi_device_test.hpp"
+#include "cuda/staged_communicator.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "cuda/check.hpp"
+#include "cuda/device_context.hpp"
 #include "cuda/kernels.hpp"
 #include "gridlops/error.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "base/numbers.hpp"
 #include "comm/rank_parts.hpp"
-#include "cuda/check.hpp"
+#include "cuda/device_context.hpp"
 
 namespace gridlops::cuda {
 

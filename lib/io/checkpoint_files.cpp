@@ -18,7 +18,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/text_file.hpp"
-#include "io/temporary_file.hpp"
+#include "io/file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {

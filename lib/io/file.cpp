@@ -2,16 +2,23 @@
 #include "io/file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <string_view>
 #include <system_error>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/text_file.hpp"
 
 namespace gridlops {
+
 namespace {
 
 constexpr const char* room = "; free some space, or write elsewhere";
@@ -120,5 +127,149 @@ void OutputFile::finish() {
     throw OutputError(message(path_, ": cannot close the file: ", reason(), room));
   }
 }
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What all temporary names for a file that are made on this host begin with. The host is hashed, as its name
+/// may be too long for what a name may have.
+std::string prefix_of(const std::string& target) {
+  std::array<char, 256> host{};
+  static_cast<void>(::gethostname(host.data(), host.size() - 1));
+  return message(target, ".tmp.", XXH32(host.data(), std::char_traits<char>::length(host.data()), 0), "-");
+}
+
+enum class Lock { taken, anothers, impossible };
+
+/// Locks a byte beyond all data, as locks keep others from writing where a file system enforces them. The
+/// kernel drops the lock when the descriptor is closed, or its process dies.
+Lock lock(int descriptor) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = Index{1} << 62;
+  range.l_len = 1;
+  if (::fcntl(descriptor, F_OFD_SETLK, &range) == 0) return Lock::taken;
+  return errno == EAGAIN || errno == EACCES ? Lock::anothers : Lock::impossible;
+}
+
+FileDescriptor open_to_lock(const std::string& name) {
+  return FileDescriptor(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+/// The process of a temporary name, of which this is what follows the prefix: "PID-N". 0 for other names.
+pid_t process_of(std::string_view rest) {
+  pid_t process = 0;
+  int attempt = 0;
+  const char* const end = rest.data() + rest.size();
+  const auto [dash, error] = std::from_chars(rest.data(), end, process);
+  if (error != std::errc() || dash == end || *dash != '-') return 0;
+  const auto [stopped, wrong] = std::from_chars(dash + 1, end, attempt);
+  return wrong == std::errc() && stopped == end && process > 0 ? process : 0;
+}
+
+/// Whether the name still leads to what is open: another run may have taken it meanwhile.
+bool is_regular_file_at(const fs::path& path, int descriptor) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 && S_ISREG(named.st_mode) &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+/// Removes a temporary file unless the run that made it is alive.
+void remove_if_dead(const fs::path& path, pid_t process) {
+  // Spares the files of live processes where locks cannot be had; nothing is removed there. A container may
+  // give every run the same number.
+  const bool has_process = ::kill(process, 0) == 0 || errno != ESRCH;
+  if (has_process && process != ::getpid()) return;
+  const FileDescriptor descriptor = open_to_lock(path);
+  if (descriptor.number() >= 0 && lock(descriptor.number()) == Lock::taken &&
+      is_regular_file_at(path, descriptor.number()))
+    ::unlink(path.c_str());
+}
+
+/// Removes what runs that were killed have left of a file.
+void remove_dead(const fs::path& target) {
+  const std::string prefix = prefix_of(target.filename());
+  const fs::path folder = target.parent_path();
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    if (const pid_t process = process_of(std::string_view(name).substr(prefix.size())); process > 0)
+      remove_if_dead(entry->path(), process);
+  }
+}
+
+}  // namespace
+
+TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(target_, error)) {
+    // What a link points to is replaced, not the link.
+    const std::filesystem::path linked = std::filesystem::weakly_canonical(target_, error);
+    if (!error) target_ = linked;
+  }
+  require<OutputError>(
+      !std::filesystem::exists(target_, error) || std::filesystem::is_regular_file(target_, error), path,
+      ": exists, is no regular file, and will not be replaced by one; give another name");
+  remove_dead(target_);
+  for (int attempt = 0; !file_; ++attempt) {
+    name_ = message(prefix_of(target_), ::getpid(), "-", attempt);
+    file_ = OutputFile::create(name_);
+    if (file_ && !guard()) file_.reset();
+  }
+}
+
+/// Locks the new file. False if another run came before and takes it for one that was left.
+bool TemporaryFile::guard() {
+  lock_ = open_to_lock(name_);
+  if (lock_.number() < 0) return errno != ENOENT;
+  if (lock(lock_.number()) == Lock::anothers) return false;
+  return is_regular_file_at(name_, lock_.number());
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!renamed_) ::unlink(name_.c_str());
+}
+
+void TemporaryFile::prepare(const std::string& start, Index bytes) {
+  file_->resize(bytes);
+  file_->write(start.data(), static_cast<Index>(start.size()), 0);
+  file_->finish();
+}
+
+void TemporaryFile::fill(const std::function<std::string()>& next_piece) {
+  Index size = 0;
+  for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
+    file_->write(piece.data(), static_cast<Index>(piece.size()), size);
+    size += static_cast<Index>(piece.size());
+  }
+  file_->finish();
+}
+
+void TemporaryFile::take_name() {
+  if (::rename(name_.c_str(), target_.c_str()) != 0) {
+    throw OutputError(message(target_.string(), ": cannot give ", name_, " this name: ", reason()));
+  }
+  renamed_ = true;
+  synchronise_directory(target_.parent_path());
+}
+
+void synchronise_directory(const std::filesystem::path& directory) {
+  const FileDescriptor descriptor(
+      ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.number() >= 0) static_cast<void>(::fsync(descriptor.number()));
+}
+
+void write_text_file(const std::string& path, const std::function<std::string()>& next_piece) {
+  TemporaryFile file(path);
+  file.fill(next_piece);
+  file.take_name();
+}
+
+void check_output_file(const std::string& path) { const TemporaryFile trial(path); }
 
 }  // namespace gridlops

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/backend.hpp"
 
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "local/host_backend.hpp"
 
 namespace gridlops {
 
@@ -25,5 +33,48 @@ void Backend::discard(void*, Index) {}
 void Backend::release(void* memory) noexcept {
   if (memory != nullptr) do_release(memory);
 }
+
+namespace {
+
+constexpr Index alignment = 64;  // a cache line, and the widest vector register
+constexpr Index large_page = 2 << 20;
+
+void move(const void* from, void* to, Index bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void HostBackend::discard(void* memory, Index bytes) {
+#if defined(MADV_DONTNEED)
+  // Whole large pages, so that none is taken to pieces.
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), unit = std::uintptr_t{large_page};
+  const std::uintptr_t first = (begin + unit - 1) / unit * unit;
+  const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / unit * unit;
+  if (first < end) static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED));
+#endif
+}
+
+void HostBackend::upload(const void* host, void* here, Index bytes) { move(host, here, bytes); }
+
+void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
+
+void* HostBackend::do_allocate(Index bytes) {
+  // Large pages leave fewer addresses to look up in a matrix.
+  const bool is_large = bytes >= 2 * large_page;
+  const Index unit = is_large ? large_page : alignment;
+  if (bytes > std::numeric_limits<Index>::max() - unit) return nullptr;
+  const auto rounded = static_cast<std::size_t>((bytes + unit - 1) / unit * unit);
+  void* const memory = std::aligned_alloc(static_cast<std::size_t>(unit), rounded);
+#if defined(MADV_HUGEPAGE)
+  // Advice: where it is not taken, pages are small.
+  if (is_large && memory != nullptr) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
+#endif
+  return memory;
+}
+
+void HostBackend::do_release(void* memory) noexcept { std::free(memory); }
+
+std::shared_ptr<Backend> make_host_backend() { return std::make_shared<HostBackend>(); }
 
 }  // namespace gridlops

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/message.hpp"
+#include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
-#include "gridlops/own_kernels.hpp"
 
 namespace gridlops {
 
