@@ -16,11 +16,11 @@ class SharedMemory;  // of the library
 
 enum class MemorySpace { host, device };
 
-/// What one process can do with blocks of one element type in the memory of its Backend.
-/// All pointers, also those to scalars, are to that memory. Work is ordered: a call sees the results of the
-/// calls before it; Backend::synchronize() makes results visible to the host. Operands must not overlap
-/// except where named the same. Shapes are the caller's duty (they were checked at the public door). A zero
-/// beta means that the output is not read, so it may hold anything, NaN included.
+/// What one process does with blocks of one element type in the memory of its Backend. All pointers, also
+/// those to scalars, point to that memory. Work is ordered: a call sees the results of the calls before it,
+/// and Backend::synchronize() makes results visible to the host. Not collective. Operands must have matching
+/// shapes, which is not checked here, and must not overlap unless they are the same. With a zero beta the
+/// output is not read, so it may hold anything, NaN included.
 template <Scalar T>
 class Kernels {
  public:
@@ -57,8 +57,8 @@ class Kernels {
   virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
 };
 
-/// Where memory lives and where BLAS runs: one process, one device. Shared by everything that uses its
-/// memory.
+/// The memory and the kernels of one device of one process. Everything that uses the memory shares the
+/// backend.
 class GRIDLOPS_EXPORT Backend {
  public:
   virtual ~Backend();
@@ -68,26 +68,26 @@ class GRIDLOPS_EXPORT Backend {
   virtual std::string name() const = 0;
   virtual MemorySpace memory_space() const = 0;
 
-  /// At least 64-byte aligned, uninitialised; null for 0 bytes. Throws OutOfMemory, on this rank alone, with
-  /// the bytes asked for. Counted.
+  /// Uninitialised memory, at least 64-byte aligned; null for 0 bytes. Throws OutOfMemory, on this rank
+  /// alone, with the bytes asked for.
   void* allocate(Index bytes);
   void release(void* memory) noexcept;
 
-  /// The first bytes of an array are needed no more: where a backend can, it gives their memory back to the
-  /// system before the array is released. They may then read as anything.
+  /// Says that the first bytes of an array are needed no more. A backend that can gives their memory back to
+  /// the system before the array is released; they may then read as anything.
   virtual void discard(void* memory, Index bytes);
 
-  /// How often allocate() was called for more than 0 bytes: constant while a solver iterates.
+  /// How often allocate() was called for more than 0 bytes. It stays constant while a solver iterates.
   Index allocations() const { return allocations_; }
 
-  /// How many kernels and products were given to a device so far, those on blocks without elements counted
-  /// too; 0 where there is none.
+  /// How many kernels and products were given to a device so far, including those on empty blocks; 0 on the
+  /// host.
   virtual Index launches() const { return 0; }
 
-  /// bytes from host memory into this backend's, and back; the host side may be reused on return.
+  /// Copies bytes from host memory into this backend's, and back. The host side may be reused on return.
   virtual void upload(const void* host, void* here, Index bytes) = 0;
   virtual void download(const void* here, void* host, Index bytes) = 0;
-  /// Waits for everything ordered before.
+  /// Waits until all work given to the backend is done.
   virtual void synchronize() = 0;
 
   /// What transports use to map memory of this backend into other processes; null where they cannot.
@@ -123,20 +123,19 @@ const Kernels<T>& Backend::kernels() const {
   }
 }
 
-/// The CPU with the CBLAS that this library is linked to.
+/// The memory of the host, and the CBLAS that this library is linked to.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
 
-/// The same with memory that the other ranks of the machine can read in place, for the transport "shared".
-/// Blocks of less than a page are not shared. Linux only: elsewhere it throws UsageError.
+/// The same, but the other ranks of the machine can read its memory in place, as the transport "shared" does.
+/// Blocks of less than a page are not shared. Throws UsageError on systems other than Linux.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_shared_host_backend();
 
-/// GPU number `device` of this machine. It may be used from any thread, one at a time, and leaves its device
-/// that thread's current one. A call of the vendor's libraries that fails throws an Error that is known to
-/// this rank alone. In a library without GPU support it throws UsageError, and says how
-/// to get it.
+/// GPU number `device` of this machine. The backend may be used from any thread, one at a time, and makes its
+/// device that thread's current one. If a call of the vendor's libraries fails, this rank alone throws Error.
+/// In a library without GPU support it throws UsageError, and says how to get it.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
 
-/// The BLAS that is really used at run time, asked of the library itself.
+/// The BLAS that is used at run time, as the library itself reports it.
 struct BlasInfo {
   std::string library;      ///< e.g. "OpenBLAS 0.3.21"
   std::string kernel;       ///< the kernel that it chose, e.g. "SkylakeX"; empty if it does not tell
@@ -148,10 +147,10 @@ struct BlasInfo {
 };
 GRIDLOPS_EXPORT BlasInfo blas_info();
 
-/// The kernels of this library that take BLAS's place in products of host matrices with few columns, for a
-/// user to read. The environment variable GRIDLOPS_KERNELS chooses them for the whole process: auto, blas
-/// (none), or baseline, avx2, avx512: these, wherever they can take a product. Throws UsageError if it is
-/// something else, or more than this processor has.
+/// Names the kernels of this library that replace BLAS in products of host matrices with few columns. The
+/// environment variable GRIDLOPS_KERNELS chooses them for the whole process: auto; blas for none; or
+/// baseline, avx2 or avx512 for these, wherever they can compute a product. Throws UsageError if the variable
+/// names something else, or more than this processor has.
 GRIDLOPS_EXPORT std::string own_kernels();
 
 }  // namespace gridlops

@@ -12,13 +12,13 @@
 
 namespace gridlops {
 
-/// Owns an array in the memory of a Backend, which it keeps alive. Move-only.
+/// An array in the memory of a Backend, which it keeps alive. Owns the array. Move-only.
 template <class T>
 class Buffer {
  public:
   Buffer() = default;
 
-  /// count elements, uninitialised. Throws OutOfMemory (on this rank alone).
+  /// Has count elements, uninitialised. Throws OutOfMemory on this rank alone.
   Buffer(std::shared_ptr<Backend> backend, Index count)
       : backend_(std::move(backend)),
         data_(static_cast<T*>(backend_->allocate(bytes_of(count)))),
@@ -45,7 +45,8 @@ class Buffer {
   /// The first rows·cols elements as a block without gaps.
   MatrixView<T> matrix(Index rows, Index cols) const { return {data_, rows, cols}; }
 
-  /// Makes room for count elements if there is less; the contents are then lost. Allocates only to grow.
+  /// Makes room for count elements if there is less; the contents are then lost. Throws OutOfMemory on this
+  /// rank alone.
   void reserve(const std::shared_ptr<Backend>& backend, Index count) {
     if (count > size_) {
       *this = Buffer();
@@ -54,7 +55,7 @@ class Buffer {
   }
 
  private:
-  /// More elements than there can be bytes stay too many: allocate() refuses them.
+  /// Saturates, so that allocate() refuses more elements than there can be bytes.
   static Index bytes_of(Index count) {
     constexpr Index size = sizeof(T);
     constexpr Index most = std::numeric_limits<Index>::max() / size;

@@ -20,8 +20,8 @@ enum class ReduceOp { sum, prod, min, max };
 
 /// In which order a reduction combines the ranks' contributions.
 enum class ReductionOrder {
-  any,  ///< as the transport finds fastest; may depend on the count and on an element's position
-  by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …: an element's bits depend on nothing but the ranks' values of it
+  any,  ///< what is fastest on the transport; may depend on the count and on an element's position
+  by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …, so that an element's bits depend on the ranks' values of it only
 };
 
 /// What a transport knows of an operation under way: implementations of Communicator return it.
@@ -74,8 +74,9 @@ class GRIDLOPS_EXPORT Request {
 /// returns a Request. Ranks may complete what they started in any order, and do other things in between, but
 /// they must complete it before the communicator is destroyed.
 ///
-/// Throws UsageError before anything is sent if an argument is wrong in itself (a root that is no rank, a
-/// negative count, a complex min, max or prod); CommunicationError if the transport fails.
+/// Throws UsageError, before anything is sent, if an argument is wrong in itself: a root that is no rank, a
+/// negative count, a complex min, max or prod. Throws CommunicationError, on this rank alone, if the
+/// transport fails.
 class GRIDLOPS_EXPORT Communicator {
  public:
   virtual ~Communicator();
@@ -84,14 +85,14 @@ class GRIDLOPS_EXPORT Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// "mpi", "nccl", …: as reports name it.
+  /// The name in reports: "mpi", "nccl", …
   virtual std::string transport() const = 0;
 
   /// What this rank sent and received through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }
 
-  /// The ranks of one colour form a new communicator, ordered by key, ties by rank in this one; keys may be
-  /// negative. Ranks without a colour take part and get null. Colours are ≥ 0.
+  /// Makes a new communicator of the ranks of each colour, ordered by key, and by rank in this one where keys
+  /// are equal. Keys may be negative. Ranks without a colour take part and get null. Colours are ≥ 0.
   std::unique_ptr<Communicator> split(std::optional<int> color, int key);
 
   void barrier();
@@ -145,8 +146,8 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
                                            Elements receive, std::span<const Index> receive_counts);
 
-  // Point to point: not collective. Tags are 0 … max_tag; messages between two ranks with one tag keep their
-  // order. The receiver's count must equal the sender's.
+  // Messages from one rank to another, not collective. Tags are 0 … max_tag. Messages between two ranks with
+  // the same tag keep their order. The receiver's count must equal the sender's.
   static constexpr int max_tag = 8191;
   void send(ConstElements data, int destination, int tag = 0);
   void receive(Elements data, int source, int tag = 0);
@@ -222,13 +223,14 @@ class GRIDLOPS_EXPORT CommunicationGroup {
   bool is_open_ = true;
 };
 
-/// Runs local_part on every rank of comm; then all agree on how it went (collective). If it threw anywhere,
-/// all ranks throw: the error of the lowest rank where it failed, with that rank named, its exit status and,
-/// as far as this library has one, its type. For what only one rank can know: files, memory. Where local_part
-/// communicates, a rank that throws must have taken its part in all of that, as in an operator's apply().
+/// Runs local_part on every rank of comm, and then lets all ranks agree on how it went (collective). If it
+/// threw on any rank, all ranks throw the error of the lowest rank where it did, with that rank named, its
+/// exit status and, if it is one of this library's, its type. This is for what only one rank can know, such
+/// as a missing file or a lack of memory. Where local_part communicates, a rank that throws must have taken
+/// its part in all of that, as in an operator's apply().
 GRIDLOPS_EXPORT void succeed_together(Communicator& comm, const std::function<void()>& local_part);
 
-/// A text of one rank's made known to all (collective): what `text` holds on the root, returned everywhere.
+/// Returns on all ranks what `text` holds on the root (collective).
 GRIDLOPS_EXPORT std::string broadcast_text(Communicator& comm, const std::string& text, int root);
 
 }  // namespace gridlops

@@ -26,8 +26,8 @@ enum class CommOperation {
 };
 inline constexpr std::size_t comm_operation_count = 13;
 
-/// What one rank sent and received, in payload by rule, not in what a library moves inside. With s ranks and
-/// N the bytes of the whole operand:
+/// What one rank sent and received. Payload is counted by the following rules, whatever a library moves
+/// inside, for s ranks and an operand of N bytes in all:
 ///   broadcast       a non-root receives N, the root sends N·(s−1)
 ///   reduce          the root receives N·(s−1), a non-root sends N
 ///   gather, scatter the root receives (sends) all parts but its own, the others send (receive) theirs
@@ -37,13 +37,13 @@ inline constexpr std::size_t comm_operation_count = 13;
 ///   all_to_all      receives and sends all parts but its own
 ///   send, receive   N
 ///   get             receives N; the rank that it comes from takes no part, and counts nothing
-/// But for gets, sent and received bytes summed over all ranks are equal.
+/// Apart from gets, all ranks together send as many bytes as they receive.
 struct Traffic {
   Index bytes_sent = 0;
   Index bytes_received = 0;
-  Index bytes_read_from_peers = 0;  ///< read straight from another rank's memory, by transports that can
+  Index bytes_read_from_peers = 0;  ///< read in place in other ranks' memory, by transports that can
   std::array<Index, comm_operation_count> calls{};
-  double seconds_waiting = 0;  ///< in blocking operations, and for requests and other ranks' flags
+  double seconds_waiting = 0;  ///< in blocking operations, for requests, and for blocks that others publish
 
   Index calls_of(CommOperation operation) const { return calls[static_cast<std::size_t>(operation)]; }
 };

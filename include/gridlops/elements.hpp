@@ -40,7 +40,7 @@ inline constexpr ElementType element_type_of = sizeof(T) == 1                  ?
                                                    ? ElementType::f32
                                                    : ElementType::f64;
 
-/// `count` counts T; `reals_per_element` is 2 for complex T, so that parts can be counted in T too.
+/// `count` counts elements of T; `reals_per_element` is 2 for complex T.
 template <class Pointer>
 struct BasicElements {
   Pointer data = nullptr;
@@ -52,7 +52,7 @@ struct BasicElements {
   BasicElements(Pointer data_, Index count_, ElementType type_, int reals_per_element_ = 1)
       : data(data_), count(count_), type(type_), reals_per_element(reals_per_element_) {}
 
-  /// From any contiguous range of a transferable type: a span, a vector, an array.
+  /// Of any contiguous range of a transferable type: a span, a vector, an array.
   template <std::ranges::contiguous_range R>
   requires Transferable<std::ranges::range_value_t<R>> BasicElements(R&& range)
       : data(std::ranges::data(range)),
@@ -60,7 +60,7 @@ struct BasicElements {
         type(element_type_of<std::ranges::range_value_t<R>>),
         reals_per_element(is_complex<std::ranges::range_value_t<R>> ? 2 : 1) {}
 
-  /// From an array of count elements.
+  /// Of an array of count elements.
   template <class T>
   requires Transferable<std::remove_const_t<T>> BasicElements(T* data_, Index count_)
       : data(data_),
@@ -75,11 +75,11 @@ struct BasicElements {
 
 }  // namespace detail
 
-/// What a communication operation reads or writes: an array without its static type, in the memory space that
+/// An array without its static type that a communication operation reads or writes, in the memory space that
 /// the communicator works on. Converts from spans and other contiguous ranges.
 using Elements = detail::BasicElements<void*>;
 
-/// The same, to be read only.
+/// The same for arrays that are only read.
 struct ConstElements : detail::BasicElements<const void*> {
   using BasicElements::BasicElements;
   ConstElements(const Elements& other)

@@ -21,12 +21,13 @@ enum class ExitStatus {
   try_again = 75,   ///< a peer was lost or timed out, or a checkpoint was asked for and written
 };
 
-/// Who has met an error: all ranks that took part, alike, or perhaps the rank that throws it alone. The
-/// others may wait for that one, so the job must end, unless succeed_together() lets all of them know.
+/// Which ranks know of an error: all that took part, which throw the same one, or perhaps only the rank that
+/// throws it. The others may wait for that rank, so the job must end, unless succeed_together() tells them.
 enum class KnownTo { all_ranks, one_rank };
 
-/// Base of everything this library throws. The message says what is wrong, with the values, why it matters,
-/// and what to try. Unless a function says otherwise it throws the same error on all ranks that called it.
+/// The base of everything that this library throws. The message says what is wrong, with the values, why it
+/// matters, and what to try. Unless a function says otherwise it throws the same error on all ranks that call
+/// it.
 class GRIDLOPS_EXPORT Error : public std::runtime_error {
  public:
   Error(ExitStatus status, const std::string& message, KnownTo known_to = KnownTo::all_ranks)
@@ -63,6 +64,7 @@ class GRIDLOPS_EXPORT OutputError : public Error {
   explicit OutputError(const std::string& message) : Error(ExitStatus::bad_output, message) {}
 };
 
+/// There is not enough memory for an array.
 class GRIDLOPS_EXPORT OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message, KnownTo known_to = KnownTo::one_rank)

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// What of GPUs was built, and what was found on this machine. Not collective; never throws.
+/// What GPU support was built, and which GPUs were found on this machine. Not collective; never throws.
 struct GpuInfo {
   bool is_built = false;
   int devices = 0;                      ///< that this process can use
@@ -21,26 +21,26 @@ struct GpuInfo {
 };
 GRIDLOPS_EXPORT GpuInfo gpu_info();
 
-/// How many ranks of comm with lower numbers run on this rank's host (collective over comm): modulo the
-/// number of devices, the GPU that this rank should take, so that each rank has its own as far as there are
-/// enough.
+/// How many ranks of comm with lower numbers run on this rank's host (collective over comm). This number
+/// modulo the number of devices is the GPU that this rank should take: each rank then has its own if there
+/// are enough.
 GRIDLOPS_EXPORT int rank_on_host(Communicator& comm);
 
-/// Whether the MPI library says that it takes addresses of a GPU's memory. Not collective. It may be wrong.
+/// Whether the MPI library says, perhaps wrongly, that it takes addresses of a GPU's memory. Not collective.
 GRIDLOPS_EXPORT bool mpi_claims_device_memory();
 
-/// A communicator with the ranks of `host` for operands in the memory of a GPU's backend, of which each rank
-/// has its own, and in host memory: an operation takes the way of its operands, which must be of one kind on
-/// all ranks (collective over host, which is duplicated and not otherwise touched).
+/// A communicator with the ranks of `host` for operands in the memory of a GPU's backend, which each rank
+/// gives for itself, and in host memory (collective over host, which is duplicated and not otherwise
+/// touched). The operands of an operation must lie in the same kind of memory on all ranks.
 ///
-/// transport "nccl": device operands by NCCL, but for send and receive, which have tags and go through the
-/// host. "mpi": MPI gets the device addresses themselves (transport() is then "mpi-direct") if the library
-/// says that it takes them, a test on memory of the backend shows it on all ranks, and the environment has no
-/// GRIDLOPS_DEVICE_MPI=staged; otherwise ("mpi-staged"), and for reductions and all_to_all in either case,
-/// they travel through page-locked host memory, copies and messages overlapping. Host operands take the
-/// transport of `host` in all. Operations on device operands are ordered after all that the backend was
-/// given before, and what it is given after the operation, or after its request's wait(), comes after it; the
-/// host need not wait.
+/// With the transport "nccl" device operands travel by NCCL, except in send and receive, whose tags NCCL
+/// lacks: these go through the host. With "mpi" MPI gets the device addresses themselves, and transport()
+/// says "mpi-direct", if the library says that it takes them, a test on memory of the backend confirms it on
+/// all ranks, and the environment has no GRIDLOPS_DEVICE_MPI=staged. Otherwise transport() says "mpi-staged",
+/// and operands travel through page-locked host memory, where copies and messages overlap; reductions and
+/// all_to_all always do. Host operands always take the transport of `host`. An operation on device operands
+/// follows all that the backend was given before, and what the backend is given after the operation, or after
+/// its request's wait(), follows the operation; the host need not wait.
 ///
 /// Throws UsageError on all ranks if this build lacks the transport, or the backend is no GPU's.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,

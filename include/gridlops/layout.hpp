@@ -20,8 +20,8 @@ struct GRIDLOPS_EXPORT Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-/// How a matrix lies on a grid: where copies exist, the lowest rank that has one is the canonical owner,
-/// which counts in dots, gathers and writes. A value; compared part by part.
+/// How a matrix lies on a grid. Where several ranks have copies of a block, the lowest of them is its
+/// canonical owner, which counts in dots, gathers and writes. A value; compared part by part.
 struct GRIDLOPS_EXPORT Layout {
   Cut rows;
   Cut cols;
@@ -39,18 +39,18 @@ struct GRIDLOPS_EXPORT Layout {
   /// Whether the rank at (row, col) is the canonical owner of its block.
   bool owned_at(const ProcessGrid& grid, int row, int col) const;
 
-  /// Short text for messages: shape, and the axes it is cut along.
+  /// A short text for messages: the shape, and the axes that it is cut along.
   std::string describe() const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// Rows along grid rows, columns along grid columns.
+/// Cuts rows along grid rows, and columns along grid columns.
 GRIDLOPS_EXPORT Layout blocks_2d(const ProcessGrid& grid, Index rows, Index cols);
-/// Rows along all ranks, columns uncut; and the other way round.
+/// Cuts rows along all ranks, but not columns; and the other way round.
 GRIDLOPS_EXPORT Layout row_blocks(const ProcessGrid& grid, Index rows, Index cols);
 GRIDLOPS_EXPORT Layout column_blocks(const ProcessGrid& grid, Index rows, Index cols);
-/// The whole matrix on every rank.
+/// Puts the whole matrix on every rank.
 GRIDLOPS_EXPORT Layout replicated(Index rows, Index cols);
 
 }  // namespace gridlops

@@ -20,7 +20,7 @@ struct MatrixView {
   constexpr MatrixView() = default;
   constexpr MatrixView(T* data_, Index rows_, Index cols_, Index stride_)
       : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
-  /// Without gaps between columns.
+  /// A block without gaps between columns.
   constexpr MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, rows_) {}
 
   constexpr operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
@@ -28,7 +28,7 @@ struct MatrixView {
   }
 
   constexpr bool empty() const { return rows == 0 || cols == 0; }
-  /// Whether all elements lie one after the other, so that the block is also an array of rows·cols.
+  /// Whether all elements lie one after the other, so that the block is also an array of rows·cols elements.
   constexpr bool contiguous() const { return stride == rows || cols <= 1 || rows == 0; }
   constexpr Index size() const { return rows * cols; }
 

@@ -13,41 +13,42 @@
 
 namespace gridlops {
 
-/// A Communicator over MPI, on host memory, with the ranks of comm, which it duplicates (collective over
-/// comm) and does not otherwise touch: MPI stays the caller's to finalise, after this communicator is gone.
+/// A Communicator over MPI, on host memory, with the ranks of comm (collective over comm). It duplicates comm
+/// and does not otherwise touch it. The caller finalises MPI, after this communicator is gone.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm);
 
-/// The transports for matrices in host memory. All are complete communicators over MPI; they differ in how
-/// large data moves:
+/// The names of the transports for matrices in host memory. All are complete communicators over MPI. They
+/// differ in how large data moves:
 ///
-///   mpi        as MPI moves it
-///   chain      large broadcasts go from rank to rank in pieces
-///   one-sided  products get blocks of other ranks from windows of MPI; no call of the owner answers
-///   shared     products read blocks of other ranks in place; ranks of one machine
-///   mixed      what is split off is "shared" where its ranks are on one machine, and otherwise "mixed"
-///   again,
-///              and sends messages: a grid, its rows and its columns may so be of either kind
+///   mpi        MPI moves it
+///   chain      large broadcasts are pipelined along a chain of ranks
+///   one-sided  products get blocks of other ranks through windows of MPI, without a call of the owner
+///   shared     products read blocks of other ranks in place; for ranks of one machine
+///   mixed      communicators that are split off are "shared" where their ranks are on one machine; others
+///   send
+///              messages, and are "mixed" again
 GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
 
-/// The same ranks with one of these transports, or "auto": shared where all ranks can read each other's
-/// memory, mixed where those of one machine can and some machine has several, otherwise mpi (collective over
-/// comm, an MPI communicator). transport() has the name. Throws alike
-/// on all ranks: UsageError if there is no such transport or the ranks are where it is impossible,
+/// A communicator of the same ranks with one of these transports (collective over comm, an MPI communicator).
+/// "auto" stands for shared where all ranks can read each other's memory, for mixed where those of one
+/// machine can and some machine has several of them, and otherwise for mpi; transport() tells which. Throws
+/// alike on all ranks: UsageError if there is no such transport, or the ranks are where it is impossible;
 /// CommunicationError if MPI or the system refuses it.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicator& comm,
                                                                      const std::string& transport);
 
-/// Starts MPI, and ends it when the last rank is done. One per process, in main, on all ranks.
+/// Starts MPI, and ends it when the last rank is done. Every process makes one, in main.
 ///
 /// While a session lives, an exception that leaves main, or that the terminate handler meets elsewhere,
 /// prints rank, host, type, message and what the rank was communicating, and ends the whole job with the
-/// error's exit status (70 for exceptions that are not ours). A rank that reaches the end of its session
-/// alone, because it swallowed an exception say, waits for the others GRIDLOPS_TIMEOUT seconds (default 600),
-/// then ends the job with status 75 and says so: MPI_Finalize alone would hang every rank for ever.
+/// error's exit status (70 for exceptions of other libraries). A rank that reaches the end of its session
+/// alone, for example because it swallowed an exception, waits for the others GRIDLOPS_TIMEOUT seconds
+/// (default 600). Then it says so and ends the job with status 75, because MPI_Finalize would hang all ranks
+/// for ever.
 class GRIDLOPS_EXPORT MpiSession {
  public:
-  /// Collective over all processes of the job. Where MPI runs already the session leaves its end to whoever
-  /// started it. argc and argv may be null.
+  /// Collective over all processes of the job. Where MPI runs already, whoever started it also ends it. argc
+  /// and argv may be null.
   MpiSession(int* argc, char*** argv);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
@@ -55,7 +56,7 @@ class GRIDLOPS_EXPORT MpiSession {
 
   Communicator& world() { return *world_; }
 
-  /// Runs body and returns what it returns; an exception on any rank ends the job as described above.
+  /// Runs body and returns what it returns. An exception on any rank ends the job as described above.
   int run(const std::function<int()>& body);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// What the header of a NumPy .npy file says. A one-dimensional array is a matrix of one column.
+/// The header of a NumPy .npy file. A one-dimensional array is a matrix of one column.
 struct NpyHeader {
   ScalarType type = ScalarType::f64;
   Index rows = 0;
@@ -19,9 +19,8 @@ struct NpyHeader {
   Index data_offset = 0;       ///< bytes before the first element
 };
 
-/// Whether a file may hold a matrix of this shape: at most 2^56 bytes, far more than any machine has, so that
-/// sums and small multiples of sizes stay within 64 bits. A dimension of 0 counts as 1, as in NumPy: the
-/// other one is the length of other arrays.
+/// Whether a file may hold a matrix of this shape. The limit of 2^56 bytes is far more than any machine has,
+/// and keeps sums and small multiples of sizes within 64 bits. A dimension of 0 counts as 1, as in NumPy.
 constexpr bool fits_npy(Index rows, Index cols, ScalarType type) {
   constexpr Index most_bytes = Index{1} << 56;
   const Index lines = rows > 0 ? rows : 1, length = cols > 0 ? cols : 1;
@@ -29,21 +28,21 @@ constexpr bool fits_npy(Index rows, Index cols, ScalarType type) {
 }
 
 /// Reads and checks the header of a file of version 1, 2 or 3 with one or two dimensions of little-endian
-/// f4, f8, c8 or c16 elements, in C or Fortran order; also that the file has as many bytes as the header
-/// says. Rank 0 of comm reads; all get the result, or all throw InputError with the path and what was found
-/// (collective over comm).
+/// f4, f8, c8 or c16 elements, in C or Fortran order, and checks that the file has as many bytes as the
+/// header says (collective over comm). Rank 0 of comm reads; all ranks get the result, or all throw
+/// InputError with the path and what was found.
 GRIDLOPS_EXPORT NpyHeader read_npy_header(Communicator& comm, const std::string& path);
 
-/// X ← the file, whose header is `header`: every rank reads just its own block (collective over the grid of
-/// X). Throws ShapeError if type or shape are not those of X, InputError on all ranks if a rank cannot read
-/// its part.
+/// X ← the file, whose header is `header` (collective over the grid of X). Every rank reads just its own
+/// block. Throws ShapeError if type or shape are not those of X, and InputError, on all ranks, if a rank
+/// cannot read its part.
 template <Scalar T>
 GRIDLOPS_EXPORT void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X);
 
-/// Writes X in Fortran order (collective over the grid of X): canonical owners write their blocks into a
-/// temporary file beside `path`, which is synchronised and then takes the name: the file appears complete or
-/// not at all. With dimensions = 1 a matrix of one column becomes a one-dimensional array. Throws OutputError
-/// on all ranks if any of them cannot write; the temporary file is then removed.
+/// Writes X in Fortran order (collective over the grid of X). Canonical owners write their blocks into a
+/// temporary file beside `path`, which is synchronised and then takes the name, so that the file appears
+/// complete or not at all. With dimensions = 1 a matrix of one column becomes a one-dimensional array. Throws
+/// OutputError on all ranks if any of them cannot write; the temporary file is then removed.
 template <Scalar T>
 GRIDLOPS_EXPORT void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions = 2);
 

@@ -8,21 +8,21 @@
 
 namespace gridlops {
 
-/// One dimension cut into contiguous blocks, one per part; a part may be empty. A value.
+/// One dimension, cut into one contiguous block per part; a part may be empty. A value.
 ///
 ///   balanced(7, 3)                 0 1 2 | 3 4 | 5 6
 ///   with_sizes({1, 0, 4})          0 | | 1 2 3 4
 ///   nested(balanced(6, 2), 2)      0 1 | 2 | 3 4 | 5        (balanced(6, 4) would be 0 1 | 2 3 | 4 | 5)
 class GRIDLOPS_EXPORT Partition {
  public:
-  /// Nothing, in one part.
+  /// One part without indices.
   Partition() : begins_{0, 0} {}
 
-  /// Sizes differ by at most one, larger ones first. total ≥ 0, parts ≥ 1.
+  /// Parts whose sizes differ by at most one, larger ones first. total ≥ 0, parts ≥ 1.
   static Partition balanced(Index total, int parts);
   static Partition with_sizes(const std::vector<Index>& sizes);
-  /// Each block of outer cut again, balanced, into inner_parts: part k of the result lies in block k /
-  /// inner_parts.
+  /// Cuts each block of outer again, balanced, into inner_parts: part k of the result lies in block
+  /// k / inner_parts.
   static Partition nested(const Partition& outer, int inner_parts);
 
   int parts() const { return static_cast<int>(begins_.size()) - 1; }
@@ -35,8 +35,7 @@ class GRIDLOPS_EXPORT Partition {
   /// The part that holds this index; 0 ≤ index < total().
   int owner_of(Index index) const;
 
-  /// Whether every block of this lies within one block of outer, and inner_parts of these make up each of
-  /// those in order, as for nested().
+  /// Whether each block of outer consists of inner_parts blocks of this, in order, as nested() makes them.
   bool refines(const Partition& outer, int inner_parts) const;
 
   friend bool operator==(const Partition&, const Partition&) = default;
@@ -46,8 +45,7 @@ class GRIDLOPS_EXPORT Partition {
   std::vector<Index> begins_;  // parts() + 1 entries, not decreasing, from 0 to total()
 };
 
-/// The coarsest cut that both cut along: the blocks of their common refinement, empty ones left out.
-/// Both have the same total.
+/// The blocks of the coarsest cut that refines both, without empty blocks. Both have the same total.
 GRIDLOPS_EXPORT std::vector<Range> common_refinement(const Partition& a, const Partition& b);
 
 }  // namespace gridlops

@@ -18,10 +18,10 @@ struct GridShape {
   friend bool operator==(GridShape, GridShape) = default;
 };
 
-/// "2x3" → {2, 3}. Throws UsageError if the text is anything else than two positive numbers and an x.
+/// "2x3" → {2, 3}. Throws UsageError unless the text is two positive numbers with an x between them.
 GRIDLOPS_EXPORT GridShape parse_grid_shape(const std::string& text);
 
-/// The P × Q with P·Q = ranks and P ≤ Q as near to each other as can be.
+/// The P × Q with P·Q = ranks, P ≤ Q, and P as near to Q as possible. Throws UsageError unless ranks > 0.
 GRIDLOPS_EXPORT GridShape near_square(int ranks);
 
 /// What a dimension of a matrix is cut along.
@@ -34,14 +34,14 @@ enum class Axis {
 };
 GRIDLOPS_EXPORT const char* name_of(Axis axis);
 
-/// P × Q ranks in row-major order: rank r sits at row r / Q, column r % Q. Ranks of the communicator beyond
-/// P·Q are idle: they own nothing, and whatever is collective over the grid returns at once on them.
+/// P × Q ranks in row-major order: rank r is in row r / Q and column r % Q. Ranks of the communicator beyond
+/// P·Q are idle: they own nothing, and operations that are collective over the grid return at once on them.
 class GRIDLOPS_EXPORT ProcessGrid {
  public:
-  /// Collective over comm. All memory of matrices on this grid comes from backend.
-  /// Throws UsageError (on all ranks) if the shape needs more ranks than comm has, or is not positive.
+  /// Collective over comm. All memory of matrices on this grid comes from backend. Throws UsageError, on all
+  /// ranks, if the shape needs more ranks than comm has, or is not positive.
   ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
-  /// The same ranks with matrices in other memory. Local.
+  /// The same ranks with matrices in other memory. Not collective.
   ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
 
   GridShape shape() const { return shape_; }

@@ -7,9 +7,9 @@
 
 namespace gridlops {
 
-/// A number uniform in (−1, 1) that is a pure function of its arguments: the same matrix on every grid.
-/// Hashes the three with the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-/// generators, OOPSLA 2014). For test data, not for statistics.
+/// A number uniform in (−1, 1) that is a pure function of its arguments, so that a matrix of such numbers is
+/// the same on every grid. Hashes the three with the finaliser of SplitMix64 (Steele, Lea, Flood: Fast
+/// splittable pseudorandom number generators, OOPSLA 2014). Good enough for test data, not for statistics.
 constexpr double counter_uniform(std::uint64_t seed, Index i, Index j) {
   const auto mix = [](std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -11,8 +11,7 @@
 
 namespace gridlops {
 
-/// Sizes and global or local indices: signed and 64 bits wide everywhere. Narrowing happens, checked, at
-/// the MPI or BLAS call only.
+/// The type of sizes and of global and local indices. Only calls of MPI and BLAS narrow it, with a check.
 using Index = std::int64_t;
 
 /// The four element types of matrices.
@@ -40,11 +39,11 @@ struct RealOf<std::complex<R>> {
 template <Scalar T>
 using Real = typename detail::RealOf<T>::type;
 
-/// What column-wise dot products are summed in: double precision, real or complex as T is.
+/// The type that column-wise dot products are summed in: double precision, real or complex as T is.
 template <Scalar T>
 using Accumulator = std::conditional_t<is_complex<T>, std::complex<double>, double>;
 
-/// The name of an element type where it is a value: in files, reports and messages.
+/// An element type as a value, for files, reports and messages.
 enum class ScalarType { f32, f64, c64, c128 };
 
 template <Scalar T>
@@ -97,10 +96,10 @@ decltype(auto) with_scalar_type(ScalarType type, Function&& function) {
   return function.template operator()<std::complex<double>>();
 }
 
-/// What a product does with a factor: A, Aᵀ or Aᴴ. For real types transpose and adjoint are the same.
+/// The form in which a product takes a factor: A, Aᵀ or Aᴴ. For real types the last two are the same.
 enum class Op { none, transpose, adjoint };
 
-/// The complex conjugate, of type T also for real T.
+/// The complex conjugate; for real T the value itself.
 template <Scalar T>
 constexpr T conjugate(T value) {
   if constexpr (is_complex<T>) {
@@ -118,7 +117,7 @@ struct Range {
   friend constexpr bool operator==(const Range&, const Range&) = default;
 };
 
-/// The indices that lie in both; of size 0, never negative, if there are none.
+/// The indices that lie in both. The size is never negative.
 constexpr Range intersect(Range a, Range b) {
   const Index begin = a.begin > b.begin ? a.begin : b.begin;
   const Index end = a.end() < b.end() ? a.end() : b.end();
