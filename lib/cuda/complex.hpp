@@ -36,7 +36,7 @@ inline constexpr bool is_device_complex = false;
 template <class R>
 inline constexpr bool is_device_complex<Complex<R>> = true;
 
-/// What sums are taken in.
+/// The type that sums of T are computed in.
 template <class T>
 using Wide = std::conditional_t<is_device_complex<T>, Complex<double>, double>;
 

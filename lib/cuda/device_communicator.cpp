@@ -11,7 +11,7 @@ namespace gridlops::cuda {
 
 namespace {
 
-/// An operation of the host communicator, as one of this.
+/// An operation of the host communicator, as a PendingOperation.
 class HostOperation final : public PendingOperation {
  public:
   explicit HostOperation(Request request) : request_(std::move(request)) {}
@@ -41,7 +41,7 @@ DeviceCommunicator::~DeviceCommunicator() = default;
 
 void DeviceCommunicator::abort(ExitStatus status) {
   host_->abort(status);
-  std::terminate();  // not reached; virtual functions cannot promise that to the compiler
+  std::terminate();  // not reached, but the compiler does not know that host_->abort() never returns
 }
 
 DeviceCommunicator::OperandSpace DeviceCommunicator::space_of(std::initializer_list<ConstElements> operands) {
@@ -62,7 +62,7 @@ void DeviceCommunicator::copy_on_device(const ConstElements& from, const Element
         "cudaMemcpyAsync on the GPU", from.bytes());
 }
 
-/// on_host() returns a request, on_device() what is pending.
+/// Calls on_host(), which returns a request, or on_device(), which returns what is pending.
 template <class OnHost, class OnDevice>
 DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<ConstElements> operands,
                                                       Completion completion, OnHost&& on_host,

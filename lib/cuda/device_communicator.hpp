@@ -12,12 +12,12 @@
 
 namespace gridlops::cuda {
 
-/// A communicator for operands on the device and on the host. Host operands go to a communicator of their
-/// own; how device operands travel is for derived classes to say.
+/// A communicator for operands on the device and on the host. Host operands go to a host communicator;
+/// derived classes say how device operands travel.
 ///
-/// The kind of operand is told by its address. A rank that has no elements cannot tell; where other ranks may
-/// have some all the same (gather, scatter, all_to_all) the host communicator is called in every case, with
-/// nothing to do where the elements are on the device, so that all ranks call it equally often.
+/// An operand's address tells where it lies. A rank without elements has no address. In gather, scatter and
+/// all_to_all other ranks may have elements all the same; there every rank calls the host communicator too,
+/// with empty parts if its elements are on the device, so that all ranks call it equally often.
 class DeviceCommunicator : public Communicator {
  public:
   ~DeviceCommunicator() override;
@@ -31,14 +31,15 @@ class DeviceCommunicator : public Communicator {
   DeviceContext& context() const { return *context_; }
   const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
 
-  /// An operation of the host communicator, as one of this.
+  /// An operation of the host communicator, as a PendingOperation.
   static Pending as_pending(Request request);
 
-  /// to ← from on the device, before what comes later in the compute stream.
+  /// to ← from on the device, in the compute stream.
   void copy_on_device(const ConstElements& from, const Elements& to) const;
 
-  // The operations on arrays of reals on the device, on more than one rank, with at least one element
-  // somewhere. They return once all is ordered; the communicating stream is behind the computing one already.
+  // The operations on arrays of reals on the device, for more than one rank, of which at least one has
+  // elements. They return once all work is ordered. The communication stream already follows the compute
+  // stream.
   virtual std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                                      std::optional<int> color, int key) = 0;
   virtual Pending broadcast_device(Elements data, int root) = 0;
@@ -55,9 +56,8 @@ class DeviceCommunicator : public Communicator {
   virtual Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
                                     std::span<const Index> receive_counts) = 0;
 
-  // Messages have tags, and may be received in another order than they were sent in: no transport between
-  // devices that works in streams can do that, so they go through the host unless a derived class knows
-  // better.
+  // Messages have tags, and may be received in another order than they were sent. A transport that works in
+  // streams cannot do that, so by default messages go through the host.
   virtual Pending send_device(ConstElements data, int destination, int tag);
   virtual Pending receive_device(Elements data, int source, int tag);
 

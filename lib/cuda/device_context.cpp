@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
@@ -104,7 +105,7 @@ void DeviceContext::communication_follows_compute() {
 }
 
 void DeviceContext::communicates_until(const std::shared_ptr<PooledEvent>& end) {
-  constexpr std::size_t many = 64;  // to be asked about where the host never waits
+  constexpr std::size_t many = 64;  // beyond this the oldest are asked for, even if the host never waits
   while (communications_.size() > many && is_over(communications_.front())) {
     communications_.pop_front();
     ++communications_over_;
@@ -144,11 +145,11 @@ void DeviceContext::close_group() {
   for (const std::function<void()>& step : steps) step();
 }
 
-// NCCL must not take what comes later for a part of the group.
+// Ends the group of NCCL, which must not take later calls for a part of it.
 void DeviceContext::abandon_group() noexcept {
   group_is_open_ = false;
   after_group_.clear();
-  // What was begun in the group has no end to wait for.
+  // Operations that were begun in the group have no end to wait for.
   std::erase_if(communications_, [](const Communication& one) { return one.end->get() == nullptr; });
   static_cast<void>(ncclGroupEnd());
 }
@@ -206,7 +207,8 @@ bool DeviceContext::check_communicators() {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t status = ncclCommGetAsyncError(comm, &error);
     if (status != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // who knows the cause may speak first
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(500));  // lets the rank that knows the cause report it first
       fail(message("NCCL reports: ", ncclGetErrorString(status == ncclSuccess ? error : status),
                    "; another rank has failed, whose message tells why"));
     }

@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "cuda/device_memory.hpp"
@@ -18,31 +17,31 @@
 
 namespace gridlops::cuda {
 
-// A call that fails does so on this rank alone, as far as anybody knows: the errors are known to one rank.
+// A failed call may have failed on this rank alone, so these errors are known to one rank.
 
-/// Throws Error with the call, its size where it has one, and the vendor's text unless the status is success.
-/// CUDA keeps the last error until it is asked for, and the next launch would report it again; it is not kept
-/// after this.
+/// Unless the status is success, throws Error with the call, its size if it has one, and the vendor's text.
+/// Also clears CUDA's last error, which the next launch would otherwise report again.
 void check(cudaError_t status, const char* call, Index bytes = -1);
-/// The same, but a lack of memory only makes it false.
+/// Does the same, but returns false for a lack of memory.
 bool is_enough_memory(cudaError_t status, const char* call, Index bytes);
 void check(cublasStatus_t status, const char* call);
 
-/// What all backends and communicators of a device share: its two streams. Products and kernels run in
-/// one; in the other, of high priority, all communication of this process, so that every rank's collectives
-/// run in the order of its program. Operations of one that need results of the other wait for events, on the
-/// device.
+/// What all backends and communicators of a device share. Products and kernels run in the compute stream. All
+/// communication of this process runs in the communication stream, which has a higher priority, so that every
+/// rank's collectives run in the order of its program. Where one stream needs results of the other, it waits
+/// for an event, on the device.
 class DeviceContext {
  public:
-  /// The one of this device: made at the first call, and again when nobody uses it any more. Throws Error if
-  /// the device cannot be used.
+  /// The context of this device. It is made at the first call, and anew when nobody uses the last one any
+  /// more. Throws Error if the device cannot be used.
   static std::shared_ptr<DeviceContext> of(int device);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
 
   int device() const { return device_; }
-  /// Makes the device the calling thread's: to be called wherever a thread comes in from outside.
+  /// Makes the device current in the calling thread. Every function that the library's user may call does
+  /// this first.
   void make_current() const;
 
   cudaStream_t compute() const { return compute_.get(); }
@@ -50,50 +49,54 @@ class DeviceContext {
   PinnedPool& pinned() { return pinned_; }
   DeviceMemory& memory() { return memory_; }
 
-  /// What is begun in the communication stream from now on sees what was begun in the compute stream before.
+  /// Lets the communication stream wait, from now on, for what the compute stream was given before.
   void communication_follows_compute();
-  /// Its end is the event, once that is recorded, and the work that it follows is what the communication
-  /// stream was last made to follow: so that wait() can tell what the device is waiting for.
+  /// Registers a communication, so that wait() can tell what the device is waiting for. It begins after the
+  /// work that the communication stream was last made to follow, and ends at the event, once that is
+  /// recorded.
   void communicates_until(const std::shared_ptr<PooledEvent>& end);
-  /// The place in the communication stream that has been reached now.
+  /// Records an event after all that the communication stream was given so far.
   PooledEvent communication_so_far();
-  /// What is begun in the compute stream from now on comes after the event.
+  /// Lets the compute stream wait for the event from now on.
   void compute_follows(cudaEvent_t event);
 
-  /// NCCL's calls up to the end of the group are one operation.
+  /// NCCL's calls between opening and closing a group are one operation.
   void open_group();
   void close_group();
   void abandon_group() noexcept;
   bool is_group_open() const { return group_is_open_; }
-  /// Which group is open, or was last.
+  /// The number of the group that is open, or was open last.
   Index group_number() const { return group_number_; }
-  /// For what follows NCCL's calls in the communication stream: does it now, or at the end of the open group.
+  /// Calls step(), which follows NCCL's calls in the communication stream, now or at the end of the open
+  /// group.
   void after_group(std::function<void()> step);
 
-  /// Waits for the event on the host. Meanwhile the communicators are asked for errors: if one has failed, or
-  /// one communication of the device takes longer than GRIDLOPS_TIMEOUT seconds (600), all are aborted, and
-  /// CommunicationError is thrown. The time of the rank's own work does not count.
+  /// Waits for the event on the host, and meanwhile asks the communicators for errors. If one of them has
+  /// failed, or a communication of the device takes longer than GRIDLOPS_TIMEOUT seconds (default 600), it
+  /// aborts all of them and throws CommunicationError. The time of the rank's own work does not count.
   void wait(cudaEvent_t event);
   bool is_reached(cudaEvent_t event);
   void synchronize();
   /// Waits for both streams.
   void await_all();
 
-  /// The result of a call of NCCL when it is over: where NCCL_COMM_BLOCKING=0 it goes on in the background,
-  /// and nothing may be asked of its communicators, nor follow it in a stream, before.
+  /// Waits until a call of NCCL is over, and returns its result. With NCCL_COMM_BLOCKING=0 a call goes on in
+  /// the background; until it is over its communicators take no other call, and nothing may follow it in a
+  /// stream.
   ncclResult_t settled(ncclResult_t result);
 
   EventPool& events() { return events_; }
 
-  /// Communicators whose errors to watch for.
+  /// Adds a communicator to those that wait() asks for errors, and removes it.
   void watch(ncclComm_t comm) { communicators_.push_back(comm); }
   void forget(ncclComm_t comm);
-  /// Aborts all communicators, so that no peer waits for this rank, and throws CommunicationError.
+  /// Aborts all communicators, so that no other rank waits for this one, and throws CommunicationError.
   [[noreturn]] void fail(const std::string& what);
-  /// Nothing that was begun is sure to end; what the device may still use stays allocated.
+  /// Whether fail() was called. Work under way may then never end, so memory that the device may use stays
+  /// allocated.
   bool has_failed() const { return has_failed_; }
 
-  /// Of messages that are staged through the host: how many bytes are copied while others travel.
+  /// The bytes of a chunk of a message that is staged through the host: one is copied while another travels.
   Index staging_chunk_bytes = Index{4} << 20;
 
  private:
@@ -103,16 +106,17 @@ class DeviceContext {
   using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream>;
   static Stream make_stream(int priority);
 
-  /// Of the device, from the work that it follows to its end.
+  /// A communication of the device: the end of the work that it follows, and its own end.
   struct Communication {
     std::shared_ptr<PooledEvent> begin, end;
   };
 
   explicit DeviceContext(int device);
-  /// Throws if one of them has failed; true while NCCL goes on in the background for one.
+  /// Throws if a communicator has failed. True while NCCL works in the background for one.
   bool check_communicators();
   bool is_over(const Communication& communication);
-  /// Which communication, counted from the first, the device is waiting for other ranks in; 0: in none.
+  /// The number, from 1, of the communication in which the device waits for other ranks; 0 if it does not
+  /// wait.
   Index communication_under_way();
   [[noreturn]] void fail_for_waiting();
 
@@ -121,8 +125,8 @@ class DeviceContext {
   Stream compute_, communication_;
   PinnedPool pinned_;
   DeviceMemory memory_;
-  std::shared_ptr<PooledEvent> followed_;     // in the compute stream, by the communication stream
-  std::deque<Communication> communications_;  // that were not seen to be over
+  std::shared_ptr<PooledEvent> followed_;     // in the compute stream; the communication stream waits for it
+  std::deque<Communication> communications_;  // which were not seen to be over
   Index communications_over_ = 0;
   std::vector<ncclComm_t> communicators_;
   bool group_is_open_ = false;

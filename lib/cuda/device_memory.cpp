@@ -35,7 +35,8 @@ PinnedBlock::~PinnedBlock() {
   pool_->free_[at(size_class_)].push_back({data_, std::move(last_use_)});
 }
 
-// The device is idle by now, or has failed; then what it may still write to stays.
+// The device is idle by now, or has failed. After a failure it may still write to the memory, which then
+// stays.
 PinnedPool::~PinnedPool() {
   if (context_.has_failed()) return;
   for (const auto& blocks : free_)
@@ -71,7 +72,7 @@ PinnedBlock PinnedPool::take(Index bytes) {
   return block;
 }
 
-// The device is idle by now, or has failed; then what it may still use stays.
+// The device is idle by now, or has failed. After a failure it may still use the memory, which then stays.
 DeviceMemory::~DeviceMemory() {
   if (!context_.has_failed()) free_all();
 }
@@ -97,7 +98,7 @@ void* DeviceMemory::allocate(Index bytes, cudaStream_t stream) {
   return is_enough_memory(status, "cudaMallocAsync", bytes) ? memory : nullptr;
 }
 
-// What is more than twice as large as needed is left for others.
+// Memory more than twice as large as needed is left for larger requests.
 void* DeviceMemory::allocate_without_pool(Index bytes, cudaStream_t stream) {
   std::multimap<Index, void*>& released = released_[stream];
   if (const auto found = released.lower_bound(bytes); found != released.end() && found->first / 2 <= bytes) {

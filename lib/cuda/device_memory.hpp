@@ -15,7 +15,7 @@ namespace gridlops::cuda {
 class DeviceContext;
 class EventPool;
 
-/// An event that goes back to its pool. Move-only.
+/// An event that goes back to its pool when it is destroyed. Move-only.
 class PooledEvent {
  public:
   PooledEvent() = default;
@@ -36,7 +36,7 @@ class PooledEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Events are made once: recording one anew forgets what it stood for.
+/// Events that are made once and recorded again and again.
 class EventPool {
  public:
   EventPool() = default;
@@ -44,7 +44,7 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  /// The place that the stream has been given work up to now.
+  /// Records an event after all work that the stream was given so far.
   PooledEvent record(cudaStream_t stream);
   void put_back(cudaEvent_t event) { free_.push_back(event); }
 
@@ -54,8 +54,8 @@ class EventPool {
 
 class PinnedPool;
 
-/// Page-locked host memory, through which data pass between host and device. It goes back to its pool, which
-/// gives it out again once the device is done with it. Move-only.
+/// Page-locked host memory, through which data pass between host and device. It goes back to its pool when it
+/// is destroyed, and the pool gives it out again once the device is done with it. Move-only.
 class PinnedBlock {
  public:
   PinnedBlock() = default;
@@ -75,7 +75,7 @@ class PinnedBlock {
   ~PinnedBlock();
 
   char* data() const { return data_; }
-  /// The device uses it until then.
+  /// Says that the device uses the memory until the event.
   void used_until(PooledEvent event) { last_use_ = std::move(event); }
 
  private:
@@ -86,8 +86,8 @@ class PinnedBlock {
   PooledEvent last_use_;
 };
 
-/// Blocks by sizes, which are powers of two. Of each size there are as many as were ever needed at once, and
-/// up to four more instead of waiting for the device.
+/// Page-locked blocks whose sizes are powers of two. The pool has as many of each size as were ever needed at
+/// once, and up to four more, which save waiting for the device.
 class PinnedPool {
  public:
   explicit PinnedPool(DeviceContext& context) : context_(context) {}
@@ -95,7 +95,7 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  /// At least so many bytes. Throws OutOfMemory on this rank alone.
+  /// A block of at least so many bytes. Throws OutOfMemory on this rank alone.
   PinnedBlock take(Index bytes);
 
  private:
@@ -108,13 +108,13 @@ class PinnedPool {
 
   DeviceContext& context_;
   std::vector<std::list<Free>> free_ =
-      std::vector<std::list<Free>>(64);  // by size class, the one used longest ago first
+      std::vector<std::list<Free>>(64);  // by size class; the one used longest ago comes first
 };
 
-/// The memory of a device, in the order of its streams. What is released stays with the process, so that
-/// taking it again costs nothing: in the device's memory pool, or, on devices that have none (some virtual
-/// GPUs), here. Such memory is used again in the stream that released it, which orders the two uses, and
-/// freed only when memory is short, since cudaFree() waits for the device.
+/// The memory of a device, in the order of its streams. Released memory stays with the process, so that
+/// taking it again costs nothing: in the device's memory pool or, on devices without one (some virtual GPUs),
+/// in this object. This object gives memory to the stream that released it, which orders the two uses, and
+/// frees it only when memory is short, since cudaFree() waits for the device.
 class DeviceMemory {
  public:
   explicit DeviceMemory(DeviceContext& context) : context_(context) {}
@@ -122,10 +122,11 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// To be called when the device is current, before the first allocation.
+  /// Finds out whether the device has a pool. The device must be current. Call it before the first
+  /// allocation.
   void look_for_pool(int device);
 
-  /// Null if there is not enough. To be used in this stream, or after waiting for it.
+  /// Memory for use in this stream, or after waiting for it. Null if there is not enough.
   void* allocate(Index bytes, cudaStream_t stream);
   void release(void* memory, cudaStream_t stream) noexcept;
 
@@ -135,7 +136,7 @@ class DeviceMemory {
 
   DeviceContext& context_;
   bool has_pool_ = true;
-  std::map<void*, Index> sizes_;                                  // of what has no pool, in use or not
+  std::map<void*, Index> sizes_;                                  // of memory without a pool, in use or not
   std::map<cudaStream_t, std::multimap<Index, void*>> released_;  // by size
 };
 

@@ -23,7 +23,7 @@ GpuInfo ask_for_gpus() {
   ncclGetVersion(&nccl);
   info.versions = message("CUDA ", runtime / 1000, ".", runtime % 1000 / 10, ", NCCL ", nccl / 10000, ".",
                           nccl / 100 % 100, ".", nccl % 100);
-  // Where there is no driver the count is not written.
+  // Without a driver the function does not write the count.
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) {

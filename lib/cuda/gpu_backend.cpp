@@ -15,7 +15,7 @@ namespace cuda {
 
 namespace {
 
-constexpr Index piece_bytes = Index{4} << 20;  // of a long copy between host and device
+constexpr Index piece_bytes = Index{4} << 20;  // long copies between host and device go in pieces
 
 struct Piece {
   Index begin, size;

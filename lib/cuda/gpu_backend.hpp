@@ -9,8 +9,8 @@
 
 namespace gridlops::cuda {
 
-/// One GPU. Everything is ordered by the compute stream; memory comes from the device's pool, in the order of
-/// that stream too.
+/// The memory and the kernels of one GPU. All work, and every use of memory, is in the order of the compute
+/// stream.
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int device);

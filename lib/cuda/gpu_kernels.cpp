@@ -40,7 +40,7 @@ DeviceScalar<T> scalar(T value) {
   }
 }
 
-/// A block without gaps as one column, so that threads need not stop where columns do.
+/// A block without gaps as a single column, whose work spreads evenly over threads.
 template <class T>
 MatrixView<T> as_column(MatrixView<T> X) {
   return {X.data, X.size(), 1};

@@ -3,14 +3,12 @@
 
 #include <cublas_v2.h>
 
-#include <memory>
-
 #include "cuda/device_context.hpp"
 #include "gridlops/backend.hpp"
 
 namespace gridlops::cuda {
 
-/// Device memory that grows, and is used in one stream only.
+/// Device memory that grows, for use in one stream only.
 class StreamMemory {
  public:
   StreamMemory(DeviceContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
@@ -18,7 +16,7 @@ class StreamMemory {
   StreamMemory(const StreamMemory&) = delete;
   StreamMemory& operator=(const StreamMemory&) = delete;
 
-  /// Room for so many bytes, of any content. Throws OutOfMemory on this rank alone.
+  /// Memory for so many bytes, with any content. Throws OutOfMemory on this rank alone.
   void* reserve(Index bytes);
   void release() noexcept;
 
@@ -45,7 +43,7 @@ struct KernelEnvironment {
   Index launches = 0;
 };
 
-/// In the compute stream of the device.
+/// The kernels of a GPU, which run in the compute stream of the device.
 template <Scalar T>
 class CudaKernels final : public Kernels<T> {
  public:
@@ -67,7 +65,7 @@ class CudaKernels final : public Kernels<T> {
   void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
 
  private:
-  /// Where the calling thread may begin work.
+  /// The compute stream, of a device that is current in the calling thread.
   cudaStream_t stream() const {
     environment_.context.make_current();
     return environment_.context.compute();

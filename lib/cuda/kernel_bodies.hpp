@@ -7,8 +7,8 @@
 #include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
 
-// What kernels do to one element, or what one element adds to a sum. How the elements are spread over threads
-// is the business of parallel.hpp. operands() names what a kernel reads and writes, for tools that check it.
+// What kernels do to one element, or what one element adds to a sum. parallel.hpp spreads the elements over
+// threads. operands() names what a kernel reads and writes, for tools that check that.
 
 namespace gridlops::cuda {
 
@@ -77,7 +77,7 @@ struct DiagonalMultiply {
   }
 };
 
-// With one scalar per column: a row of them.
+// These have one scalar per column, in a matrix of one row.
 
 template <class T>
 struct ColumnAxpy {
@@ -122,7 +122,7 @@ struct ColumnScale {
   __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha(0, j) * X(i, j); }
 };
 
-/// The magnitude that is kept of m > 0. Comparisons are such that NaN stays.
+/// The magnitude that a threshold leaves of m > 0. The comparisons let NaN stay NaN.
 __host__ __device__ inline double kept_magnitude(Threshold kind, double t, double m) {
   if (kind == Threshold::soft) return m <= t ? 0 : m - t;
   if (kind == Threshold::hard) return m <= std::sqrt(2 * t) ? 0 : m;
@@ -157,7 +157,7 @@ struct ColumnThreshold {
   }
 };
 
-// Terms of sums over a column.
+// The terms of sums over a column.
 
 template <class T>
 struct DotTerm {

@@ -7,14 +7,14 @@
 
 namespace gridlops::cuda {
 
-/// How many partial sums a column of so many rows is summed in.
+/// In how many partial sums a column of so many rows is summed.
 inline Index partial_sums(Index rows) {
   const Index enough = (rows + 4095) / 4096;
   return enough < 1 ? 1 : enough > 64 ? 64 : enough;
 }
 
-/// The kernels, launched on `stream`: one launch each, whatever the columns, and two for sums, which take
-/// partial_sums(rows) × columns of scratch memory. Shapes are those of Kernels<T>. T is a DeviceScalar.
+/// Launches the kernels on `stream`. Each takes one launch for all columns. Sums take two, and scratch memory
+/// of partial_sums(rows) × columns. Shapes are those of Kernels<T>. T is a DeviceScalar.
 template <class T>
 struct Launch {
   static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);

@@ -28,7 +28,7 @@ bool is_wanted() {
   return way == nullptr || std::string(way) != "staged";
 }
 
-/// What rank sends.
+/// What a rank sends.
 std::vector<std::int32_t> pattern(int rank, Index length) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(length));
   for (std::size_t k = 0; k < values.size(); ++k)
@@ -36,8 +36,8 @@ std::vector<std::int32_t> pattern(int rank, Index length) {
   return values;
 }
 
-/// Device memory of the kind that matrices have: some MPI libraries take only what other functions allocate.
-/// There is room for two messages, and for one element of every rank.
+/// Trial operations on memory of the backend, because some MPI libraries take only memory that other
+/// functions allocate. The memory has room for two messages, and for one element of every rank.
 class Trial {
  public:
   Trial(Communicator& host, Backend& backend, Index length)
@@ -50,7 +50,7 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  /// Every rank's part in its place, together as long as one message.
+  /// Tries an all_gather of parts that are together as long as one message.
   bool gathers() {
     const Index part = std::max<Index>(1, length_ / host_.size());
     const Index mine = part * host_.rank();
@@ -62,7 +62,7 @@ class Trial {
     return is_right;
   }
 
-  /// The last rank's message everywhere.
+  /// Tries a broadcast of the last rank's message.
   bool broadcasts() {
     const int root = host_.size() - 1;
     put(0, pattern(host_.rank(), length_));
@@ -70,7 +70,7 @@ class Trial {
     return holds(0, pattern(root, length_));
   }
 
-  /// Around in a ring.
+  /// Tries messages around a ring.
   bool passes_on() {
     const int size = host_.size(), next = (host_.rank() + 1) % size,
               previous = (host_.rank() + size - 1) % size;
@@ -100,7 +100,7 @@ class Trial {
   std::int32_t* memory_;
 };
 
-/// An MPI that returns an error has shown that it cannot.
+/// Whether a trial succeeds. An MPI that returns an error cannot move device memory.
 bool succeeds(Trial& trial, bool (Trial::*operation)()) {
   try {
     return (trial.*operation)();
@@ -113,8 +113,8 @@ bool succeeds(Trial& trial, bool (Trial::*operation)()) {
 
 bool mpi_takes_device_memory(Communicator& host, Backend& backend) {
   if (!all_agree(host, mpi_claims_device_memory() && is_wanted())) return false;
-  // What fails may leave messages behind; nothing else is sent on these communicators. Each rank tries alone
-  // first, so that none waits for another whose MPI refuses.
+  // A failed trial may leave messages behind, so it has communicators of its own. Each rank first tries
+  // alone, so that no rank waits for another whose MPI refuses.
   const auto alone = host.split(host.rank(), 0), together = host.split(0, host.rank());
   for (const Index length : message_lengths) {
     std::unique_ptr<Trial> mine, ours;

@@ -2,7 +2,6 @@
 #include "cuda/nccl_communicator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/message.hpp"
@@ -14,8 +13,8 @@ namespace gridlops::cuda {
 
 namespace {
 
-/// Done when the communicating stream has come to a place; who waits is the computing stream. In a group the
-/// place is known when that ends.
+/// An operation that is complete when the communication stream has reached an event. wait() lets the compute
+/// stream wait for it. In a group the event is recorded when the group is closed.
 class StreamOperation final : public PendingOperation {
  public:
   explicit StreamOperation(std::shared_ptr<DeviceContext> context)
@@ -45,7 +44,7 @@ class StreamOperation final : public PendingOperation {
   std::shared_ptr<PooledEvent> end_;
 };
 
-/// Two operations, of which one is on the host.
+/// An operation of the host and one of the device, as one.
 class Both final : public PendingOperation {
  public:
   Both(Request host, std::unique_ptr<PendingOperation> device)
@@ -189,7 +188,7 @@ void NcclCommunicator::fold(ReduceOp op, const Elements& contributions, const El
       case ElementType::f64:
         return fold_as<double>(stream, op, contributions, result);
       case ElementType::byte:
-        break;  // refused at the public door
+        break;  // refused by CallAccount
     }
   });
 }
@@ -279,8 +278,8 @@ DeviceCommunicator::Pending NcclCommunicator::scatter_device(ConstElements all, 
   return stay_in_step(std::move(in_step));
 }
 
-/// Parts that differ little go as if all were as long as the longest, which is NCCL's own operation; others
-/// as broadcasts, one per part.
+/// Parts of similar lengths are padded to the longest, for NCCL's own all-gather; other parts go by one
+/// broadcast each.
 DeviceCommunicator::Pending NcclCommunicator::all_gather_device(ConstElements mine, Elements all,
                                                                 std::span<const Index> counts) {
   const RankParts parts(counts, mine.reals_per_element);

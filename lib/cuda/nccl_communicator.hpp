@@ -14,20 +14,20 @@
 
 namespace gridlops::cuda {
 
-/// How communicators are made of others: by NCCL itself, from 2.18.1 on, or by an identifier that rank 0 of
-/// each makes known to the others through the host.
+/// How NCCL's communicators are formed: split from another one by NCCL itself, from version 2.18.1 on, or by
+/// a unique id that rank 0 sends to the others through the host.
 enum class NcclFormation { split, unique_id };
-/// split, where this NCCL has it.
+/// split, if this NCCL has it.
 NcclFormation usual_formation();
 
-/// One end of an NCCL communicator; none for a single rank, which needs none. Errors of its calls abort all
-/// communicators of the device, so that no peer waits for ever. Move-only.
+/// Owns a handle of an NCCL communicator; a single rank needs none and has none. Errors of its calls abort
+/// all communicators of the device, so that no other rank waits for ever. Move-only.
 class NcclHandle {
  public:
   NcclHandle() = default;
-  /// Collective over host: a communicator with its ranks.
+  /// Makes a communicator with the ranks of host (collective over host).
   static NcclHandle form(Communicator& host, const std::shared_ptr<DeviceContext>& context);
-  /// Collective over this handle's ranks; child_host is null on ranks without a colour.
+  /// Splits the communicator (collective over its ranks). child_host is null on ranks without a colour.
   NcclHandle split(const Communicator* child_host, std::optional<int> color, int key) const;
 
   NcclHandle(NcclHandle&& other) noexcept
@@ -50,8 +50,8 @@ class NcclHandle {
   ncclComm_t raw_ = nullptr;
 };
 
-/// Device operands by NCCL, all in the communicating stream of the device. An operation is pending until the
-/// computing stream waits for its event.
+/// A communicator that moves device operands by NCCL, in the communication stream of the device. An operation
+/// is pending until the compute stream waits for its event.
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   /// Collective over host.
@@ -82,20 +82,22 @@ class NcclCommunicator final : public DeviceCommunicator {
   Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
                             std::span<const Index> receive_counts) override;
 
-  // In the communicating stream, on arrays of reals.
+  // These work in the communication stream, on arrays of reals.
 
   void copy(const ConstElements& from, const Elements& to) const;
-  /// Several calls as one operation.
+  /// Makes several calls as one operation.
   template <class Calls>
   void together(Calls&& calls) const;
   void send(const ConstElements& data, int destination) const;
   void receive(const Elements& data, int source) const;
   void gather_padded(const ConstElements& mine, const Elements& all, const RankParts& parts, Index longest);
-  /// Room for one array of `count` reals per rank, until the next call or the end of the open group.
+  /// Scratch memory for one array of `count` reals per rank, until the next call or the end of the open
+  /// group.
   Elements contributions(const ConstElements& like, Index count);
-  /// What the contributions bring comes with the end of the open group.
+  /// Reduces the contributions of the ranks, now or at the end of the open group, which brings them.
   void fold(ReduceOp op, const Elements& contributions, const Elements& result) const;
-  /// Ranks without elements call the host's gather, scatter or all_to_all; so do the others, with nothing.
+  /// For gather, scatter and all_to_all: ranks without elements call the host's operation, and so do all
+  /// others, with empty parts.
   Pending stay_in_step(Request request) const;
   Pending pending() const;
 

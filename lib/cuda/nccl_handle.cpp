@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <array>
-#include <cstring>
 #include <exception>
 
 #include "base/message.hpp"
@@ -54,7 +52,7 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   NcclHandle child;
   child.context_ = context_;
   if (raw_ == nullptr) return child;
-  // NCCL allows no operations of the parent to be under way.
+  // NCCL splits a communicator only while none of its operations is under way.
   const PooledEvent so_far = context_->communication_so_far();
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
@@ -71,7 +69,7 @@ NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw)
 }
 
 void NcclHandle::require_ranks_of(const Communicator& host) const {
-  // A child may still be in the making when its parent is done.
+  // NCCL may still be making the child when the call on its parent is over.
   check(ncclInProgress, "ncclCommSplit");
   int size = 0, rank = -1;
   check(ncclCommCount(raw_, &size), "ncclCommCount");
@@ -81,8 +79,8 @@ void NcclHandle::require_ranks_of(const Communicator& host) const {
                               "; this is a fault of this library or of NCCL");
 }
 
-// Ending is collective: while an exception unwinds the stack the communicator is aborted, which is not. After
-// a failure it has been already.
+// Destroying a communicator is collective. While an exception unwinds the stack it is aborted instead, which
+// is not. After a failure it has been aborted already.
 NcclHandle::~NcclHandle() {
   if (raw_ == nullptr || context_->has_failed()) return;
   cudaSetDevice(context_->device());

@@ -7,7 +7,7 @@
 
 namespace gridlops::cuda {
 
-/// Device operands travel through the host, by the host communicator.
+/// A communicator that moves device operands through the host, by the host communicator.
 class StagedCommunicator : public DeviceCommunicator {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
@@ -31,15 +31,15 @@ class StagedCommunicator : public DeviceCommunicator {
                             std::span<const Index> receive_counts) override;
 
  private:
-  /// One operation on the whole: start(in, out) on host memory; `out` may be empty.
+  /// Makes one operation on whole operands: start(in, out) begins it on host memory. `out` may be empty.
   template <class Start>
   Pending at_once(const ConstElements& in, const Elements& out, const Start& start);
 };
 
-/// Device operands travel by an MPI that takes them as they are, which mpi_takes_device_memory() has shown.
-/// MPI knows nothing of streams: what the device was given before is waited for on the host. Reductions are
-/// staged all the same, since moving memory is what was shown, not adding it, and so is all_to_all, where a
-/// rank's own part would have to be copied by MPI's rules on the host.
+/// A communicator that moves device operands by an MPI that takes device addresses, as
+/// mpi_takes_device_memory() has found. MPI knows nothing of streams, so the host first waits for all work of
+/// the device. Reductions are staged all the same, because the trial showed that MPI moves device memory, not
+/// that it adds there. So is all_to_all, where the host would have to copy a rank's own part.
 class DirectCommunicator final : public StagedCommunicator {
  public:
   using StagedCommunicator::StagedCommunicator;
@@ -56,17 +56,17 @@ class DirectCommunicator final : public StagedCommunicator {
   Pending send_device(ConstElements data, int destination, int tag) override;
   Pending receive_device(Elements data, int source, int tag) override;
 
-  /// This rank's part of `all`, where the host communicator finds and leaves it: it copies nothing then.
+  /// This rank's part within `all`. Given that, the host communicator copies nothing.
   Elements own_part(const ConstElements& all, std::span<const Index> counts) const;
-  /// The device is done with what it was given.
+  /// Waits until the device has done all that it was given.
   void await_device() const;
 };
 
-/// Whether MPI moves this backend's memory by its addresses, on all ranks of host (collective over it). An
-/// MPI that cannot may crash on such an address, so it is tried only where the library says on all ranks that
-/// it can, and the environment of none has GRIDLOPS_DEVICE_MPI=staged. Tried are the operations that
-/// DirectCommunicator uses, with short and long messages, which travel in different ways; all bytes must
-/// arrive. An error that MPI returns is an answer, too.
+/// Whether MPI moves this backend's memory by its addresses, on all ranks of host (collective over host). An
+/// MPI that cannot do that may crash, so it is tried only if the library says on all ranks that it can, and
+/// no rank's environment has GRIDLOPS_DEVICE_MPI=staged. The trial makes the operations that
+/// DirectCommunicator uses, with short and with long messages, which travel in different ways. All bytes must
+/// arrive; an error that MPI returns means no.
 bool mpi_takes_device_memory(Communicator& host, Backend& backend);
 
 }  // namespace gridlops::cuda

@@ -10,33 +10,32 @@
 
 namespace gridlops::cuda {
 
-/// An operation of a host communicator on operands of the device: they come to page-locked host memory in the
-/// communicating stream, which must be behind the computing one, travel, and go back. What a request brings
-/// is on its way to the device while others still travel.
+/// An operation of a host communicator on operands of the device. They are copied to page-locked host memory
+/// in the communication stream, which must follow the compute stream, travel from there, and are copied back.
+/// What one request has brought is copied to the device while others still travel.
 class StagedTransfer final : public PendingOperation {
  public:
   explicit StagedTransfer(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
 
-  /// Host memory that lives as long as the transfer, like a device array: to take its contents, or what is to
-  /// become them.
+  /// Host memory for the contents of a device array, old or new. It lives as long as the transfer.
   Elements stage(const ConstElements& device);
-  /// host ← device; begun only.
+  /// Begins host ← device.
   void download(const ConstElements& device, const Elements& host);
-  /// Waits for what was begun.
+  /// Waits for all downloads.
   void await_downloads();
 
   struct Upload {
     ConstElements host;
     Elements device;
   };
-  /// When the request is complete the uploads are begun.
+  /// Adds a request, and the uploads to begin when it is complete.
   void add(Request request, std::vector<Upload> uploads);
 
   void wait() override;
   bool test() override;
 
-  /// One operation per chunk of arrays that correspond element by element: begin(in, out) starts it on host
-  /// memory. `in` or `out` may be empty; where they are the same place, so are the chunks.
+  /// Makes one operation per chunk of arrays that correspond element by element: begin(in, out) starts it on
+  /// host memory. `in` or `out` may be empty. If they are the same array, so are their chunks.
   using Begin = std::function<Request(ConstElements in, Elements out)>;
   static std::unique_ptr<PendingOperation> in_chunks(const std::shared_ptr<DeviceContext>& context,
                                                      ConstElements in, Elements out, const Begin& begin);

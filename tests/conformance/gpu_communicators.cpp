@@ -75,7 +75,7 @@ TEST_CASE("What NCCL holds back in a group cannot be waited for, and groups do n
   Request request = subject.comm->start_broadcast(data, 0);
   CHECK_FALSE(request.test());
   CHECK_THROWS_AS(request.wait(), UsageError);
-  // Each needs the one scratch array of the communicator.
+  // Each of them needs the one scratch array of the communicator.
   Request sum = subject.comm->start_all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank);
   CHECK_THROWS_AS(subject.comm->start_all_reduce(sums, ReduceOp::sum, ReductionOrder::by_rank), UsageError);
   group.close();

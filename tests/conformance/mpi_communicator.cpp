@@ -32,7 +32,7 @@ TEST_CASE("The communicators of all host transports keep the contract") {
   }
 }
 
-// Those that are under way on few ranks are sent to the root whole.
+// Non-blocking reductions on few ranks send whole operands to the root.
 TEST_CASE("Reductions of long operands keep the contract") {
   testing::check_reduce<double>({make_mpi_communicator(MPI_COMM_WORLD), make_host_backend()}, {10'007});
 }

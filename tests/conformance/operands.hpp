@@ -67,7 +67,7 @@ std::vector<T> values(int rank, Index count, Index begin = 0) {
   return result;
 }
 
-/// The content of an output before an operation: a value that is expected nowhere.
+/// The content of an output before an operation. No operation may leave this value.
 template <class T>
 std::vector<T> untouched(Index count) {
   return std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(99));

@@ -86,12 +86,12 @@ ncclResult_t start(const char* function, Kind kind, const void* from, void* to, 
 }
 
 /// The ranks of one colour in their new order.
-std::vector<int> members_of(const std::vector<std::array<long, 4>>& wishes, long color) {
+std::vector<int> ranks_of(const std::vector<std::array<long, 4>>& arguments, long color) {
   std::vector<int> members;
-  for (std::size_t rank = 0; rank < wishes.size(); ++rank)
-    if (wishes[rank][0] == color) members.push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < arguments.size(); ++rank)
+    if (arguments[rank][0] == color) members.push_back(static_cast<int>(rank));
   std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-    return wishes[static_cast<std::size_t>(a)][1] < wishes[static_cast<std::size_t>(b)][1];
+    return arguments[static_cast<std::size_t>(a)][1] < arguments[static_cast<std::size_t>(b)][1];
   });
   return members;
 }
@@ -138,9 +138,9 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   *child = nullptr;
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
   comm->require_quiet("ncclCommSplit");
-  const auto wishes = comm->exchange("ncclCommSplit", {color, key, 0, 0});
-  if (wishes.empty()) return ncclRemoteError;
-  const std::vector<int> members = members_of(wishes, color);
+  const auto arguments = comm->exchange("ncclCommSplit", {color, key, 0, 0});
+  if (arguments.empty()) return ncclRemoteError;
+  const std::vector<int> members = ranks_of(arguments, color);
   const bool joins = color != NCCL_SPLIT_NOCOLOR;
   SegmentName name;
   if (joins && members.front() == comm->rank) name = emulation::make_segment();

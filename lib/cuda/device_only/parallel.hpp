@@ -7,7 +7,7 @@
 
 #include "gridlops/matrix_view.hpp"
 
-// How the work of a kernel's body is spread over the threads of a GPU. For the CUDA compiler only.
+// Spreads the work of a kernel's body over the threads of a GPU. Only the CUDA compiler reads this.
 
 namespace gridlops::cuda {
 
@@ -21,7 +21,7 @@ __global__ void run_elements(Body body, Index rows, Index cols) {
     for (Index i = first; i < rows; i += step) body(i, j);
 }
 
-/// Calls body(i, j) for all i < rows, j < cols: one launch.
+/// Calls body(i, j) for all i < rows, j < cols, in one launch.
 template <class Body>
 cudaError_t for_each_element(cudaStream_t stream, const char*, Index rows, Index cols, const Body& body) {
   if (rows == 0 || cols == 0) return cudaSuccess;
@@ -51,8 +51,8 @@ __global__ void run_sums(Term term, Index rows, Index cols, MatrixView<typename 
   }
 }
 
-/// partial(b, j) ← the sum of term(i, j) over the share of the rows that block b has: one launch. The order
-/// of the sum depends on rows and partial.rows only.
+/// partial(b, j) ← the sum of term(i, j) over the rows of thread block b, in one launch. The order of the sum
+/// depends on rows and partial.rows only.
 template <class Term>
 cudaError_t sum_columns(cudaStream_t stream, const char*, Index rows, const Term& term,
                         MatrixView<typename Term::Sum> partial) {
