@@ -81,7 +81,7 @@ OperationRecord& last_operation() {
 
 namespace {
 
-/// What can be wrong with arguments in themselves. Messages start with the operation's name.
+/// Checks arguments of an operation, whose name begins the messages.
 class Arguments {
  public:
   Arguments(CommOperation operation, int rank, int size)
@@ -127,14 +127,14 @@ class Arguments {
     }
   }
 
-  /// `all` is made of one part per rank.
+  /// Checks an array that consists of one part per rank.
   void whole(const ConstElements& all, std::span<const Index> part_counts, const char* role) const {
     array(all, role);
     same_count(all.count, std::accumulate(part_counts.begin(), part_counts.end(), Index{0}), role,
                "the counts of all parts add up to");
   }
 
-  /// `mine` is this rank's part.
+  /// Checks an array that is this rank's part.
   void part(const ConstElements& mine, std::span<const Index> part_counts) const {
     counts(part_counts, "counts");
     array(mine, "mine");
@@ -156,7 +156,7 @@ class Arguments {
   int rank_, size_;
 };
 
-/// Bytes of this rank's part in a balanced cut of the elements.
+/// The bytes of this rank's part in a balanced cut of the elements.
 Index balanced_part_bytes(const ConstElements& data, int rank, int size) {
   return (data.count / size + (rank < data.count % size ? 1 : 0)) * data.element_size();
 }

@@ -77,7 +77,7 @@ class ChainBroadcasts::Broadcast final : public PendingOperation {
   MpiGroup group_;
   Elements reals_;
   int tag_;
-  int previous_ = -1, next_ = -1;  // ranks; below 0 at the ends of the chain
+  int previous_ = -1, next_ = -1;  // the neighbours' ranks; below 0 at the ends of the chain
   std::size_t pieces_ = 0, arrived_ = 0, departed_ = 0;
   std::vector<MPI_Request> arrivals_, departures_;
 };

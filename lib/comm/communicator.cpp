@@ -229,7 +229,7 @@ bool Request::test() {
   return pending_ == nullptr;
 }
 
-// Leaked rather than deleted: the transport may still write to the buffers that the operation holds.
+// While an exception unwinds the stack the operation is leaked: the transport may still write to its buffers.
 void Request::drop() noexcept {
   if (std::uncaught_exceptions() > 0) {
     static_cast<void>(pending_.release());
@@ -240,7 +240,7 @@ void Request::drop() noexcept {
 
 CommunicationGroup::CommunicationGroup(Communicator& comm) : comm_(comm) { comm_.do_open_group(); }
 
-// An error of closing ends the program, like any that a destructor meets: close() throws it.
+// An error here ends the program, as in any destructor; close() throws it instead.
 CommunicationGroup::~CommunicationGroup() {
   if (!is_open_) return;
   if (std::uncaught_exceptions() > 0) {

@@ -13,7 +13,7 @@ namespace {
 
 enum class Kind : std::int32_t { other, usage, shape, input, output, memory, communication };
 
-/// An error in the form in which it travels.
+/// An error in the form in which ranks send it.
 struct Failure {
   bool happened = false;
   Kind kind = Kind::other;

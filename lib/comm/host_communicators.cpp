@@ -45,8 +45,8 @@ int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   return ranks[0];
 }
 
-/// Maps a page of every other rank's and looks for what that rank wrote there (collective). Throws alike on
-/// all ranks where the system does not allow it.
+/// Maps a page of every other rank and checks what that rank wrote there (collective). Throws alike on all
+/// ranks where the system does not allow it.
 void try_reading_each_other(Communicator& comm) {
   constexpr Index page = 1 << 16;
   const auto backend = make_shared_host_backend();
@@ -81,7 +81,7 @@ void require_one_machine(const Machine& machine, Communicator& comm) {
                       fewest, " of them, and cannot all share memory; use the transport mixed");
 }
 
-/// The name of what moves data fastest.
+/// The name of the fastest transport.
 std::string fastest_transport(const Machine& machine, Communicator& comm) {
   if (ranks_on_a_machine(machine, comm, ReduceOp::max) == 1) return "mpi";
   try {

@@ -70,7 +70,7 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
   return transfer->is_complete() ? nullptr : std::move(transfer);
 }
 
-// MPI allows at least tags to 32767; numbers come again when all older operations are long over.
+// Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
 int MpiCommunicator::next_tag() {
   constexpr int first = max_tag + 1;
   sequence_ = (sequence_ + 1) % (32768 - first);
@@ -153,8 +153,8 @@ MpiCommunicator::Pending MpiCommunicator::do_scatter(ConstElements all, std::spa
   return finish(std::move(transfer), completion);
 }
 
-// My part is put into its place first, so that all ranks, whether it was there already or not, make the same
-// call.
+// This rank's part is copied into its place first, so that all ranks make the same call, wherever their parts
+// were.
 MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elements all,
                                                         std::span<const Index> counts,
                                                         Completion completion) {

@@ -25,7 +25,7 @@ struct MpiContext {
 /// longer operands go in chunks, or as messages of parts, whose tags lie above the user's.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Takes comm over.
+  /// Takes ownership of comm.
   MpiCommunicator(MPI_Comm comm, MpiContext context);
   ~MpiCommunicator() override;
 
@@ -71,13 +71,13 @@ class MpiCommunicator final : public Communicator {
   Pending all_reduce_by_rank(Elements data, ReduceOp, Completion);
   Pending reduce_scatter_by_rank(ConstElements all, const RankParts& parts, Elements mine, ReduceOp,
                                  Completion);
-  /// Every rank gets all of all others' data, and reduces it for itself.
+  /// Every rank gets all other ranks' data and reduces it by itself.
   Pending all_reduce_contributions(Elements data, ReduceOp, Completion);
 
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
-  /// Whether an operation may be a blocking call of MPI.
+  /// Whether an operation may make a blocking call of MPI.
   bool blocks(Completion completion) const {
     return completion == Completion::blocking && context_.chains == nullptr;
   }

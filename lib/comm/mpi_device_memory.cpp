@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-// It is MPI's word about GPUs, so it stands where MPI does. Open MPI's extension, which others have taken
-// over. The macro is what the header was built with; the library may be another one.
+// This asks MPI about GPUs, so it belongs to comm. The function is an extension of Open MPI that other
+// libraries have adopted. The macro tells of the header only; the library at run time may differ.
 bool mpi_claims_device_memory() {
 #ifdef MPIX_CUDA_AWARE_SUPPORT
   return MPIX_Query_cuda_support() == 1;

@@ -9,14 +9,13 @@ namespace gridlops {
 
 namespace {
 
-/// The longest operand of an ordered all_reduce of which every rank gets all contributions, in one step.
-/// These are size() operands instead of 2·size() messages of small parts: up to here they take less time,
-/// whatever the size.
+/// Up to this length an ordered all_reduce sends all contributions to every rank, in one step. That moves
+/// size() operands instead of 2·size() messages with small parts, and takes less time on any number of ranks.
 constexpr Index one_step_bytes = Index{16} * 1024;
 
-/// A started reduction of more bytes on few ranks sends every operand to the root in one message. MPI's own
-/// goes on in rounds of 32 KiB (Open MPI 4.1), each begun in a call of MPI, of which there are none while a
-/// rank computes.
+/// From this length on a non-blocking reduction on few ranks sends every operand to the root in one message.
+/// MPI's own reduction moves rounds of 32 KiB (Open MPI 4.1), and begins each in a call of MPI, which a rank
+/// that computes does not make.
 constexpr Index long_operand_bytes = Index{64} * 1024;
 constexpr int few_ranks = 4;
 
@@ -89,8 +88,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   if (parts.total() == 0) return nullptr;
   int* part_counts = transfer->scratch_ints(size());
   parts.write_counts(part_counts);
-  // Where my part lies in its place within all, MPI, which allows no overlap, writes the result elsewhere
-  // first.
+  // MPI allows no overlap. Where this rank's part lies within `all`, MPI writes the result elsewhere first.
   const bool overlap = to.data == parts.of(from, rank()).data;
   const Elements result = overlap ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
@@ -114,7 +112,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_by_rank(ConstElements in, Eleme
     transfer->send(in, root, tag);
     return finish(std::move(transfer), completion);
   }
-  // One contribution comes to where the result will be, the others to scratch memory.
+  // One contribution is received where the result will be, the others in scratch memory.
   bool out_is_free = size() > 1 && in.data != out.data;
   const Index others = size() - 1 - (out_is_free ? 1 : 0);
   const Elements received(transfer->scratch(in.bytes() * others), in.count * others, in.type);
@@ -147,8 +145,8 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
   return finish(std::move(transfer), completion);
 }
 
-// Long operands are cut, and every rank reduces a part, if this rank may wait for that before it passes its
-// part on. A started operation has to go on while this rank is elsewhere, so it gathers all contributions in
+// For long operands every rank reduces a part, which all then gather. That takes a wait in between, so a
+// non-blocking operation, which must go on while this rank does something else, gathers all contributions in
 // one step.
 MpiCommunicator::Pending MpiCommunicator::all_reduce_by_rank(Elements data, ReduceOp op,
                                                              Completion completion) {

@@ -26,7 +26,7 @@ namespace {
 
 /// What the one session of a process needs besides its world.
 struct SessionState {
-  MPI_Comm farewell = MPI_COMM_NULL;  // nobody else's messages are on it when ranks meet at the end
+  MPI_Comm farewell = MPI_COMM_NULL;  // on which ranks meet at the end; it carries nothing else
   std::terminate_handler previous_handler = nullptr;
   double timeout_seconds = 600;  // 0: none
 };
@@ -42,7 +42,7 @@ bool mpi_is_running() {
   return initialized != 0 && finalized == 0;
 }
 
-/// One line on stderr: rank, host, text. Written by a single call, so that the ranks' lines stay whole.
+/// Writes a line with rank, host and text to stderr, in a single call, so that the ranks' lines stay whole.
 void report(const std::string& text) {
   int rank = 0;
   if (mpi_is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -68,7 +68,7 @@ struct Cause {
   ExitStatus status = ExitStatus::internal;
 };
 
-/// To be called while an exception is being handled.
+/// Only called while an exception is being handled.
 Cause cause_of_current_exception() {
   const auto text = [](const std::exception& error) {
     return message(readable(typeid(error).name()), ": ", error.what());
@@ -110,7 +110,7 @@ double timeout_from_environment() {
   return seconds;
 }
 
-/// Returns when all ranks are here; ends the job if they do not come in time.
+/// Returns when all ranks have reached this point; ends the job if they do not come in time.
 void wait_for_all_ranks() {
   using Clock = std::chrono::steady_clock;
   constexpr double notice_seconds = 10;
@@ -143,7 +143,7 @@ void wait_for_all_ranks() {
 
 }  // namespace
 
-// MPI_Abort may hang, or return; the process then ends by itself.
+// MPI_Abort may hang, or return. The alarm, or the last line, then ends the process.
 void end_job(ExitStatus status) noexcept {
   status_at_alarm = static_cast<int>(status);
   std::signal(SIGALRM, [](int) { _exit(status_at_alarm); });

@@ -63,7 +63,7 @@ void copy(const ConstElements& from, const Elements& to) {
   if (bytes > 0 && from.data != to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(bytes));
 }
 
-// Requests are only left if a call has failed; MPI may then still write to the scratch memory, so that is
+// Requests are left only if a call has failed. MPI may then still write to the scratch memory, so that is
 // leaked.
 MpiTransfer::~MpiTransfer() {
   if (parts_.empty()) return;
@@ -97,8 +97,8 @@ void* MpiTransfer::scratch(Index bytes) {
   return scratch_.back().get();
 }
 
-// One by one rather than by MPI_Waitall: an error then belongs to its request, and Open MPI 4.1 may never
-// return from MPI_Waitall where a request fails while it waits.
+// It waits for one request after another, so that an error belongs to its request. Besides, Open MPI 4.1 may
+// never return from MPI_Waitall when a request fails meanwhile.
 void MpiTransfer::wait() {
   if (chains_ != nullptr) {
     while (!test()) chains_->progress();

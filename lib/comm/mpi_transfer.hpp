@@ -16,7 +16,7 @@ namespace gridlops {
 
 class ChainBroadcasts;
 
-/// Most elements of a basic type in one MPI call, whose counts are ints. Longer operands travel in chunks.
+/// The largest number of elements in one MPI call, whose counts are ints. Longer operands travel in chunks.
 extern const Index max_message_elements;
 
 /// An MPI communicator, with what the text of an error needs.
@@ -32,7 +32,7 @@ struct MpiGroup {
 MPI_Datatype mpi_type(ElementType type);
 MPI_Op mpi_op(ReduceOp op);
 
-/// Copies as many elements as both have; nothing is done where source and target are the same place.
+/// Copies as many elements as both arrays have; does nothing if they are the same array.
 void copy(const ConstElements& from, const Elements& to);
 
 /// Calls action(begin, count) for the chunks that `total` elements travel in.
@@ -43,8 +43,8 @@ void for_each_chunk(Index total, Action&& action) {
   }
 }
 
-/// MPI requests under way, then perhaps a step on this rank alone. No message waits for that step, so that
-/// ranks may complete several operations in different orders, or do something else first.
+/// Several MPI requests under way, and perhaps a last step on this rank alone. No message waits for that
+/// step, so ranks may complete operations in different orders, or do something else first.
 class MpiTransfer final : public PendingOperation {
  public:
   /// While it waits, the chain broadcasts, if there are any, make progress.
@@ -53,13 +53,13 @@ class MpiTransfer final : public PendingOperation {
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
 
-  /// begin(request) makes a non-blocking MPI call, which errors, now or at completion, name `call`.
+  /// Makes a non-blocking MPI call by begin(request). Errors, now or at completion, name it `call`.
   template <class Begin>
   void start(const char* call, int count, Begin&& begin) {
     Part& part = parts_.emplace_back(Part{.call = call, .count = count});
     group_.check(begin(&part.request), call, count);
   }
-  /// Messages of arrays of reals, in chunks; nothing at all is sent for an empty array.
+  /// Send and receive arrays of reals, in chunks. For an empty array nothing is sent.
   void send(const ConstElements& data, int destination, int tag);
   void receive(const Elements& data, int source, int tag);
 
@@ -67,7 +67,7 @@ class MpiTransfer final : public PendingOperation {
   void* scratch(Index bytes);
   int* scratch_ints(int count) { return static_cast<int*>(scratch(count * Index{sizeof(int)})); }
 
-  /// What is to be done when all requests are complete. It must not communicate.
+  /// Sets the last step, for when all requests are complete. It must not communicate.
   void then(std::function<void()> last_step) { last_step_ = std::move(last_step); }
 
   bool is_complete() const { return parts_.empty() && last_step_ == nullptr; }

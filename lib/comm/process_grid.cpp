@@ -12,7 +12,7 @@ namespace gridlops {
 
 namespace {
 
-/// The number that is all of the text, or 0.
+/// The number that the whole text stands for; 0 if it is none.
 int whole_number(const char* begin, const char* end) {
   int value = 0;
   const auto [stop, error] = std::from_chars(begin, end, value);

@@ -9,7 +9,7 @@ namespace gridlops {
 
 namespace {
 
-constexpr Index block = 1024;  // of sums in the cache while the ranks' contributions stream by
+constexpr Index block = 1024;  // how many sums stay in the cache while the contributions stream by
 
 template <class T, class Combine>
 void reduce_as(const std::vector<const void*>& contributions, Combine combine, T* out, Index count) {
@@ -55,7 +55,7 @@ void reduce_in_rank_order(const std::vector<const void*>& contributions, ReduceO
     case ElementType::f64:
       return reduce_as<double>(contributions, op, out);
     case ElementType::byte:
-      break;  // refused at the public door
+      break;  // refused by CallAccount
   }
 }
 

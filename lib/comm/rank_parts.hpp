@@ -10,7 +10,7 @@
 
 namespace gridlops {
 
-/// The same array with complex numbers as pairs of reals: what counts and addresses below refer to.
+/// The same array with complex numbers as pairs of reals. The functions below take such arrays.
 inline Elements as_reals(const Elements& a) { return {a.data, a.count * a.reals_per_element, a.type}; }
 inline ConstElements as_reals(const ConstElements& a) {
   return {a.data, a.count * a.reals_per_element, a.type};
@@ -24,14 +24,14 @@ inline ConstElements slice(const ConstElements& a, Index begin, Index count) {
   return {static_cast<const std::byte*>(a.data) + begin * size_of(a.type), count, a.type};
 }
 
-/// One part per rank, one after the other: counts and offsets in reals.
+/// An array that consists of one part per rank, in rank order. Counts and offsets are in reals.
 class RankParts {
  public:
   RankParts(std::span<const Index> counts, int reals_per_element) {
     offsets_.reserve(counts.size() + 1);
     for (const Index count : counts) offsets_.push_back(offsets_.back() + count * reals_per_element);
   }
-  /// `total` cut into parts whose sizes differ by at most one, larger first.
+  /// Cuts `total` elements into parts whose sizes differ by at most one, larger ones first.
   static RankParts balanced(Index total, int ranks) {
     RankParts parts;
     for (int rank = 0; rank < ranks; ++rank)
@@ -49,7 +49,7 @@ class RankParts {
     return slice(all, offset(rank), count(rank));
   }
 
-  /// For MPI calls, once the total is known to fit into an int.
+  /// Write counts and offsets for MPI calls. The total must fit into an int.
   void write_counts(int* counts) const {
     for (int rank = 0; rank < ranks(); ++rank) counts[rank] = static_cast<int>(count(rank));
   }
