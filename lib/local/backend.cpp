@@ -47,7 +47,7 @@ void move(const void* from, void* to, Index bytes) {
 
 void HostBackend::discard(void* memory, Index bytes) {
 #if defined(MADV_DONTNEED)
-  // Whole large pages, so that none is taken to pieces.
+  // Only whole large pages are given back, so that the system splits none.
   const auto begin = reinterpret_cast<std::uintptr_t>(memory), unit = std::uintptr_t{large_page};
   const std::uintptr_t first = (begin + unit - 1) / unit * unit;
   const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / unit * unit;
@@ -60,14 +60,14 @@ void HostBackend::upload(const void* host, void* here, Index bytes) { move(host,
 void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
 
 void* HostBackend::do_allocate(Index bytes) {
-  // Large pages leave fewer addresses to look up in a matrix.
+  // With large pages a matrix needs fewer entries of the TLB.
   const bool is_large = bytes >= 2 * large_page;
   const Index unit = is_large ? large_page : alignment;
   if (bytes > std::numeric_limits<Index>::max() - unit) return nullptr;
   const auto rounded = static_cast<std::size_t>((bytes + unit - 1) / unit * unit);
   void* const memory = std::aligned_alloc(static_cast<std::size_t>(unit), rounded);
 #if defined(MADV_HUGEPAGE)
-  // Advice: where it is not taken, pages are small.
+  // The system may ignore this advice; pages are then small.
   if (is_large && memory != nullptr) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
 #endif
   return memory;

@@ -9,7 +9,7 @@
 
 namespace gridlops::cblas {
 
-/// What the CBLAS that is linked counts in: int, or 64 bits in builds with the ILP64 interface.
+/// The integer type of the linked CBLAS: int, or 64 bits wide with the ILP64 interface.
 template <class First, class... Others>
 First first_parameter(void (*)(First, Others...));
 using Int = decltype(first_parameter(&cblas_sscal));
@@ -26,7 +26,7 @@ constexpr CBLAS_TRANSPOSE transposition(Op op) {
   return CblasConjTrans;
 }
 
-// Column-major, vectors without gaps. One name per operation for the four element types.
+// Each operation has one name for the four element types. Matrices are column-major, vectors have no gaps.
 
 inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, float alpha, const float* A, Int lda, const float* B,
                  Int ldb, float beta, float* C, Int ldc) {

@@ -6,7 +6,7 @@
 
 namespace gridlops {
 
-/// The CPU with CBLAS, and memory from the C library.
+/// The memory of the C library, and kernels that use CBLAS.
 class HostBackend : public Backend {
  public:
   std::string name() const override { return "host"; }

@@ -14,7 +14,7 @@
 namespace gridlops {
 namespace {
 
-/// The part of a stored factor that op maps to (rows, cols) of op(A).
+/// The block of A that op maps to the block (rows, cols) of op(A).
 template <Scalar T>
 MatrixView<const T> stored_block(Op op, MatrixView<const T> A, Range rows, Range cols) {
   return op == Op::none ? A.block(rows, cols) : A.block(cols, rows);
@@ -27,7 +27,7 @@ cblas::Int narrowed(Index size, Index limit) {
   return static_cast<cblas::Int>(size);
 }
 
-/// BLAS wants at least max(1, rows), also where there is no second column to find with it.
+/// The leading dimension for BLAS, which wants at least max(1, rows) even for a single column.
 template <class T>
 cblas::Int leading_dimension(MatrixView<T> A, Index limit) {
   return narrowed(std::max<Index>(1, A.cols <= 1 ? A.rows : A.stride), limit);
@@ -43,7 +43,7 @@ void scale(T beta, MatrixView<T> C) {
   }
 }
 
-/// C ← α Zᴴ + β C, in tiles of which both sides stay in the first-level cache.
+/// C ← α Zᴴ + β C, tile by tile, so that both sides stay in the first-level cache.
 template <Scalar T>
 void add_adjoint(T alpha, MatrixView<const T> Z, T beta, MatrixView<T> C) {
   constexpr Index tile = 16;
@@ -64,20 +64,20 @@ void add_adjoint(T alpha, MatrixView<const T> Z, T beta, MatrixView<T> C) {
   }
 }
 
-/// Whether C ← α Aᴴ B + β C is faster by way of Z = Bᴴ A: where C is wide and low, as with SUMMA's panels,
-/// OpenBLAS packs all of B for few rows of C, which takes up to a fifth of the time.
+/// Whether C ← α Aᴴ B + β C is faster by way of Z = Bᴴ A. It is where C is wide and low, as with SUMMA's
+/// panels: there OpenBLAS packs all of B for a few rows of C, which takes up to a fifth of the time.
 bool adjoint_is_faster_transposed(Index rows, Index cols, Index inner) {
   return rows >= 64 && rows <= 512 && cols >= 2 * rows && inner >= 256;
 }
 
-/// C ← α Aᴴ B + β C by way of Z = Bᴴ A, some columns of C at a time. False, with nothing done, if there is no
+/// C ← α Aᴴ B + β C by way of Z = Bᴴ A, some columns of C at a time. False, with C unchanged, if there is no
 /// memory for that.
 template <Scalar T>
 bool adjoint_gemm_transposed(cblas::Int inner, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                              MatrixView<T> C, cblas::Int lda, cblas::Int ldb) {
   constexpr Index elements = (Index{4} << 20) / static_cast<Index>(sizeof(T));
   const Index width = std::min(C.cols, std::max(C.rows, elements / C.rows));
-  // A row of Z, which the transposition reads, must not fall on one set of a cache.
+  // The elements of a row of Z, which the transposition reads, must not all fall on one set of a cache.
   const Index stride = width + 64 / static_cast<Index>(sizeof(T));
   const std::unique_ptr<T[]> memory(new (std::nothrow) T[at(stride * C.rows)]);
   if (memory == nullptr) return false;
@@ -92,13 +92,13 @@ bool adjoint_gemm_transposed(cblas::Int inner, T alpha, MatrixView<const T> A, M
   return true;
 }
 
-/// One BLAS call; k > 0 is the inner dimension, and C is not empty.
+/// Makes one BLAS call. The inner dimension is positive, and C is not empty.
 template <Scalar T>
 void call_blas(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                MatrixView<T> C, Index limit) {
   const cblas::Int lda = leading_dimension(A, limit);
   if (C.cols == 1 && op_b == Op::none) {
-    // Some releases of OpenBLAS compute 0·NaN here (its issue 929).
+    // Some releases of OpenBLAS compute 0·NaN for a zero β (OpenBLAS issue 929).
     if (beta == T(0)) scale(beta, C);
     cblas::gemv(op_a, narrowed(A.rows, limit), narrowed(A.cols, limit), alpha, A.data, lda, B.data, beta,
                 C.data);

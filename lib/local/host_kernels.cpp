@@ -13,8 +13,7 @@
 namespace gridlops {
 namespace {
 
-/// a·b. std::complex's own product calls a routine that repairs infinities, which keeps loops from
-/// vectorising.
+/// a·b. The product of std::complex calls a routine that repairs infinities, which prevents vectorisation.
 template <Scalar T>
 constexpr T product(T a, T b) {
   if constexpr (is_complex<T>) {
@@ -40,8 +39,7 @@ constexpr double norm_term(T a) {
   }
 }
 
-/// term(0) + … + term(n − 1). Independent partial sums let the compiler vectorise without reordering
-/// anything.
+/// term(0) + … + term(n − 1), in independent partial sums that the compiler can vectorise without reordering.
 template <class Term>
 auto sum_of(Index n, Term&& term) {
   constexpr Index lanes = 8;
@@ -58,8 +56,8 @@ auto sum_of(Index n, Term&& term) {
   return sums[0];
 }
 
-/// The magnitude that an element keeps of m > 0, one column's t at a time. Comparisons are such that NaN
-/// stays.
+/// The magnitude that the threshold t of a column leaves of an element of magnitude m > 0. The comparisons
+/// let NaN stay NaN.
 class Shrinkage {
  public:
   Shrinkage(Threshold kind, double t)
@@ -96,8 +94,7 @@ T shrunk(const Shrinkage& shrink, T x) {
   }
 }
 
-/// Calls work(x, y, length) for runs of elements that follow each other in both: columns, or everything at
-/// once.
+/// Calls work(x, y, length) for parts that are contiguous in both matrices: columns, or the whole.
 template <Scalar T, class Function>
 void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
   if (X.contiguous() && Y.contiguous()) return work(X.data, Y.data, Y.size());

@@ -5,11 +5,11 @@
 
 namespace gridlops {
 
-/// The largest integer that the BLAS takes.
+/// The largest integer that BLAS takes.
 Index blas_limit();
 
-/// C ← α op_a(A) op_b(B) + β C by BLAS calls in which no dimension is larger than limit.
-/// Throws UsageError if a leading dimension is.
+/// C ← α op_a(A) op_b(B) + β C by BLAS calls in which no dimension exceeds limit. Throws UsageError if a
+/// leading dimension does.
 template <Scalar T>
 void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                MatrixView<T> C, Index limit);

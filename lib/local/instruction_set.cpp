@@ -29,15 +29,15 @@ InstructionSet best_instruction_set() {
   return InstructionSet::baseline;
 }
 
-KernelChoice kernel_choice(const std::string& wish) {
+KernelChoice kernel_choice(const std::string& name) {
   using Use = KernelChoice::Use;
   const InstructionSet best = best_instruction_set();
-  if (wish.empty() || wish == "auto") return {Use::where_faster, best};
-  if (wish == "blas") return {Use::never, best};
-  require<UsageError>(wish == "baseline" || wish == "avx2" || wish == "avx512", "GRIDLOPS_KERNELS is \"",
-                      wish, "\", which names no kernels; set it to auto, blas, baseline, avx2 or avx512");
-  const InstructionSet set = wish == "baseline" ? InstructionSet::baseline
-                             : wish == "avx2"   ? InstructionSet::avx2
+  if (name.empty() || name == "auto") return {Use::where_faster, best};
+  if (name == "blas") return {Use::never, best};
+  require<UsageError>(name == "baseline" || name == "avx2" || name == "avx512", "GRIDLOPS_KERNELS is \"",
+                      name, "\", which names no kernels; set it to auto, blas, baseline, avx2 or avx512");
+  const InstructionSet set = name == "baseline" ? InstructionSet::baseline
+                             : name == "avx2"   ? InstructionSet::avx2
                                                 : InstructionSet::avx512;
   require<UsageError>(set <= best, "GRIDLOPS_KERNELS asks for ", name_of(set), ", but this processor has ",
                       name_of(best), " only; unset it, or ask for less");
@@ -46,8 +46,8 @@ KernelChoice kernel_choice(const std::string& wish) {
 
 const KernelChoice& kernel_choice() {
   static const KernelChoice choice = [] {
-    const char* const wish = std::getenv("GRIDLOPS_KERNELS");
-    return kernel_choice(wish == nullptr ? "" : wish);
+    const char* const name = std::getenv("GRIDLOPS_KERNELS");
+    return kernel_choice(name == nullptr ? "" : name);
   }();
   return choice;
 }

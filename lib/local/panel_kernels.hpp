@@ -12,21 +12,21 @@ namespace gridlops {
 /// tile has tile_cols columns, two registers wide, and is stored row by row, so that a product along the rows
 /// and one across them both work on whole registers, and memory is read in one piece. Right-hand sides come
 /// in groups; entry w − 1 of a table is for groups of w, and tables of adjoint kernels are for 1, 2, …
-/// panels. What a right-hand side's sums are, and their order, does not depend on w.
+/// panels. A right-hand side's sums, and their order, do not depend on w.
 template <class Real>
 struct PanelKernels {
   static constexpr Index rows = 8;
   static constexpr int widest_forward = 3, widest_adjoint = 6;
-  static constexpr int most_panels = 2;  ///< that an adjoint kernel takes at once
+  static constexpr int most_panels = 2;  ///< how many an adjoint kernel takes at once
 
-  /// Tiles that follow one another, of one panel, or those below each other of several: first all of the
+  /// Successive tiles of one panel, or of several panels that lie below each other: first all tiles of the
   /// first panel.
   struct Tiles {
     const Real* begin = nullptr;
     Index size = 0;  ///< of each panel, in elements
     Index panels = 1;
   };
-  /// What products will need soon, of as many panels as they take at once.
+  /// What products will need soon, of as many panels as a kernel takes at once.
   struct Ahead {
     const Real* begin = nullptr;
     Index size = 0;    ///< of each panel
@@ -37,11 +37,10 @@ struct PanelKernels {
     }
   };
 
-  // With each tile they take a step: they bring what it has ahead, and then what follows that, into the
-  // second-level cache.
+  // With each tile a kernel prefetches a part of what lies ahead into the second-level cache.
 
-  /// sums += tiles · X, of one panel: X packed tile_cols × w per tile. Of each of the w × rows sums there is
-  /// a register full of parts.
+  /// sums += tiles · X, of one panel. X is packed tile_cols × w per tile. Each of the w × rows sums is a
+  /// register of partial sums.
   using Forward = void(const Tiles& tiles, const Real* X, Real* sums, Ahead step);
   /// X += tilesᵀ · Y: Y packed w × rows for each panel, X as above.
   using Adjoint = void(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, Ahead step);
@@ -52,7 +51,7 @@ struct PanelKernels {
   std::array<std::array<Adjoint*, widest_adjoint>, most_panels> adjoint{};
 };
 
-// One file each, compiled for that instruction set.
+// Each is in a file of its own, which is compiled for that instruction set.
 template <class Real>
 const PanelKernels<Real>& panel_kernels_baseline();
 template <class Real>

@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// The loops behind PanelKernels, once for all instruction sets.
+/// The loops of PanelKernels, written once for all instruction sets.
 template <class Isa, class Real>
 class PanelLoops : VectorRegisters<Isa, Real> {
   using Base = VectorRegisters<Isa, Real>;
@@ -27,7 +27,8 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   }
 
  private:
-  /// Of a row of a tile: with them one element of Y, once it is in a register, is used twice.
+  /// The registers of a row of a tile. With two of them an element of Y is used twice once it is in a
+  /// register.
   static constexpr int vectors = 2;
   static constexpr Index tile_cols = vectors * lanes;
   static constexpr int rows = static_cast<int>(PanelKernels<Real>::rows);
@@ -45,7 +46,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
      ...);
   }
 
-  /// Fetches what a step has ahead, and goes on to what the next one has.
+  /// Prefetches what one step has ahead, and moves on to the next step's.
   template <int panels>
   [[gnu::always_inline]] static void fetch(Ahead& step) {
     Index i = 0;
@@ -61,7 +62,7 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   template <int width>
   static void forward(const Tiles& tiles, const Real* X, Real* sums, Ahead step) {
     const Index count = tiles.size / tile;
-    // As many rows at a time as there are registers for, beside a row and the columns.
+    // The registers hold a row, the columns, and the sums of as many rows as this.
     constexpr int at_once = width * rows + width < registers ? rows : rows / 2;
     constexpr int in_step = rows / at_once;  // a tile, or half the rows of two
     for (int first = 0; first < rows; first += at_once) {

@@ -9,13 +9,13 @@
 
 namespace gridlops {
 
-/// So many tiles of a panel, a chunk, are multiplied by all right-hand sides before the next ones: 8 KiB with
-/// AVX2 and 16 with AVX-512, which stay in the first-level cache.
+/// The tiles of a chunk: a part of a panel that is multiplied by all right-hand sides before the next part.
+/// It is 8 KiB with AVX2 and 16 KiB with AVX-512, which stay in the first-level cache.
 inline constexpr Index chunk_tiles = 16;
 
-/// Where the elements of a matrix lie that meets the columns of panels: chunk after chunk; in a chunk group
-/// after group of its (real) columns, of which there must be some; in a group tile after tile; there column
-/// after column, tile_cols each.
+/// The order of elements of a matrix whose rows meet the columns of panels: chunk after chunk, in a chunk
+/// group after group of its (real) columns, in a group tile after tile, and in a tile column after column of
+/// tile_cols elements. There is at least one column.
 class ChunkedColumns {
  public:
   ChunkedColumns(Index rows, Index tile_cols, Index columns, int widest)
@@ -26,7 +26,7 @@ class ChunkedColumns {
 
   Index size() const { return tiles_ * tile_cols_ * columns_; }
   Index tiles() const { return tiles_; }
-  /// Of the chunk that begins at `tile`.
+  /// Where the chunk that begins at `tile` lies.
   Index tiles_from(Index tile) const { return std::min(chunk_tiles, tiles_ - tile); }
 
   Index columns() const { return columns_; }
@@ -55,7 +55,7 @@ auto* kernel_for(const Table& table, Index width) {
   return table[static_cast<std::size_t>(width - 1)];
 }
 
-/// Products of some panels, the slots, with X.
+/// The products of some panels with X; each panel has a slot.
 template <Scalar T>
 class PanelForward {
   using R = Real<T>;
@@ -78,7 +78,7 @@ class PanelForward {
     }
   }
 
-  /// Adds a chunk's product to the slot's; that of the first one begins it.
+  /// Adds a chunk's product to the slot's, or begins it with the first chunk's.
   void run(Index slot, const Tiles& chunk, Index tile, const Ahead& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (tile == 0) std::fill_n(sums, slot_size(), R(0));
@@ -115,7 +115,7 @@ class PanelForward {
   Workspace<R> coefficients_, sums_;
 };
 
-/// The sum, over panels, of op(panel) times its rows of Y, of which the slots hold some panels'.
+/// The sum over panels of op(panel) times its rows of Y. Slots hold the rows of some panels.
 template <Scalar T>
 class PanelAdjoint {
   using R = Real<T>;
@@ -133,7 +133,7 @@ class PanelAdjoint {
     std::fill_n(sums_.data(), place_.size(), R(0));
   }
 
-  /// For the rows below the last one of the matrix.
+  /// Sets the rows below the last one of the matrix to zero.
   void clear(Index slot) { std::fill_n(rows_of_Y_.data() + slot * slot_size(), slot_size(), R(0)); }
 
   /// Column j of the slot's rows of Y.
@@ -154,7 +154,7 @@ class PanelAdjoint {
     }
   }
 
-  /// Adds the products with a chunk of the slot's panel, and of those in the slots after it.
+  /// Adds the products with a chunk of the slot's panel, and of the panels in the slots after it.
   void run(Index slot, const Tiles& chunks, Index tile, const Ahead& ahead) {
     const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.panels - 1)];
     const R* const Y = rows_of_Y_.data() + slot * slot_size();

@@ -197,7 +197,7 @@ constexpr bool can_share = true;
 constexpr bool can_share = false;
 #endif
 
-/// Never destroyed: memory may be given back late.
+/// It is never destroyed, because blocks may be released late.
 SharedMemory& memory_of_process() {
   static SharedMemory& memory = *new SharedMemory;
   return memory;

@@ -13,8 +13,8 @@ namespace gridlops {
 
 namespace {
 
-/// Bytes of a column of A that are worked on together: with some columns of A and the matching rows of X or
-/// Y they stay in the second-level cache, and a column's part is long enough to be fetched at full speed.
+/// How many bytes of a column of A are multiplied together. With some columns of A and the matching rows of X
+/// or Y they stay in the second-level cache, and they are enough for memory to deliver at full speed.
 constexpr Index block_bytes = 8192;
 
 template <Scalar T>
@@ -42,7 +42,7 @@ class ForwardProduct {
     const Index rest = (A_.rows - done) / kernels_.tile_rows;
     if (rest > 0) block(done, rest, done);
     done += rest * kernels_.tile_rows;
-    // The last tile begins where it ends with A; what it shares with the one before it is computed twice.
+    // The last tile ends with A; the rows that it shares with the tile before it are computed twice.
     if (done < A_.rows) block(A_.rows - kernels_.tile_rows, 1, done);
   }
 
@@ -52,7 +52,7 @@ class ForwardProduct {
   Index block_tiles() const { return block_bytes / static_cast<Index>(sizeof(R)) / kernels_.tile_rows; }
   Index tiles_in(Index rows) const { return std::max<Index>(rows / kernels_.tile_rows, 1); }
 
-  /// The rows of so many tiles from `begin` on; those before `first_new` are known already.
+  /// Computes the rows of so many tiles from `begin` on. Those before `first_new` are known already.
   void block(Index begin, Index tiles, Index first_new) {
     const Index height = tiles * kernels_.tile_rows;
     std::fill_n(sums_.data(), height * groups_.columns(), R(0));
@@ -74,7 +74,7 @@ class ForwardProduct {
       for (Index tile = 0; tile < tiles; ++tile) finish(g, tile, begin, height, first_new);
   }
 
-  /// Rows k, … of X, group by group, a row's real parts and imaginary parts one after the other.
+  /// Packs rows k, … of X, group by group, with the real and imaginary parts of a row one after the other.
   void pack(Index k, Index count) {
     R* to = coefficients_.data();
     for (Index g = 0; g < groups_.count(); ++g) {
@@ -83,7 +83,7 @@ class ForwardProduct {
     }
   }
 
-  /// The columns of Y of a group, in the rows of a tile of the block.
+  /// Writes the columns of Y of a group, in the rows of a tile of the block.
   void finish(Index g, Index tile, Index begin, Index height, Index first_new) {
     constexpr Index step = parts<T>;
     const Index width = groups_.width(g), tile_rows = kernels_.tile_rows;
@@ -167,7 +167,7 @@ class AdjointProduct {
     }
   }
 
-  /// Rows begin, … of the real columns that stand for Y, with zeros below.
+  /// Packs rows begin, … of the real columns that represent Y, with zeros below.
   void pack(Index begin, Index rows) {
     for (Index c = 0; c < groups_.columns(); ++c) {
       R* const to = packed_.data() + c * stride_;
@@ -176,7 +176,7 @@ class AdjointProduct {
     }
   }
 
-  /// The columns of X of a group.
+  /// Writes the columns of X of a group.
   void finish(Index g) {
     constexpr Index step = parts<T>;
     const Index width = groups_.width(g);
@@ -220,10 +220,11 @@ void skinny_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T
   }
 }
 
-// From which to which number of columns skinny_gemm() was faster than OpenBLAS 0.3.21 with the same
-// instruction set in trials on a Zen 4 core (AVX-512) and a Zen 3 core (AVX2); 64 is the most that was tried.
-// gridlops-bench matmul --rows 4096 --cols 4096 --rhs 1,2,4,8,16,24,32,48,64 --both --storage columns repeats
-// them, on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and blas. Without AVX2 BLAS is left alone.
+// The tables say from which to which number of columns skinny_gemm() was faster than OpenBLAS 0.3.21 with the
+// same instruction set, on a Zen 4 core (AVX-512) and a Zen 3 core (AVX2). At most 64 columns were tried. To
+// repeat that, run gridlops-bench matmul --rows 4096 --cols 4096 --rhs 1,2,4,8,16,24,32,48,64 --both
+// --storage columns on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and with blas. Processors without AVX2
+// use BLAS.
 template <Scalar T>
 bool skinny_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   struct Columns {

@@ -10,16 +10,16 @@ namespace gridlops {
 
 /// Inner loops of products with few columns, for one real type and one instruction set. Columns come in
 /// groups of at most max_width; entry w − 1 of a table is for groups of w. Arrays are column-major with a
-/// leading dimension, or packed: no gaps, the shorter dimension first. What a column's sums are, and their
-/// order, does not depend on the width.
+/// leading dimension, or packed: no gaps, the shorter dimension first. A column's sums, and their order, do
+/// not depend on the width.
 template <class Real>
 struct SkinnyKernels {
   static constexpr int max_width = 6;
-  /// Of a tile in adjoint.
+  /// The columns of a tile in adjoint.
   static constexpr Index tile_cols = 4;
 
-  /// What is brought into the second-level cache meanwhile, as memory gives it no faster than all of this
-  /// takes: part [begin, end) of the columns (in adjoint: of the rows) of a block like A.
+  /// What a kernel prefetches into the second-level cache, at the speed of memory: the part [begin, end) of
+  /// the columns (in adjoint: of the rows) of a block like A.
   struct Ahead {
     const Real* block;
     Index begin, end;
@@ -40,13 +40,13 @@ struct SkinnyKernels {
   std::array<Adjoint*, max_width> adjoint{}, adjoint_column{};
 };
 
-/// The same where there are too few registers for those tiles: loops down four columns of A, long enough for
-/// memory to keep up, with a group's coefficients (forward) or sums (adjoint) in registers.
+/// Inner loops for processors with too few registers for those tiles. They run down four columns of A, which
+/// is enough for memory to keep up, with a group's coefficients (forward) or sums (adjoint) in registers.
 template <class Real>
 struct StripKernels {
   static constexpr int max_width = 4, tile_cols = 4;
 
-  /// What is brought into the second-level cache meanwhile: the same rows of the first `count` of other
+  /// What a kernel prefetches into the second-level cache: the same rows of the first `count` of other
   /// columns.
   struct Ahead {
     const Real* columns;
@@ -65,7 +65,7 @@ struct StripKernels {
   std::array<Adjoint*, max_width> adjoint{}, adjoint_column{};
 };
 
-// One file each, compiled for that instruction set.
+// Each is in a file of its own, which is compiled for that instruction set.
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels_baseline();
 template <class Real>

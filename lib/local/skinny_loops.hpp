@@ -6,8 +6,8 @@
 
 namespace gridlops {
 
-/// The loops behind SkinnyKernels, once for all instruction sets. Isa::row_vectors are the registers of A in
-/// a tile of the forward product: with max_width columns they and their sums fill the registers.
+/// The loops of SkinnyKernels, written once for all instruction sets. A tile of the forward product keeps
+/// Isa::row_vectors registers of A; with max_width columns these and the sums fill all registers.
 template <class Isa, class Real>
 class SkinnyLoops : VectorRegisters<Isa, Real> {
   using Base = VectorRegisters<Isa, Real>;

@@ -9,11 +9,12 @@
 
 namespace gridlops {
 
-// A complex matrix is a real one with twice the rows, real and imaginary parts in turn; ~ marks it. Then
+// A complex matrix A is also a real matrix Ã with twice the rows, real and imaginary parts in turn. So
 //
-//   A x = Ã Re x + i Ã Im x,    Re aᴴy = ãᵀỹ,  Im aᴴy = ãᵀ(−i y)~,    aᵀy: the same with y̅ and i y̅ in
+//   A x = Ã Re x + i Ã Im x,    Re aᴴy = ãᵀỹ,    Im aᴴy = ãᵀ(−i y)~,
 //
-// place of y and −i y: a product with r complex columns is one of the real kernels with 2 r.
+// and aᵀy is the same with y̅ and i y̅ in place of y and −i y. A product with r complex columns is therefore
+// one of the real kernels with 2 r columns.
 
 template <Scalar T>
 inline constexpr int parts = is_complex<T> ? 2 : 1;
@@ -23,7 +24,7 @@ MatrixView<const Real<T>> real_view(MatrixView<const T> A) {
   return {reinterpret_cast<const Real<T>*>(A.data), parts<T> * A.rows, A.cols, parts<T> * A.stride};
 }
 
-/// Row k of the real column c that stands for X as the right factor of a real product.
+/// Element k of the real column c that represents X as the right factor of a real product.
 template <Scalar T>
 Real<T> real_part_of(MatrixView<const T> X, Index k, Index c) {
   if constexpr (is_complex<T>) {
@@ -33,7 +34,7 @@ Real<T> real_part_of(MatrixView<const T> X, Index k, Index c) {
   }
 }
 
-/// The real column c that stands for Y in a transposed or adjoint product.
+/// Copies the real column c that represents Y in a transposed or adjoint product.
 template <Scalar T>
 void copy_real_column(Op op, MatrixView<const T> Y, Index c, Real<T>* to) {
   if constexpr (is_complex<T>) {
@@ -49,7 +50,7 @@ void copy_real_column(Op op, MatrixView<const T> Y, Index c, Real<T>* to) {
   }
 }
 
-/// Uninitialised, aligned to cache lines.
+/// Uninitialised memory, aligned to cache lines.
 template <class Real>
 class Workspace {
  public:
@@ -65,7 +66,7 @@ class Workspace {
   Real* memory_;
 };
 
-/// Of AVX-512 or the baseline; those of AVX2 are StripKernels.
+/// The kernels of AVX-512 or of the baseline; AVX2 has StripKernels instead.
 template <class Real>
 const SkinnyKernels<Real>& skinny_kernels(InstructionSet set) {
 #if defined(__x86_64__)
@@ -75,7 +76,7 @@ const SkinnyKernels<Real>& skinny_kernels(InstructionSet set) {
   return skinny_kernels_baseline<Real>();
 }
 
-/// y ← α x + β y without the detour that std::complex takes to repair infinities.
+/// y ← α x + β y, without the routine by which std::complex repairs infinities.
 template <Scalar T>
 void add_scaled(T alpha, T x, T beta, T& y) {
   const auto product = [](T a, T b) {
@@ -102,7 +103,7 @@ class Groups {
     while (begin(group + 1) <= column) ++group;
     return group;
   }
-  /// Where the share of a group begins if all of them share so much work.
+  /// Where the share of a group begins if all groups share so much work.
   Index share(Index group, Index work) const { return group * work / count_; }
 
  private:

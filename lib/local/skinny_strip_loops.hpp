@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-/// The loops behind StripKernels, for instruction sets with 16 registers: 12 hold coefficients or sums where
-/// a group has three columns, and with four columns the compiler keeps some in memory.
+/// The loops of StripKernels, for instruction sets with 16 registers. With three columns in a group 12
+/// registers hold coefficients or sums; with four the compiler keeps some of them in memory.
 template <class Isa, class Real>
 class StripLoops : VectorRegisters<Isa, Real> {
   using Base = VectorRegisters<Isa, Real>;
@@ -34,8 +34,8 @@ class StripLoops : VectorRegisters<Isa, Real> {
     ((table.adjoint_column[std::size_t{index}] = adjoint<index + 1, 1>), ...);
   }
 
-  /// step(i) for every vector of whole lines of rows, while so many of `columns` others are fetched: evenly,
-  /// as memory gives them no faster.
+  /// Calls step(i) for every vector of whole lines of rows. Meanwhile it prefetches so many of the other
+  /// columns, spread evenly, because memory delivers no faster.
   template <int columns, class Step>
   [[gnu::always_inline]] static inline void down(Index lda, Index rows, const Real* others, Index fetched,
                                                  Step step) {

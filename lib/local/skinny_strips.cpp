@@ -9,8 +9,8 @@ namespace gridlops {
 
 namespace {
 
-/// How a product is cut. A strip is tile_cols columns of A down a block of rows; it is worked on in pieces,
-/// each with all groups of columns of X while it is in the first-level cache.
+/// How a product is cut. A strip is tile_cols columns of A in a block of rows. It is multiplied in pieces,
+/// each by all groups of columns of X while it is in the first-level cache.
 template <Scalar T>
 class Cuts {
   using R = Real<T>;
@@ -18,17 +18,17 @@ class Cuts {
 
  public:
   Cuts(Index rows, Index columns) : columns_(parts<T> * columns) {
-    // Four columns are more than the registers hold, but still faster than two groups that both read A.
+    // The registers do not hold four columns, but that is still faster than two groups that both read A.
     const Index most = columns_ <= Kernels::max_width ? Kernels::max_width : 3;
     groups_ = (columns_ + most - 1) / most;
-    // Memory is read faster in long strips; the block of all columns of X or Y must stay in cache meanwhile.
+    // Long strips read memory faster, but the block of all columns of X or Y must stay in cache.
     constexpr Index block_bytes = 32 << 10;
     const Index pieces = std::clamp<Index>(block_bytes / (piece_bytes * columns_), 1, 4);
     block_ = std::min(rows, pieces * piece);
     stride_ = (block_ + most_lanes - 1) / most_lanes * most_lanes + most_lanes;
   }
 
-  /// Rows of a piece. Adjoint products are summed up piece by piece, so that it must not depend on anything.
+  /// The rows of a piece. Adjoint products are summed piece by piece, so this must be constant.
   static constexpr Index piece_bytes = 4096, piece = piece_bytes / static_cast<Index>(sizeof(R));
 
   Index columns() const { return columns_; }
@@ -36,11 +36,11 @@ class Cuts {
   Index begin(Index group) const { return group * columns_ / groups_; }
   std::size_t kernel(Index group) const { return static_cast<std::size_t>(width(group) - 1); }
   Index width(Index group) const { return begin(group + 1) - begin(group); }
-  /// Of the next strip's columns, those that are fetched with a group.
+  /// Which of the next strip's columns are prefetched with a group.
   Index fetched_before(Index group) const { return group * Kernels::tile_cols / groups_; }
   Index block() const { return block_; }
-  /// Between packed columns of a block: no power of two, so that these do not lie on the same places in
-  /// caches.
+  /// The distance of packed columns of a block. It is no power of two, so that they do not fall on the same
+  /// sets of a cache.
   Index stride() const { return stride_; }
 
  private:
@@ -48,8 +48,8 @@ class Cuts {
   Index columns_, groups_, block_, stride_;
 };
 
-/// Calls work(first column, their number, rows of A, next) for all pieces of a block's strips, in the order
-/// of memory; next is the same piece of the next strip, or null.
+/// Calls work(first column, number of columns, rows of A, next) for all pieces of a block's strips, in the
+/// order of memory. `next` is the same piece of the next strip, or null.
 template <class R, class Work>
 void for_each_piece(MatrixView<const R> A, Index piece, Work&& work) {
   constexpr Index width = StripKernels<R>::tile_cols;
@@ -87,7 +87,7 @@ class ForwardStrips {
   }
 
  private:
-  /// Strip by strip, in it group by group, in it row by row of X.
+  /// Packs X strip by strip, then group by group, then row by row.
   void pack(MatrixView<const T> X) {
     R* to = coefficients_.data();
     for (Index k = 0; k < X.rows; k += Kernels::tile_cols) {

@@ -12,7 +12,8 @@ namespace gridlops {
 
 namespace {
 
-/// For matrices too short for a tile of skinny_gemm(): sums down the columns of A, or along its rows.
+/// Multiplies matrices that are too short for a tile of skinny_gemm(), by sums along the rows of A or down
+/// its columns.
 template <Scalar T>
 void multiply_column(Op op, T alpha, MatrixView<const T> A, const T* x, T beta, T* y) {
   if (op == Op::none) {

@@ -5,9 +5,9 @@
 
 namespace gridlops {
 
-/// Y ← α op(A) X + β Y on host memory, of any shape. A column's bits depend on A and on that column alone,
-/// which BLAS does not give: OpenBLAS' complex kernels for AVX2 round differently in a column's place among
-/// its neighbours. With β = 0 the old Y is not read.
+/// Y ← α op(A) X + β Y on host memory, for any shape. The bits of a column of Y depend on A and on the
+/// columns of that number alone. BLAS does not guarantee that: in OpenBLAS' complex kernels for AVX2 a
+/// column's rounding depends on its place among the others. With β = 0 the old Y is not read.
 template <Scalar T>
 void stable_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y);
 

@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-/// Registers of an instruction set, Isa::vector_bytes wide, and what all inner loops do with them. Isa is a
-/// type of the one file that is compiled for it, so that no other file can be given its code.
+/// Vector registers of Isa::vector_bytes, and what all inner loops do with them. Isa is a type of the one
+/// file that is compiled for the instruction set, so that the linker cannot give that code to other files.
 template <class Isa, class Real>
 class VectorRegisters {
  protected:
@@ -23,7 +23,7 @@ class VectorRegisters {
   };
   using Vector = typename VectorOf<std::size_t{lanes}>::type;
 
-  /// body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
+  /// Calls body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
   template <int count, class Body>
   [[gnu::always_inline]] static inline void unrolled(Body body) {
     unrolled(body, std::make_integer_sequence<int, count>());
@@ -41,17 +41,16 @@ class VectorRegisters {
   [[gnu::always_inline]] static inline void store(const Vector& vector, Real* to) {
     __builtin_memcpy(to, &vector, sizeof vector);
   }
-  /// One number in all lanes; the difference is exact, and compiles to a load where a sum with zero would
-  /// not.
+  /// One number in all lanes. The difference with zero is exact, and unlike a sum it compiles to a load.
   [[gnu::always_inline]] static inline Vector broadcast(Real value) { return value - Vector{}; }
-  /// The first count elements, then zeros.
+  /// Loads the first count elements; the other lanes are zero.
   static inline Vector load_part(const Real* from, Index count) {
     Vector vector{};
     for (Index i = 0; i < count; ++i) vector[i] = from[i];
     return vector;
   }
 
-  /// Sum of all elements: halves are added to each other until one is left.
+  /// The sum of all lanes: halves are added until one lane is left.
   template <std::size_t count>
   [[gnu::always_inline]] static inline Real sum(const typename VectorOf<count>::type& vector) {
     if constexpr (count == 1) {
