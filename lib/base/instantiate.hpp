@@ -3,7 +3,7 @@
 
 #include <complex>
 
-/// Expands MACRO(T) for the four element types: for explicit instantiations at the end of a source file.
+/// Expands MACRO(T) for the four element types, at the end of a source file that instantiates templates.
 #define GRIDLOPS_FOR_EACH_SCALAR(MACRO) \
   MACRO(float)                          \
   MACRO(double)                         \

@@ -6,7 +6,7 @@
 
 namespace gridlops {
 
-/// The parts, written one after the other: how error messages are put together.
+/// The text of an error: the parts, written one after the other.
 template <class... Parts>
 std::string message(const Parts&... parts) {
   std::ostringstream text;
@@ -15,7 +15,7 @@ std::string message(const Parts&... parts) {
   return text.str();
 }
 
-/// Throws E with the message made of the parts unless condition holds.
+/// Unless condition holds, throws E with the parts as its text.
 template <class E, class... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) throw E(message(parts...));

@@ -7,10 +7,10 @@
 
 namespace gridlops {
 
-/// An index as a position in a standard container.
+/// An index, converted to a position in a standard container.
 constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// A real number in the precision of T, as a T.
+/// A real number, rounded to the precision of T and converted to T.
 template <Scalar T>
 constexpr T to_scalar(double value) {
   return static_cast<T>(static_cast<Real<T>>(value));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/dist_matrix.hpp"
 
-#include <algorithm>
+#include <cmath>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -121,8 +121,8 @@ void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& 
                       Y.layout().describe(), "; redistribute one of them to the layout of the other");
 }
 
-/// One value per global column, which `compute` writes for this rank's columns, summed over the canonical
-/// owners.
+/// One value per global column, summed over the canonical owners; compute() writes the values of this rank's
+/// columns (collective over the grid).
 template <class Value, Scalar T, class Compute>
 std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& compute) {
   std::vector<Value> values(static_cast<std::size_t>(X.cols()), Value(0));
@@ -141,7 +141,7 @@ std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& c
   return values;
 }
 
-/// This rank's share of one scalar per global column, in the backend's memory.
+/// This rank's part of one scalar per global column, in the backend's memory.
 template <Scalar T>
 Buffer<T> local_scalars(const std::vector<T>& alpha, const ConstDistMatrix<T>& X) {
   require<ShapeError>(static_cast<Index>(alpha.size()) == X.cols(), alpha.size(), " scalars were given for ",

@@ -45,7 +45,8 @@ Range Layout::col_range(const ProcessGrid& grid, int row, int col) const {
 }
 
 bool Layout::owned_at(const ProcessGrid&, int row, int col) const {
-  // Copies differ in the grid dimension that neither axis uses; the first of them has coordinate 0 there.
+  // Ranks with copies differ in the grid dimension that neither axis uses. The first of them has coordinate 0
+  // there.
   const bool first_in_grid_rows = uses_grid_rows(rows.axis) || uses_grid_rows(cols.axis) || row == 0;
   const bool first_in_grid_cols = uses_grid_cols(rows.axis) || uses_grid_cols(cols.axis) || col == 0;
   return first_in_grid_rows && first_in_grid_cols;

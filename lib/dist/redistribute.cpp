@@ -16,8 +16,8 @@ struct Piece {
   Index size() const { return rows.size * cols.size; }
 };
 
-/// One piece per rank of the grid: where this rank's block in `mine` meets the rank's block in `other`. A
-/// side that sends must own what it sends.
+/// One piece per rank of the grid: the intersection of this rank's block in `mine` and that rank's block in
+/// `other`. Only canonical owners send.
 std::vector<Piece> pieces_with(const ProcessGrid& grid, const Layout& mine, bool i_must_own,
                                const Layout& other, bool other_must_own) {
   const Range my_rows = mine.row_range(grid, grid.my_row(), grid.my_col());
@@ -54,7 +54,7 @@ std::vector<Index> sizes_of(const std::vector<Piece>& pieces) {
 
 Index total_size(const std::vector<Piece>& pieces) { return pieces.back().offset + pieces.back().size(); }
 
-/// The piece within the local block of a matrix whose block begins at (row_begin, col_begin).
+/// The piece in a local block that begins at (row_begin, col_begin) of the matrix.
 template <class T>
 MatrixView<T> within(MatrixView<T> local, Index row_begin, Index col_begin, const Piece& piece) {
   return local.block({piece.rows.begin - row_begin, piece.rows.size},
@@ -102,7 +102,7 @@ void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>
 
 namespace {
 
-/// Where the elements of the whole matrix are that the grid's rank r owns: the parts of a gather to one rank.
+/// The part of the whole matrix that each rank of the grid owns, in the order in which one rank gathers them.
 std::vector<Piece> owned_pieces(const ProcessGrid& grid, const Layout& layout) {
   std::vector<Piece> pieces;
   Index offset = 0;
@@ -168,7 +168,7 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
     if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
     to_copies.reserve(grid, X.layout(), X.layout());
   });
-  // From the root to the canonical owners, and from these to the copies.
+  // The root sends the elements to the canonical owners, and these send them to the ranks with copies.
   const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
   if (at_root) {
     backend.upload(whole.data(), assembled.data(), assembled.size() * Index{sizeof(T)});

@@ -5,16 +5,17 @@
 
 namespace gridlops {
 
-/// The arrays that one redistribution exchanges, kept for the next.
+/// The arrays that redistributions exchange. They are kept from one redistribution to the next.
 template <Scalar T>
 struct RedistributionWorkspace {
   Buffer<T> outgoing, incoming;
 
-  /// Makes room for what this rank sends and receives (throws OutOfMemory on this rank alone).
+  /// Makes room for what this rank sends and receives. Not collective. Throws OutOfMemory on this rank alone.
   void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to);
 };
 
-/// redistribute() with a workspace that has room for it.
+/// The public redistribute(), but in a workspace that has room for it (collective over the grid). It checks
+/// and allocates nothing.
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace);

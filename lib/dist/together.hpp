@@ -10,8 +10,8 @@
 
 namespace gridlops {
 
-/// A matrix of this layout, uninitialised; if there is not enough memory on some rank, all throw (collective
-/// over the grid).
+/// A matrix of this layout, uninitialised (collective over the grid). Throws OutOfMemory on all ranks if one
+/// of them has not enough memory.
 template <Scalar T>
 DistMatrix<T> make_together(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
   if (!grid->is_member()) return DistMatrix<T>(grid, layout);
@@ -20,7 +20,7 @@ DistMatrix<T> make_together(const std::shared_ptr<const ProcessGrid>& grid, cons
   return std::move(*made);
 }
 
-/// A copy, in the same way.
+/// A copy of X in memory of its own (collective over the grid). Throws as make_together() does.
 template <Scalar T>
 DistMatrix<T> clone_together(const ConstDistMatrix<T>& X) {
   DistMatrix<T> result = make_together<T>(X.grid(), X.layout());

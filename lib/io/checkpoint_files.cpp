@@ -72,7 +72,7 @@ std::uint64_t hash_in_file(const std::string& path, const NpyHeader& header, con
   return hash.value();
 }
 
-/// This rank's block; empty where it does not count.
+/// What this rank saves of X: its block, or nothing if it is not the canonical owner.
 template <Scalar T>
 SavedBlock saved_block(const ConstDistMatrix<T>& X) {
   if (!X.owned() || X.local().empty()) return {};
@@ -94,7 +94,7 @@ std::vector<SavedBlock> gather_blocks(Communicator& comm, const SavedBlock& mine
   return blocks;
 }
 
-/// N of generation-N; nothing for other names.
+/// The number N of a folder generation-N; nothing for other names.
 std::optional<std::uint64_t> generation_number(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name.compare(0, generation_prefix.size(), generation_prefix) != 0) return std::nullopt;
@@ -122,7 +122,7 @@ void make_directory(const std::string& directory) {
   if (error) refuse(directory, "checkpoints cannot be kept there, as the directory cannot be made", error);
 }
 
-/// Makes a folder with a number above all that are there, so that nothing complete is ever overwritten.
+/// Makes a folder with a number above all existing ones, so that no complete checkpoint is overwritten.
 std::string make_generation(const std::string& directory) {
   make_directory(directory);
   try {
@@ -149,7 +149,7 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
                   [text = manifest_text(manifest)]() mutable { return std::exchange(text, {}); });
 }
 
-/// The folder that the manifest in a directory names, if there is a sound one.
+/// The folder that the manifest in a directory names; nothing if there is no undamaged manifest.
 std::string current_generation(const std::string& directory) {
   try {
     const std::string path = message(directory, "/", manifest_name);

@@ -9,12 +9,12 @@
 
 namespace gridlops {
 
-// A checkpoint lies in a folder of its own, generation-N, as .npy files and a manifest. The directory that
-// was named holds the newest two and a manifest.json of the newest, which is written last: whenever the job
-// dies, it tells of a complete checkpoint.
+// A checkpoint is a folder generation-N with .npy files and a manifest. The user's directory holds the two
+// newest folders, and a manifest.json of the newest, which is written last: whenever the job dies,
+// manifest.json names a complete checkpoint.
 
-/// Makes one checkpoint. Everything is collective over the grid, and throws OutputError on all its members; a
-/// checkpoint that is not finished is removed.
+/// Writes one checkpoint. All functions are collective over the grid, and throw OutputError on all its ranks.
+/// A checkpoint that is not finished is removed.
 class CheckpointWriter {
  public:
   /// Makes the directory if it is missing.
@@ -25,10 +25,10 @@ class CheckpointWriter {
 
   template <Scalar T>
   void write(const std::string& name, const ConstDistMatrix<T>& X);
-  /// Numbers that are the same on all ranks.
+  /// Saves numbers that are the same on all ranks.
   void write_numbers(const std::string& name, const std::vector<double>& numbers);
 
-  /// The checkpoint is complete: it replaces the one before, of which the next older is removed.
+  /// Completes the checkpoint, which becomes the newest. Of the older ones only the last is kept.
   void finish(std::map<std::string, std::string> facts);
 
  private:
@@ -40,18 +40,19 @@ class CheckpointWriter {
   bool finished_ = false;
 };
 
-/// Whether checkpoints can be written there: makes the directory and a file in it (collective). Throws
-/// OutputError on all ranks.
+/// Throws OutputError on all ranks unless checkpoints can be written there; it tries by making the directory
+/// and a file in it (collective).
 void check_checkpoint_directory(Communicator& comm, const std::string& directory);
 
-/// What the checkpoint in a directory is (collective). Throws InputError on all ranks if there is none.
+/// Reads the manifest of the checkpoint in a directory (collective). Throws InputError on all ranks if there
+/// is none.
 Manifest read_manifest(Communicator& comm, const std::string& directory);
 
-/// Reads a checkpoint, on any grid. Everything is collective over the grid, and throws InputError on all its
-/// members.
+/// Reads a checkpoint, on any grid. All functions are collective over the grid, and throw InputError on all
+/// its ranks.
 class CheckpointReader {
  public:
-  /// Compares all that was written with its hashes first, each block on one rank.
+  /// First compares all files with the hashes in the manifest, each block on one rank.
   CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory);
 
   const Manifest& manifest() const { return manifest_; }

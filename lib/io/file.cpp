@@ -26,7 +26,7 @@ constexpr const char* room = "; free some space, or write elsewhere";
 /// The system's reason for the call that failed last.
 std::string reason() { return std::system_category().message(errno); }
 
-/// Repeats a call that a signal interrupted.
+/// The result of a call, which is repeated while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call&& call) {
   auto result = call();
@@ -34,8 +34,8 @@ auto uninterrupted(Call&& call) {
   return result;
 }
 
-/// Moves bytes by transfer(done), which returns how many it moved, −1 or 0 if it could not; returns how far
-/// it came.
+/// Moves bytes by transfer(done), which returns how many it moved, or −1 or 0 if it could not. Returns how
+/// many were moved in all.
 template <class Transfer>
 Index transfer_all(Index bytes, Transfer&& transfer) {
   Index done = 0;
@@ -132,8 +132,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What all temporary names for a file that are made on this host begin with. The host is hashed, as its name
-/// may be too long for what a name may have.
+/// The prefix of all temporary names that this host makes for a file. It has a hash of the host's name, which
+/// may itself be too long for a file name.
 std::string prefix_of(const std::string& target) {
   std::array<char, 256> host{};
   static_cast<void>(::gethostname(host.data(), host.size() - 1));
@@ -142,8 +142,8 @@ std::string prefix_of(const std::string& target) {
 
 enum class Lock { taken, anothers, impossible };
 
-/// Locks a byte beyond all data, as locks keep others from writing where a file system enforces them. The
-/// kernel drops the lock when the descriptor is closed, or its process dies.
+/// Locks a byte beyond all data, because some file systems let nobody else write where a lock is. The kernel
+/// drops the lock when the descriptor is closed, or when its process dies.
 Lock lock(int descriptor) {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -158,7 +158,7 @@ FileDescriptor open_to_lock(const std::string& name) {
   return FileDescriptor(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-/// The process of a temporary name, of which this is what follows the prefix: "PID-N". 0 for other names.
+/// The process PID of a temporary name that ends with "PID-N" after the prefix; 0 for other names.
 pid_t process_of(std::string_view rest) {
   pid_t process = 0;
   int attempt = 0;
@@ -169,7 +169,7 @@ pid_t process_of(std::string_view rest) {
   return wrong == std::errc() && stopped == end && process > 0 ? process : 0;
 }
 
-/// Whether the name still leads to what is open: another run may have taken it meanwhile.
+/// Whether the name still leads to the open file: another run may have removed that file meanwhile.
 bool is_regular_file_at(const fs::path& path, int descriptor) {
   struct stat open {
   }, named{};
@@ -179,8 +179,8 @@ bool is_regular_file_at(const fs::path& path, int descriptor) {
 
 /// Removes a temporary file unless the run that made it is alive.
 void remove_if_dead(const fs::path& path, pid_t process) {
-  // Spares the files of live processes where locks cannot be had; nothing is removed there. A container may
-  // give every run the same number.
+  // The process is asked first: where locks are impossible, files of live processes must stay. This process's
+  // own number does not count, because a container may give every run the same one.
   const bool has_process = ::kill(process, 0) == 0 || errno != ESRCH;
   if (has_process && process != ::getpid()) return;
   const FileDescriptor descriptor = open_to_lock(path);
@@ -189,7 +189,7 @@ void remove_if_dead(const fs::path& path, pid_t process) {
     ::unlink(path.c_str());
 }
 
-/// Removes what runs that were killed have left of a file.
+/// Removes the temporary files that killed runs have left beside a file.
 void remove_dead(const fs::path& target) {
   const std::string prefix = prefix_of(target.filename());
   const fs::path folder = target.parent_path();
@@ -208,7 +208,7 @@ void remove_dead(const fs::path& target) {
 TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
   std::error_code error;
   if (std::filesystem::is_symlink(target_, error)) {
-    // What a link points to is replaced, not the link.
+    // The file that a link points to is replaced, not the link.
     const std::filesystem::path linked = std::filesystem::weakly_canonical(target_, error);
     if (!error) target_ = linked;
   }
@@ -223,7 +223,7 @@ TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
   }
 }
 
-/// Locks the new file. False if another run came before and takes it for one that was left.
+/// Locks the new file. False if another run locked it first, taking it for one that a killed run left.
 bool TemporaryFile::guard() {
   lock_ = open_to_lock(name_);
   if (lock_.number() < 0) return errno != ENOENT;

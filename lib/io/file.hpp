@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// Closes what it owns. Move-only.
+/// Owns a file descriptor, and closes it. Move-only.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number) : number_(number) {}
@@ -29,7 +29,7 @@ class FileDescriptor {
   int number_;
 };
 
-/// A regular file to read from. Throws InputError, with the path, the position and the system's reason.
+/// A regular file that one rank reads. Throws InputError with the path, the position and the system's reason.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -42,17 +42,17 @@ class InputFile {
   Index size_ = 0;
 };
 
-/// A file to write to. Throws OutputError, with the path, the position and the system's reason.
+/// A file that one rank writes. Throws OutputError with the path, the position and the system's reason.
 class OutputFile {
  public:
-  /// Nothing if there is something of that name, be it a dangling link.
+  /// Makes a new file. Returns nothing if the name is taken, even by a dangling link.
   static std::optional<OutputFile> create(const std::string& path);
-  /// One that exists, and is no link.
+  /// Opens a file that exists and is no link.
   static OutputFile open(const std::string& path);
 
   void resize(Index bytes);
   void write(const void* from, Index bytes, Index offset);
-  /// The data are on the disk and the file is closed. To be called last; without it errors may go unnoticed.
+  /// Writes the data to the disk and closes the file. Without this last call errors may go unnoticed.
   void finish();
 
  private:
@@ -62,15 +62,16 @@ class OutputFile {
   FileDescriptor descriptor_;
 };
 
-/// A new file beside the one whose name it is to take. Removed with this object unless it has got that name.
+/// A new file beside the target whose name it will take. It is removed with this object unless it has taken
+/// that name.
 ///
-/// Its name is that one with ".tmp.HOST-PID-N", HOST standing for the host. It is locked until this object
-/// goes, or the process dies: the next TemporaryFile for the same name on the same host removes what is not
-/// locked. What died on another host stays, since locks of some shared file systems are not seen by other
-/// hosts.
+/// It is called like the target with ".tmp.HOST-PID-N" at the end, where HOST is a hash. It is locked until
+/// this object goes, or its process dies. The next TemporaryFile for the same target on the same host removes
+/// files that are not locked. Those of dead processes on other hosts stay, because some shared file systems
+/// show no locks to other hosts.
 class TemporaryFile {
  public:
-  /// Throws OutputError if `path` is something that a file must not replace.
+  /// Makes the file. Throws OutputError if the target exists and is no regular file.
   explicit TemporaryFile(const std::string& path);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
@@ -78,12 +79,12 @@ class TemporaryFile {
 
   const std::string& name() const { return name_; }
 
-  /// The file has `start` and room for `bytes` in all, and is closed: others may open it.
+  /// Writes `start`, makes the file `bytes` long in all, and closes it, so that other ranks may open it.
   void prepare(const std::string& start, Index bytes);
-  /// The file has these pieces, up to an empty one, and is closed.
+  /// Writes the pieces that next_piece() returns, up to an empty one, and closes the file.
   void fill(const std::function<std::string()>& next_piece);
 
-  /// The file's data must be on the disk.
+  /// Takes the target's name. The file's data must be on the disk.
   void take_name();
 
  private:
@@ -96,8 +97,8 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-/// The names in a directory are on the disk, where that can be done; where not, a file may have its old name
-/// again after a power cut.
+/// Writes the names in a directory to the disk, on systems that can do that. On others a file may have its
+/// old name again after a power cut.
 void synchronise_directory(const std::filesystem::path& directory);
 
 }  // namespace gridlops

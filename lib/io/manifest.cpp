@@ -26,7 +26,7 @@ std::string hash_text(std::uint64_t hash) {
   return text;
 }
 
-/// Keys are sorted, so that equal contents have equal texts.
+/// Writes JSON with sorted keys, so that equal contents have equal texts.
 std::string hash_of(const Json& json) {
   const std::string text = json.dump();
   return hash_text(XXH3_64bits(text.data(), text.size()));
@@ -38,7 +38,7 @@ std::optional<ScalarType> type_named(const std::string& name) {
   return std::nullopt;
 }
 
-/// Names become parts of paths.
+/// Whether a name may become a part of a path.
 void require_plain(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';

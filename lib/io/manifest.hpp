@@ -10,7 +10,8 @@
 
 namespace gridlops {
 
-/// What one rank wrote of a matrix, and the XXH3 hash (64 bits) of these elements in column-major order.
+/// A block of a matrix that one rank wrote, and the XXH3 hash (64 bits) of its elements in column-major
+/// order.
 struct SavedBlock {
   Range rows, cols;
   std::uint64_t hash = 0;
@@ -22,7 +23,7 @@ struct SavedMatrix {
   std::vector<SavedBlock> blocks;
 };
 
-/// What is in a checkpoint, as its manifest.json says.
+/// The contents of a checkpoint, as its manifest.json lists them.
 struct Manifest {
   std::string folder;    ///< where the matrices are, beside the manifest
   std::string previous;  ///< the folder of the checkpoint before, beside this one; empty if there is none
@@ -30,11 +31,11 @@ struct Manifest {
   std::map<std::string, SavedMatrix> matrices;  ///< by the names of their files, without ".npy"
 };
 
-/// As JSON, with a hash of its own.
+/// The manifest as JSON, which ends with a hash of itself.
 std::string manifest_text(const Manifest& manifest);
 
-/// Throws InputError, with `path`, unless text is a complete and undamaged manifest that this version
-/// understands.
+/// Reads JSON that manifest_text() wrote. Throws InputError, with `path`, unless it is complete, undamaged,
+/// and of a version that this library understands.
 Manifest parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace gridlops

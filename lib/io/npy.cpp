@@ -24,7 +24,7 @@ NpyHeader read_header_of(const std::string& path) {
   return parse_npy_header(start, file.size(), path);
 }
 
-/// to(j, i) ← from(i, j), in squares that stay in the nearest cache.
+/// to(j, i) ← from(i, j), square by square, so that both sides stay in the first-level cache.
 template <Scalar T>
 void transpose(MatrixView<const T> from, MatrixView<T> to) {
   constexpr Index side = 32;
@@ -39,7 +39,7 @@ void transpose(MatrixView<const T> from, MatrixView<T> to) {
   }
 }
 
-/// Reads blocks of the matrix in a file into memory of a backend.
+/// Reads blocks of the matrix in a file into the memory of a backend.
 template <Scalar T>
 class BlockReader {
  public:

@@ -30,7 +30,7 @@ constexpr std::string_view descr_of(ScalarType type) {
   return "<c16";
 }
 
-/// Text from a file as it may stand in a message.
+/// Text from a file, made fit for a message.
 std::string quoted(std::string_view text) {
   std::string shown(text.substr(0, 40));
   for (char& c : shown) {
@@ -39,7 +39,7 @@ std::string quoted(std::string_view text) {
   return "'" + shown + (text.size() > shown.size() ? "…'" : "'");
 }
 
-/// The elements that numpy means by a descr which is not supported.
+/// What NumPy calls the elements of a descr that is not supported.
 std::string_view elements_of(std::string_view descr) {
   if (!descr.empty() && descr[0] == '>') return "big-endian";
   switch (descr.size() < 2 ? '\0' : descr[1]) {
@@ -206,7 +206,7 @@ class DictParser {
     return true;
   }
   void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\n\r\f\v", position_), text_.size()); }
-  /// No character that is asked for is NUL, so that it can stand for the end.
+  /// The next character, or NUL at the end.
   char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
 
   [[noreturn]] void fail(const std::string& wanted) const {
@@ -275,7 +275,7 @@ std::string npy_header_text(const NpyHeader& header) {
                                    "', 'fortran_order': ", header.fortran_order ? "True" : "False",
                                    ", 'shape': (", header.rows, ",");
   dictionary += header.dimensions == 2 ? message(" ", header.cols, "), }") : std::string("), }");
-  // NumPy wants the first element at a multiple of 64 bytes. In 128 there is room for two sizes of 19 digits.
+  // NumPy wants the first element at a multiple of 64 bytes. 128 bytes have room for two sizes of 19 digits.
   constexpr char length = 128 - 10;
   dictionary.resize(length - 1, ' ');
   return std::string(magic) + '\1' + '\0' + length + '\0' + dictionary + '\n';

@@ -7,10 +7,10 @@
 
 namespace gridlops {
 
-// An array file is a sequence of lines, its columns or its rows, of equal length. A block is the elements
-// `along` of the lines `lines`; neither is empty.
+// An array file is a sequence of lines of equal length: the columns of its matrix, or the rows. A block
+// consists of the elements `along` of the lines `lines`; neither range is empty.
 
-/// Calls work(in_file, in_memory, count), all in elements, for every run of a block that is contiguous both
+/// Calls work(in_file, in_memory, count), all in elements, for every part of a block that is contiguous both
 /// in the file and in memory, where its line k starts at k·stride.
 template <class Function>
 void for_each_run(Index line_length, Range lines, Range along, Index stride, Function&& work) {
@@ -22,8 +22,8 @@ void for_each_run(Index line_length, Range lines, Range along, Index stride, Fun
   }
 }
 
-/// Calls work(lines, along) for tiles of at most so many elements that make up a block, parts of lines as
-/// long as can be.
+/// Calls work(lines, along) for tiles that make up a block. A tile has at most so many elements, and parts of
+/// lines that are as long as possible.
 template <class Function>
 void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
   const Index length = std::min(along.size, elements);
@@ -35,11 +35,11 @@ void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
   }
 }
 
-/// Elements of a buffer that a block passes through; at most two are used at a time.
+/// How many elements a buffer has that a block passes through. At most two buffers are used at a time.
 template <Scalar T>
 inline constexpr Index buffer_elements = (Index{4} << 20) / static_cast<Index>(sizeof(T));
 
-/// The part of a range as indices into that range.
+/// A part of a range, as indices into that range.
 constexpr Range relative_to(Range whole, Range part) { return {part.begin - whole.begin, part.size}; }
 
 }  // namespace gridlops
