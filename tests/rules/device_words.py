@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One vendor, one door: identifiers of CUDA, cuBLAS and NCCL stand in lib/cuda and in what tests it, nowhere else."""
+"""Identifiers of CUDA, cuBLAS and NCCL stand in lib/cuda and in its tests, nowhere else."""
 import re
 
 import rule
