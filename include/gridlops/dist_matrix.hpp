@@ -16,19 +16,20 @@ namespace gridlops {
 template <Scalar T>
 class DistMatrix;
 
-/// A matrix on a process grid that may only be read: its layout says which column-major block each rank has.
-/// A view: the block is that of a DistMatrix or of the caller, and must outlive it; copies view the same
-/// block. Functions that read a matrix take this, so they accept a DistMatrix and slices of either kind.
+/// A view of a matrix on a process grid, through which the matrix can only be read. The layout says which
+/// column-major block each rank has. The block belongs to a DistMatrix or to the caller, and must outlive the
+/// view; copies view the same block. Functions that read a matrix take this type, so they accept a
+/// DistMatrix, and slices of either type.
 template <Scalar T>
 class GRIDLOPS_EXPORT ConstDistMatrix {
  public:
-  /// On no grid and without elements, until another is assigned: only rows(), cols(), layout() and local()
-  /// may be asked.
+  /// Belongs to no grid and has no elements. Until another matrix is assigned, only grid(), layout(), rows(),
+  /// cols() and local() may be called.
   ConstDistMatrix() = default;
 
   /// Views the caller's block, in the memory of the grid's backend, with any stride ≥ rows. Not collective.
   /// Throws ShapeError: on all ranks if the layout, which must be the same on all, does not fit the grid; on
-  /// this rank if the block has not the shape that the layout gives it.
+  /// this rank if the block does not have the shape that the layout gives it.
   ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<const T> local);
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
@@ -41,7 +42,7 @@ class GRIDLOPS_EXPORT ConstDistMatrix {
   /// The global rows and columns of this rank's block.
   Range local_row_range() const { return row_range_; }
   Range local_col_range() const { return col_range_; }
-  /// Whether this rank's block counts in dots, gathers and writes: it is no copy, or the first of the copies.
+  /// Whether this rank is the canonical owner of its block, which counts in dots, gathers and writes.
   bool owned() const { return owned_; }
 
   /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix
@@ -49,11 +50,12 @@ class GRIDLOPS_EXPORT ConstDistMatrix {
   /// has no such columns.
   ConstDistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes) const;
 
-  /// The same elements in memory of their own. Not collective; OutOfMemory is this rank's alone.
+  /// A matrix with the same elements in memory of its own. Not collective. Throws OutOfMemory on this rank
+  /// alone.
   DistMatrix<T> clone() const;
 
  protected:
-  /// Without a block, which attach() then gives.
+  /// A view without a block, until attach() gives it one.
   ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
   void attach(MatrixView<const T> local) { local_ = local; }
 
@@ -79,22 +81,25 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
  public:
   DistMatrix() = default;
 
-  /// Owns its block, uninitialised. Not collective: the layout must be the same on all ranks. Throws
-  /// ShapeError on all if it does not fit the grid. OutOfMemory is this rank's alone (see succeed_together).
+  /// Owns its block, uninitialised. Not collective. Throws ShapeError, on all ranks, if the layout, which
+  /// must be the same on all, does not fit the grid; throws OutOfMemory on this rank alone (see
+  /// succeed_together()).
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
-  /// Uses the caller's block, as ConstDistMatrix does.
+  /// Uses the caller's block, on the same conditions as a ConstDistMatrix.
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local);
 
   using ConstDistMatrix<T>::local;
   MatrixView<T> local() { return local_; }
 
-  /// Element (i, j) ← value(i, j), global indices: the same matrix on every grid. Not collective.
+  /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
+  /// collective.
   void fill(const std::function<T(Index i, Index j)>& value);
+  /// Every element ← 0. Not collective.
   void set_zero();
 
-  /// The first columns of this rank's block are needed no more: if it owns the block, their memory goes back
-  /// to the system as far as the backend can do that. Not collective.
+  /// Says that the first columns of this rank's block are needed no more. If this owns the block, their
+  /// memory goes back to the system as far as the backend can do that. Not collective.
   void discard_local_columns(Index count);
 
   using ConstDistMatrix<T>::column_slice;
@@ -105,25 +110,27 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   MatrixView<T> local_;
 };
 
-/// xⱼᴴ yⱼ for each column j, on every rank (collective over the grid; one all_reduce). Same layouts, or
-/// ShapeError.
+/// Returns xⱼᴴ yⱼ for each column j on every rank (collective over the grid; one all_reduce). Throws
+/// ShapeError, on all ranks, unless the layouts are the same.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X,
                                                         const ConstDistMatrix<T>& Y);
 
-/// ‖xⱼ‖₂ for each column, on every rank (collective over the grid; one all_reduce).
+/// Returns ‖xⱼ‖₂ for each column on every rank (collective over the grid; one all_reduce).
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X);
 
-/// Y ← Y + X diag(alpha); alpha has one entry per global column. Not collective.
+/// Y ← Y + X diag(alpha); alpha has one entry per global column. Not collective. Throws ShapeError, on all
+/// ranks, unless the layouts are the same; OutOfMemory on this rank alone.
 template <Scalar T>
 GRIDLOPS_EXPORT void column_axpy(const std::vector<T>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y);
 
-/// X ← X diag(alpha). Not collective.
+/// X ← X diag(alpha); alpha has one entry per global column. Not collective. Throws OutOfMemory on this rank
+/// alone.
 template <Scalar T>
 GRIDLOPS_EXPORT void column_scale(const std::vector<T>& alpha, DistMatrix<T>& X);
 
-/// Y ← X, same layouts. Not collective.
+/// Y ← X. Not collective. Throws ShapeError, on all ranks, unless the layouts are the same.
 template <Scalar T>
 GRIDLOPS_EXPORT void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y);
 
