@@ -111,7 +111,6 @@ CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductA
   return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
           {algorithm_fact, name_of(algorithm)},
           {"panel", std::to_string(product.panel)},
-          {"summa form", name_of(product.summa_form)},
           {"blas", blas.library},
           {"blas kernel", blas.kernel},
           {"blas threads", std::to_string(blas.threads)}};

@@ -46,14 +46,6 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
   return allocate_together(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
 }
 
-std::shared_ptr<const ProcessGrid> with_memory_for(Algorithm algorithm,
-                                                   const std::shared_ptr<const ProcessGrid>& grid) {
-  if (algorithm != Algorithm::summa || !grid->is_member()) return grid;
-  const Communicator& readers_of_A = grid->cols() > 1 ? grid->row_comm() : grid->comm();
-  if (readers_of_A.transport() != "shared") return grid;
-  return std::make_shared<const ProcessGrid>(*grid, make_shared_host_backend());
-}
-
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
 Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid) {

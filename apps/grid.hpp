@@ -24,11 +24,6 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<
 /// them has none.
 std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm);
 
-/// The grid with the memory that the algorithm wants A in: shared memory where ranks read each other's blocks
-/// of A in place, else the grid's own, of which the pages are larger. Local.
-std::shared_ptr<const ProcessGrid> with_memory_for(Algorithm algorithm,
-                                                   const std::shared_ptr<const ProcessGrid>& grid);
-
 /// The transport that carries the grid's data; empty on idle ranks.
 std::string transport_of(const ProcessGrid& grid);
 

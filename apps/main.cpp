@@ -87,8 +87,6 @@ class Gridlops : public CommandLine {
         "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
         "Process grid: its rows and columns [near-square]");
     options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
-    options.choice("--summa-form", product.summa_form, summa_forms(),
-                   "summa: how panels come to ranks [broadcast]");
     options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
     options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
     options.choice("--device", product.device, words({"cpu", "gpu"}),

@@ -66,8 +66,7 @@ class RankPlan {
   RankCost cost(bool adjoint, Index columns) const {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
-    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel,
-                        plan_.summa_form);
+    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
   }
 
   bool passes_once() const { return plan_.solver == "one-pass-cgls"; }

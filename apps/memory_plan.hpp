@@ -14,7 +14,6 @@ struct PlannedSolve {
   Algorithm algorithm = Algorithm::automatic;
   ProductShape shape;
   Index panel = 0;
-  SummaForm summa_form = SummaForm::broadcast;
   Index batch = 0;
   bool damped = false, initial_guess = false, scaled = false, variances = false;
   Layout matrix;

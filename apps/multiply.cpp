@@ -25,8 +25,7 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   read_npy(arguments.product.matrix, files.A, A);
   measured.read_seconds += clock.lap();
 
-  const OperatorPtr<T> op = matrix_mult(
-      algorithm, std::move(A), {.panel = arguments.product.panel, .form = arguments.product.summa_form});
+  const OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
   const Space& from = arguments.adjoint ? op->range() : op->domain();
   const Space& to = arguments.adjoint ? op->domain() : op->range();
   DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
@@ -65,7 +64,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
   const Algorithm algorithm = resolve(common.algorithm, shape, *grid);
-  grid = with_memory_for(algorithm, grid);
+  grid = matrix_grid(algorithm, grid);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(shape.type,
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });

@@ -190,8 +190,6 @@ Names<Algorithm> algorithms() {
                    Algorithm::stationary_b});
 }
 
-Names<SummaForm> summa_forms() { return names_of({SummaForm::broadcast, SummaForm::all_gather}); }
-
 Names<std::optional<Storage>> storages() {
   Names<std::optional<Storage>> names{{"auto", std::nullopt}};
   for (const auto& [name, storage] : names_of({Storage::columns, Storage::packed}))

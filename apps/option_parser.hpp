@@ -41,7 +41,6 @@ Names<std::string> words(const std::vector<std::string>& texts);
 
 Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
-Names<SummaForm> summa_forms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
 /// Those of hosts and of GPUs, and "auto".

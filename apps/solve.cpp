@@ -115,7 +115,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
   task.one_pass = reads_once(task);
   task.algorithm = resolve(algorithm_for(task), task.shape, *task.grid);
   task.storage = storage_for(task);
-  task.grid = with_memory_for(task.algorithm, task.grid);
+  task.grid = matrix_grid(task.algorithm, task.grid);
   return task;
 }
 
@@ -128,7 +128,6 @@ OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
   return matrix_mult(task.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .form = task.arguments.product.summa_form,
                       .storage = task.storage});
 }
 
@@ -160,9 +159,9 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.product.summa_form, task.arguments.options.batch, is_damped(task.arguments),
-                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
-                   product->range(), op->range(), op->domain()}));
+                   task.arguments.options.batch, is_damped(task.arguments), task.X0.has_value(),
+                   is_scaled(task.arguments), !task.arguments.variances.empty(), layout, product->range(),
+                   op->range(), op->domain()}));
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.

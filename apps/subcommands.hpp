@@ -33,7 +33,6 @@ struct ProductArguments {
   std::string matrix;
   std::optional<GridShape> grid;
   Algorithm algorithm = Algorithm::automatic;
-  SummaForm summa_form = SummaForm::broadcast;
   Index panel = 0;
   std::string transport = "auto";
   std::string device = "cpu";

@@ -23,7 +23,6 @@ struct Cases {
   std::string device = "cpu";
   std::vector<std::string> transports{"auto"};
   Index panel = 0;
-  SummaForm summa_form = SummaForm::broadcast;
   std::vector<std::optional<Storage>> storages{std::nullopt};  ///< none: chosen
 };
 

@@ -11,8 +11,7 @@ Case resolved(const Cases& cases, const ProductShape& shape, const std::shared_p
   const Algorithm algorithm = program::resolve(asked, shape, *grid);
   if (!storage)
     storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
-  return {
-      program::with_memory_for(algorithm, grid), shape, algorithm, cases.panel, cases.summa_form, *storage};
+  return {matrix_grid(algorithm, grid), shape, algorithm, cases.panel, *storage};
 }
 
 }  // namespace

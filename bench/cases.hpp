@@ -17,7 +17,6 @@ struct Case {
   ProductShape shape;
   Algorithm algorithm = Algorithm::automatic;
   Index panel = 0;
-  SummaForm summa_form = SummaForm::broadcast;
   Storage storage = Storage::columns;
 };
 
@@ -35,8 +34,7 @@ OperatorPtr<T> random_product(const Case& what) {
   DistMatrix<T> A = program::allocate_matrix<T>(
       what.grid, matrix_layout(what.algorithm, *what.grid, what.shape.rows, what.shape.cols));
   A.fill([](Index i, Index j) { return counter_random<T>(seed_of_A, i, j); });
-  return matrix_mult(what.algorithm, std::move(A),
-                     {.panel = what.panel, .form = what.summa_form, .storage = what.storage});
+  return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel, .storage = what.storage});
 }
 
 template <Scalar T>

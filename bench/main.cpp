@@ -111,8 +111,6 @@ class GridlopsBench : public program::CommandLine {
     options.choice("--device", cases.device, words({"cpu", "gpu"}),
                    "Where matrices live and products run [cpu]");
     options.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
-    options.choice("--summa-form", cases.summa_form, program::summa_forms(),
-                   "summa: how panels come to ranks [broadcast]");
     choice_list(options, "--storage", cases.storages, program::storages(),
                 "block, stationary-a: how A is stored [auto]");
     options.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");

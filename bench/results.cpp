@@ -121,7 +121,6 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"grid", {what.grid->rows(), what.grid->cols()}},
             {"algorithm", algorithm_of(result)},
             {"panel", what.panel},
-            {"summa_form", name_of(what.summa_form)},
             {"storage", name_of(what.storage)},
             {"transport", result.peer.empty() ? transport : "mpi"},
             {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},

@@ -61,6 +61,13 @@ class GRIDLOPS_EXPORT Request {
   std::shared_ptr<Traffic> traffic_;
 };
 
+/// How a rank can take what another one has published, without the other taking part.
+enum class PeerAccess {
+  none,
+  get,      ///< into memory of its own: one-sided
+  in_place  ///< where it is: shared memory
+};
+
 /// A group of ranks that exchange arrays. Unless said otherwise every operation is collective over the
 /// communicator: all its ranks call it, in the same order and form, with the same root, operation, types and
 /// counts.
@@ -87,6 +94,9 @@ class GRIDLOPS_EXPORT Communicator {
   int size() const { return size_; }
   /// The name in reports: "mpi", "nccl", …
   virtual std::string transport() const = 0;
+  /// How its ranks can read each other's memory; the same on all of them.
+  virtual PeerAccess peer_access() const { return PeerAccess::none; }
+  bool can_read_peers() const { return peer_access() != PeerAccess::none; }
 
   /// What this rank sent and received through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }

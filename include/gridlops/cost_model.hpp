@@ -12,18 +12,6 @@
 
 namespace gridlops {
 
-/// How the panels of summa come to the ranks of a grid row or column.
-///
-///   broadcast   a step takes neighbouring columns of A from the one rank of the row that has them;
-///   all_gather  a step takes a slice of what every rank has: the same bytes from many in place of one.
-///
-/// On ranks that share memory nothing is sent, and both are the same.
-enum class SummaForm { broadcast, all_gather };
-
-/// "broadcast", "all-gather"; and back, or UsageError.
-GRIDLOPS_EXPORT const char* name_of(SummaForm form);
-GRIDLOPS_EXPORT SummaForm parse_summa_form(const std::string& name);
-
 /// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
 struct ProductShape {
   Index rows = 0;
@@ -41,11 +29,10 @@ struct RankCost {
   Index workspace_bytes = 0;  ///< scratch that the operator keeps, at most, with the default lookahead
 };
 
-/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` and
-/// `form` as in MatrixMultOptions. This is what the counters of the communicators will show.
+/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as
+/// in MatrixMultOptions. This is what the counters of the communicators will show.
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
-                                      int col, bool adjoint, Index panel = 0,
-                                      SummaForm form = SummaForm::broadcast);
+                                      int col, bool adjoint, Index panel = 0);
 
 /// What it does in one LinearOperator::normal_product() with a packed stationary_a.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);

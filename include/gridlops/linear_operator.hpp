@@ -114,7 +114,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
-  enum Product : std::size_t { forward, adjoint, normal };
+  enum class Product { forward, adjoint, normal };
   template <class Reserve, class Multiply>
   void carry_out(Product product, const Partition& columns, Reserve&& reserve, Multiply&& multiply) const;
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "gridlops/algorithm.hpp"
-#include "gridlops/cost_model.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/linear_operator.hpp"
 
@@ -16,22 +15,25 @@ struct MatrixMultOptions {
   int lookahead = 2;  ///< how many steps' panels travel while one step multiplies, ≥ 1
   bool column_stable =
       false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
-  SummaForm form = SummaForm::broadcast;  ///< of summa; the others have one form
-  Storage storage = Storage::columns;     ///< packed: of block and stationary_a, on hosts
+  Storage storage = Storage::columns;  ///< packed: of block and stationary_a, on hosts
 };
 
 /// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
 GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, Index cols);
+
+/// The grid in whose memory the algorithm wants its matrices (local): where the ranks of summa read each
+/// other's blocks in place, the same ranks with memory that they share, so that nothing is copied there; else
+/// this grid, of which the pages may be larger.
+GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorithm,
+                                                               std::shared_ptr<const ProcessGrid> grid);
 
 /// A dense matrix as an operator: op(A) X for op(A) = A and Aᴴ, on any P × Q and any shape, without forming
 /// Aᴴ and without padding. Which of the matrices moves is the algorithm's:
 ///
 ///   block         A rows along grid columns, copied along grid rows; X uncut with columns along grid rows.
 ///                 Products are local; the adjoint sums over the grid row.
-///   summa         Y never moves: panels of A travel along grid rows, panels of X along grid columns,
-///   broadcast
-///                 or gathered (van de Geijn, Watts, Concurrency 9, 1997; Schatz, van de Geijn, Poulson, SIAM
-///                 J. Sci. Comput. 38, 2016).
+///   summa         Y never moves: panels of A are broadcast along grid rows, panels of X along grid columns
+///                 (van de Geijn, Watts, Concurrency 9, 1997).
 ///   stationary_a  A never moves: X is gathered along grid columns, partial Y is reduce-scattered along grid
 ///                 rows.
 ///   stationary_b  X never moves: the columns of A that it meets come to it, partial Y is reduced along grid
@@ -40,7 +42,7 @@ GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& gri
 /// On grids whose transport is "shared" or "one-sided", summa and stationary_a read blocks of other ranks
 /// instead of receiving them, and applications are collective over the whole grid. Where only a grid row or
 /// column has such a transport, as on grids that are "mixed", stationary_a reads there, and summa A in rows.
-/// With "shared", summa keeps a copy of A unless the grid's backend shares its memory.
+/// With "shared", summa keeps a copy of A unless the grid is the algorithm's matrix_grid().
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
 /// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a

@@ -30,6 +30,11 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override;
 
   std::string transport() const override { return context_.transport; }
+  PeerAccess peer_access() const override {
+    return context_.transport == "shared" ? PeerAccess::in_place
+           : context_.window != nullptr   ? PeerAccess::get
+                                          : PeerAccess::none;
+  }
   MPI_Comm handle() const { return group_.comm; }
   /// The window of the communicators that are made of this one with the transport "one-sided". There is one,
   /// as long as this lives: ranks part with those communicators at different times, and Open MPI's windows of

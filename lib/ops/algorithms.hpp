@@ -12,15 +12,9 @@ OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options
 template <Scalar T>
 OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
-OperatorPtr<T> make_gathering_summa(DistMatrix<T> A, const MatrixMultOptions& options);
-template <Scalar T>
 OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);
-
-/// SUMMA on grids all of whose ranks can read each other's blocks.
-template <Scalar T>
-OperatorPtr<T> make_peer_summa(DistMatrix<T> A, const MatrixMultOptions& options);
 
 constexpr bool never_moves_A(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;

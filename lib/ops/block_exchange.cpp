@@ -5,7 +5,6 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "ops/peer_blocks.hpp"
 #include "ops/stacked_parts.hpp"
 
 namespace gridlops {
@@ -69,7 +68,7 @@ void MessageExchange<T>::set_counts(const CutBlock& block, Index cols) {
 template <Scalar T>
 std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::shared_ptr<Backend> backend,
                                                       ReductionOrder order) {
-  if (comm.size() > 1 && can_read_peers(comm)) return make_peer_exchange<T>(comm, std::move(backend));
+  if (comm.size() > 1 && comm.can_read_peers()) return make_peer_exchange<T>(comm, std::move(backend));
   return std::make_unique<MessageExchange<T>>(std::move(backend), order);
 }
 

@@ -25,7 +25,6 @@ struct Formulas {
   Index m, n, r;
   int P, Q, p, q;
   Index width;
-  SummaForm form;
   int lookahead = MatrixMultOptions{}.lookahead;
 
   Partition R = Partition::balanced(m, P), C = Partition::balanced(n, Q);  // rows and columns of A
@@ -61,19 +60,9 @@ struct Formulas {
       cost.bytes_received += (n - n_p) * r_q;
       cost.bytes_sent += n_p * r_q * (P - 1);
     }
-    const std::vector<Range> blocks = common_refinement(C, Rx);
-    Index steps = 0, widest = 0;
-    if (form == SummaForm::broadcast) {
-      steps = panel_count(blocks, width);
-      widest = std::min(width, n);
-    } else {
-      steps = gather_step_count(blocks, width);
-      // The first step has the larger slice of every block.
-      for (const Range& block : blocks) widest += panel_count(block.size, steps);
-      cost.workspace_bytes = widest * r_q;
-    }
+    const Index steps = panel_count(common_refinement(C, Rx), width), widest = std::min(width, n);
     cost.messages = steps * ((Q > 1) + (P > 1));
-    cost.workspace_bytes += (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
+    cost.workspace_bytes = (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
     return cost;
   }
 
@@ -161,9 +150,8 @@ struct Formulas {
   }
 };
 
-Formulas formulas_of(const ProductShape& shape, GridShape grid, int row, int col, Index panel,
-                     SummaForm form) {
-  return {shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(panel), form};
+Formulas formulas_of(const ProductShape& shape, GridShape grid, int row, int col, Index panel = 0) {
+  return {shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(panel)};
 }
 
 /// Of a cost in elements.
@@ -181,21 +169,13 @@ RankCost in_bytes(RankCost cost, const ProductShape& shape) {
 
 }  // namespace
 
-const char* name_of(SummaForm form) { return form == SummaForm::broadcast ? "broadcast" : "all-gather"; }
-
-SummaForm parse_summa_form(const std::string& name) {
-  for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
-    if (name == name_of(form)) return form;
-  throw UsageError(message("there is no form '", name, "' of summa; there are broadcast and all-gather"));
-}
-
 RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
-                      bool adjoint, Index panel, SummaForm form) {
-  return in_bytes(formulas_of(shape, grid, row, col, panel, form).of(algorithm, adjoint), shape);
+                      bool adjoint, Index panel) {
+  return in_bytes(formulas_of(shape, grid, row, col, panel).of(algorithm, adjoint), shape);
 }
 
 RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
-  const Formulas formulas = formulas_of(shape, grid, row, col, 0, SummaForm::broadcast);
+  const Formulas formulas = formulas_of(shape, grid, row, col);
   return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
 }
 
@@ -296,7 +276,7 @@ MachineModel machine_model(const ProcessGrid& grid) {
   MachineModel machine;
   if (!grid.is_member()) return machine;
   // Where ranks are on several machines some rows or columns may share memory, and others not.
-  const auto shares = [](const Communicator& comm) { return comm.transport() == "shared"; };
+  const auto shares = [](const Communicator& comm) { return comm.peer_access() == PeerAccess::in_place; };
   std::array<std::int32_t, 2> all{shares(grid.row_comm()), shares(grid.col_comm())};
   grid.comm().all_reduce(all, ReduceOp::min);
   machine.rows_share_memory = all[0] != 0;
@@ -311,7 +291,7 @@ double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShap
     double slowest = 0;
     for (int row = 0; row < grid.rows; ++row) {
       for (int col = 0; col < grid.cols; ++col) {
-        const Formulas formulas = formulas_of(shape, grid, row, col, 0, SummaForm::broadcast);
+        const Formulas formulas = formulas_of(shape, grid, row, col);
         slowest = std::max(slowest, seconds_of_rank(formulas, algorithm, shape, adjoint, machine));
       }
     }

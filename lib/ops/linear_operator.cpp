@@ -65,7 +65,8 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
   activity_.forward_columns += X.cols();
   const Partition& columns = X.layout().cols.partition;
   carry_out(
-      forward, columns, [&] { do_reserve(Op::none, columns); }, [&] { do_apply(alpha, X, beta, Y); });
+      Product::forward, columns, [&] { do_reserve(Op::none, columns); },
+      [&] { do_apply(alpha, X, beta, Y); });
 }
 
 template <Scalar T>
@@ -75,7 +76,7 @@ void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
   activity_.adjoint_columns += Y.cols();
   const Partition& columns = Y.layout().cols.partition;
   carry_out(
-      adjoint, columns, [&] { do_reserve(Op::adjoint, columns); },
+      Product::adjoint, columns, [&] { do_reserve(Op::adjoint, columns); },
       [&] { do_apply_adjoint(alpha, Y, beta, X); });
 }
 
@@ -91,7 +92,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
   activity_.adjoint_columns += 2 * P.cols();
   const Partition& columns = P.layout().cols.partition;
   carry_out(
-      normal, columns, [&] { do_reserve_normal_product(columns); },
+      Product::normal, columns, [&] { do_reserve_normal_product(columns); },
       [&] { do_normal_product(P, R, Q, U, V); });
 }
 
@@ -117,7 +118,7 @@ void LinearOperator<T>::carry_out(Product product, const Partition& columns, Res
                                   Multiply&& multiply) const {
   const ProcessGrid& grid = *domain_.grid;
   if (columns.total() == 0 || !grid.is_member()) return;
-  if (std::vector<Index>& most = reserved_[product]; !covers(most, columns)) {
+  if (std::vector<Index>& most = reserved_[static_cast<std::size_t>(product)]; !covers(most, columns)) {
     std::vector<Index> wanted = most;
     wanted.resize(static_cast<std::size_t>(columns.parts()), 0);
     for (int part = 0; part < columns.parts(); ++part)

@@ -6,7 +6,6 @@
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/peer_blocks.hpp"
 
 namespace gridlops {
 
@@ -15,6 +14,14 @@ Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, I
                       "'auto' has no layout of its own; choose_algorithm() finds an algorithm that has");
   if (algorithm == Algorithm::block) return {Cut::balanced(Axis::grid_cols, rows, grid), Cut::uncut(cols)};
   return blocks_2d(grid, rows, cols);
+}
+
+std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorithm, std::shared_ptr<const ProcessGrid> grid) {
+  if (algorithm != Algorithm::summa || !grid->is_member() || grid->backend()->shared_memory() != nullptr)
+    return grid;
+  const Communicator& readers_of_A = grid->cols() > 1 ? grid->row_comm() : grid->comm();
+  if (readers_of_A.peer_access() != PeerAccess::in_place) return grid;
+  return std::make_shared<const ProcessGrid>(*grid, make_shared_host_backend());
 }
 
 template <Scalar T>
@@ -36,10 +43,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
     case Algorithm::block:
       return make_block_mult(std::move(A), options);
     case Algorithm::summa:
-      if (A.grid()->is_member() && can_read_peers(A.grid()->comm()))
-        return make_peer_summa(std::move(A), options);
-      return options.form == SummaForm::broadcast ? make_summa(std::move(A), options)
-                                                  : make_gathering_summa(std::move(A), options);
+      return make_summa(std::move(A), options);
     case Algorithm::stationary_a:
       return make_stationary_a(std::move(A), options);
     default:

@@ -8,6 +8,30 @@
 
 namespace gridlops {
 
+/// A part of the block that one rank of a communicator has, its owner.
+struct Part {
+  int owner = 0;
+  Range rows, cols;
+
+  Index size() const { return rows.size * cols.size; }
+  /// These rows of a block of so many columns.
+  Part all_of(Index columns) const { return {owner, rows, {0, columns}}; }
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
+/// One step of a product C ← op(A) B in panels: rows of C += op(part of A) · rows of B. The columns of B and
+/// C are all that there are.
+struct Panel {
+  std::size_t step = 0;
+  Part A, B, C;
+  bool is_first = true;  ///< of the steps that add to these rows of C
+};
+
+/// So many steps ahead of its use a panel begins its way: no more than there are.
+inline std::size_t steps_ahead(int lookahead, std::size_t steps) {
+  return std::clamp<std::size_t>(steps, 1, static_cast<std::size_t>(lookahead));
+}
+
 /// The width of the panels that travel: the one asked for, or one that is wide enough for a product near peak
 /// speed and narrow enough that many of them overlap.
 inline Index panel_width(Index asked) { return asked > 0 ? asked : 256; }
@@ -35,55 +59,6 @@ inline std::vector<Range> cut_into_panels(const std::vector<Range>& blocks, Inde
 inline std::vector<Range> summa_panels(const Partition& columns_of_A, const Partition& rows_of_X,
                                        Index width) {
   return cut_into_panels(common_refinement(columns_of_A, rows_of_X), width);
-}
-
-/// One step of SUMMA in its all-gather form.
-struct GatherStep {
-  std::vector<Range> slices;  ///< of the inner dimension, in order; one lies with one owner of A and one of X
-  Partition A_parts,
-      X_parts;  ///< how many columns of A and rows of X each rank of a grid row or column gives
-
-  Index width() const { return A_parts.total(); }
-};
-
-/// As many steps as keep them at the panel width, or as the largest block has indices.
-inline Index gather_step_count(const std::vector<Range>& blocks, Index width) {
-  Index largest = 0, total = 0;
-  for (const Range& block : blocks) {
-    largest = std::max(largest, block.size);
-    total += block.size;
-  }
-  return std::min(panel_count(total, width), largest);
-}
-
-/// The steps of SUMMA in its all-gather form: every block of the common refinement cut, balanced, in as many
-/// slices as there are steps, larger ones first, so that all ranks give about as much to each.
-inline std::vector<GatherStep> gather_steps(const Partition& columns_of_A, const Partition& rows_of_X,
-                                            Index width) {
-  const std::vector<Range> blocks = common_refinement(columns_of_A, rows_of_X);
-  const Index count = gather_step_count(blocks, width);
-  std::vector<GatherStep> steps(static_cast<std::size_t>(count));
-  std::vector<std::vector<Index>> A_sizes(steps.size(),
-                                          std::vector<Index>(static_cast<std::size_t>(columns_of_A.parts())));
-  std::vector<std::vector<Index>> X_sizes(steps.size(),
-                                          std::vector<Index>(static_cast<std::size_t>(rows_of_X.parts())));
-  for (const Range& block : blocks) {
-    const Partition cut = Partition::balanced(block.size, static_cast<int>(count));
-    const auto A_owner = static_cast<std::size_t>(columns_of_A.owner_of(block.begin));
-    const auto X_owner = static_cast<std::size_t>(rows_of_X.owner_of(block.begin));
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-      const Range slice = cut.range(static_cast<int>(step));
-      if (slice.size == 0) continue;
-      steps[step].slices.push_back({block.begin + slice.begin, slice.size});
-      A_sizes[step][A_owner] += slice.size;
-      X_sizes[step][X_owner] += slice.size;
-    }
-  }
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    steps[step].A_parts = Partition::with_sizes(A_sizes[step]);
-    steps[step].X_parts = Partition::with_sizes(X_sizes[step]);
-  }
-  return steps;
 }
 
 /// The blocks of a partition. stationary-b cuts those of A's rows into its steps.

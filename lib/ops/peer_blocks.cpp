@@ -7,11 +7,6 @@
 
 namespace gridlops {
 
-bool can_read_peers(const Communicator& comm) {
-  const std::string transport = comm.transport();
-  return transport == "shared" || transport == "one-sided";
-}
-
 template <Scalar T>
 void PeerBlocks<T>::show(MatrixView<const T> mine) {
   mine_ = mine;
@@ -32,8 +27,8 @@ PeerPart<T> PeerBlocks<T>::start_reading(int rank, Range rows, Range cols, Buffe
 
 template <Scalar T>
 std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_ptr<Backend> backend) {
-  return comm.transport() == "shared" ? make_shared_blocks<T>(comm, std::move(backend))
-                                      : make_window_blocks<T>(comm, std::move(backend));
+  return comm.peer_access() == PeerAccess::in_place ? make_shared_blocks<T>(comm, std::move(backend))
+                                                    : make_window_blocks<T>(comm, std::move(backend));
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

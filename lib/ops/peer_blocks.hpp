@@ -10,9 +10,6 @@
 
 namespace gridlops {
 
-/// Whether ranks of a communicator can read each other's blocks: its transport is "shared" or "one-sided".
-bool can_read_peers(const Communicator& comm);
-
 /// A part of some rank's block, there when its request is complete.
 template <Scalar T>
 struct PeerPart {

@@ -11,7 +11,7 @@ from pathlib import Path
 import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
-          "summa_form": str, "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+          "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}

@@ -6,13 +6,12 @@ import program
 
 SUBCOMMANDS = {
     "make-problem": ["--rows", "--cols", "--rhs", "--dtype", "--kind", "--condition", "--noise", "--seed", "--out"],
-    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--summa-form", "--panel",
-                 "--transport",
+    "multiply": ["--matrix", "--input", "--output", "--adjoint", "--grid", "--algorithm", "--panel", "--transport",
                  "--device", "--report"],
     "solve": ["--matrix", "--rhs", "--output", "--solver", "--iterations", "--tolerance", "--atol", "--btol", "--conlim",
               "--damp", "--damp-relative", "--storage",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
-              "--summa-form", "--panel", "--transport", "--device", "--report"],
+              "--panel", "--transport", "--device", "--report"],
     "info": [],
 }
 # Open MPI cannot start with these.

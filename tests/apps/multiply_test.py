@@ -16,7 +16,7 @@ USUAL = (31, 23, 7)
 ODD = [(1, 1, 1), (2, 1, 1), (1, 5, 3), (40, 3, 2), (3, 40, 1), (0, 4, 3), (4, 0, 3), (4, 5, 0), (0, 0, 0)]
 
 
-def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, shape=USUAL, panel=0, form="broadcast", transport=None,
+def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, shape=USUAL, panel=0, transport=None,
                   reported=None):
     rows, cols, nrhs = shape
     A = program.random_matrix(rng, (rows, cols), name)
@@ -25,9 +25,9 @@ def check_product(suite, rng, grid, ranks, algorithm, name, adjoint, fortran, sh
     np.save(suite.folder / "A.npy", order(A))
     np.save(suite.folder / "X.npy", order(X))
     what = [f"{grid[0]}x{grid[1]} on {ranks}", algorithm, name, "adjoint" if adjoint else "forward",
-            "Fortran" if fortran else "C", shape, f"panel {panel}", form]
+            "Fortran" if fortran else "C", shape, f"panel {panel}"]
     run = suite.run("multiply", "--matrix", "A.npy", "--input", "X.npy", "--output", "Y.npy", "--report", "R.json",
-                    "--grid", f"{grid[0]}x{grid[1]}", "--algorithm", algorithm, "--panel", panel, "--summa-form", form,
+                    "--grid", f"{grid[0]}x{grid[1]}", "--algorithm", algorithm, "--panel", panel,
                     *(["--adjoint"] if adjoint else []), *(["--transport", transport] if transport else []), ranks=None if ranks == 1 else ranks)
     if not suite.succeeded(run):
         return
@@ -84,8 +84,6 @@ def check_shapes(suite, rng, full):
     for algorithm, adjoint in itertools.product(["summa", "stationary-b"], [False, True]):
         if full or adjoint == (algorithm == "summa"):
             check_product(suite, rng, (2, 3), 6, algorithm, "f64", adjoint, False, panel=3)
-    for adjoint in [False, True]:
-        check_product(suite, rng, (2, 3), 6, "summa", "c64", adjoint, False, panel=5, form="all-gather")
 
 
 def check_vectors(suite, rng):

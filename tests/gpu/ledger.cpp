@@ -97,24 +97,22 @@ TEST_CASE("An iteration of CGLS moves its scalars only, and launches the same fo
 TEST_CASE("Nothing crosses between host and device inside a product, and the second allocates nothing") {
   for (const GridPtr& grid : all_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
-      for (const SummaForm form : forms_of(algorithm)) {
-        if (!grid->is_member()) continue;
-        INFO(describe(*grid) << ": " << name_of(algorithm) << " by " << name_of(form));
-        const auto A = dense_operator<double>(grid, algorithm, 13, 11, random_elements<double>(1),
-                                              {.panel = 3, .form = form});
-        DistMatrix<double> X(grid, A->domain().layout(5)), Y(grid, A->range().layout(5));
-        X.fill(random_elements<double>(2));
-        const auto both = [&] {
-          A->apply(1, X, 0, Y);
-          A->apply_adjoint(1, Y, 0, X);
-        };
-        both();
-        const LedgerSince since;
-        both();
-        CHECK(since.bytes_to_host() == 0);
-        CHECK(since.bytes_to_device() == 0);
-        CHECK(since.allocations() == 0);
-      }
+      if (!grid->is_member()) continue;
+      INFO(describe(*grid) << ": " << name_of(algorithm));
+      const auto A =
+          dense_operator<double>(grid, algorithm, 13, 11, random_elements<double>(1), {.panel = 3});
+      DistMatrix<double> X(grid, A->domain().layout(5)), Y(grid, A->range().layout(5));
+      X.fill(random_elements<double>(2));
+      const auto both = [&] {
+        A->apply(1, X, 0, Y);
+        A->apply_adjoint(1, Y, 0, X);
+      };
+      both();
+      const LedgerSince since;
+      both();
+      CHECK(since.bytes_to_host() == 0);
+      CHECK(since.bytes_to_device() == 0);
+      CHECK(since.allocations() == 0);
     }
   }
 }
@@ -144,25 +142,5 @@ TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns
     // The operations of a step are launched together.
     CHECK(since.launches() == (directions > 0 ? panels : 0));
     CHECK(since.products() == panels);
-  }
-}
-
-TEST_CASE("SUMMA by all-gathers makes one of each kind per step, together, where the sizes divide") {
-  for (const GridPtr& grid : all_grids()) {
-    if (!grid->is_member()) continue;
-    INFO(describe(*grid));
-    // Blocks of at least 4 in any cut, so that steps of 36 are a sixth of each.
-    const Index width = 36, inner = 6 * width, steps = 6;
-    const auto A = dense_operator<double>(grid, Algorithm::summa, 14, inner, random_elements<double>(1),
-                                          {.panel = width, .form = SummaForm::all_gather});
-    DistMatrix<double> X(grid, A->domain().layout(6)), Y(grid, A->range().layout(6));
-    X.fill(random_elements<double>(2));
-    const LedgerSince since;
-    A->apply(1, X, 0, Y);
-    const long directions = (grid->cols() > 1 ? 1 : 0) + (grid->rows() > 1 ? 1 : 0);
-    CHECK(since.of("ncclAllGather") == directions * steps);
-    CHECK(since.collectives() == directions * steps);
-    CHECK(since.launches() == (directions > 0 ? steps : 0));
-    CHECK(since.products() == steps);
   }
 }

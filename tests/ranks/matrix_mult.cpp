@@ -25,11 +25,10 @@ struct Setting {
 };
 
 std::string text_of(const Setting& setting) {
-  const auto [panel, lookahead, column_stable, form, storage] = setting.options;
-  return std::string(name_of(setting.algorithm)) + (form == SummaForm::all_gather ? " by all-gather" : "") +
-         (storage == Storage::packed ? ", A packed" : "") + (column_stable ? ", column-stable" : "") +
-         ", panel " + std::to_string(panel) + ", lookahead " + std::to_string(lookahead) +
-         ", cut in variant " + std::to_string(setting.variant) + ", padding " +
+  const auto [panel, lookahead, column_stable, storage] = setting.options;
+  return std::string(name_of(setting.algorithm)) + (storage == Storage::packed ? ", A packed" : "") +
+         (column_stable ? ", column-stable" : "") + ", panel " + std::to_string(panel) + ", lookahead " +
+         std::to_string(lookahead) + ", cut in variant " + std::to_string(setting.variant) + ", padding " +
          std::to_string(setting.padding);
 }
 
@@ -101,18 +100,15 @@ void check_products(const GridPtr& grid, const Problem<T>& problem, const Settin
   CHECK(A.surroundings_untouched());
 }
 
-/// Every algorithm, in every form, with those of these options that it takes, in these variants.
+/// Every algorithm with those of these options that it takes, in these variants.
 std::vector<Setting> settings(const std::vector<MatrixMultOptions>& options, const std::vector<int>& variants,
                               Index padding) {
   std::vector<Setting> all;
   for (const Algorithm algorithm : all_algorithms)
-    for (MatrixMultOptions option : options)
-      for (const SummaForm form : forms_of(algorithm))
-        for (const int variant : variants) {
-          if (option.storage == Storage::packed && !may_be_packed(algorithm)) continue;
-          option.form = form;
+    for (const MatrixMultOptions& option : options)
+      for (const int variant : variants)
+        if (option.storage == Storage::columns || may_be_packed(algorithm))
           all.push_back({algorithm, option, variant, padding});
-        }
   return all;
 }
 

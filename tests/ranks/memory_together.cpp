@@ -99,14 +99,12 @@ TEST_CASE("Products of matrices have their memory on all ranks or on none") {
   for (const GridPtr& grid : failing_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (MatrixMultOptions options : {MatrixMultOptions{.panel = 3}, {.panel = 4, .column_stable = true}})
-        for (const SummaForm form : forms_of(algorithm))
-          for (const Storage storage : {Storage::columns, Storage::packed}) {
-            if (storage == Storage::packed && !may_be_packed(algorithm)) continue;
-            options.form = form;
-            options.storage = storage;
-            check_applications(grid, name_of(algorithm),
-                               [&] { return matrix(grid, algorithm, 11, 13, options); });
-          }
+        for (const Storage storage : {Storage::columns, Storage::packed}) {
+          if (storage == Storage::packed && !may_be_packed(algorithm)) continue;
+          options.storage = storage;
+          check_applications(grid, name_of(algorithm),
+                             [&] { return matrix(grid, algorithm, 11, 13, options); });
+        }
 }
 
 TEST_CASE("Products are right after memory for a normal product was not enough") {

@@ -2,6 +2,7 @@
 // Normal products against the products that they stand for, and CGLS in one pass against CGLS.
 #include "gridlops/one_pass_cgls.hpp"
 
+#include "gridlops/cost_model.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "support/grids.hpp"
 #include "support/reference.hpp"

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
@@ -76,14 +77,12 @@ void check_cost(const GridPtr& grid, Algorithm algorithm, ProductShape shape, bo
   shape.type = scalar_type_of<T>;
   INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward") << ", "
                        << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns of "
-                       << name_of(shape.type) << ", panel " << options.panel << ", by "
-                       << name_of(options.form));
+                       << name_of(shape.type) << ", panel " << options.panel);
   const Observation seen = observe<T>(grid, algorithm, shape, adjoint, options);
   RankCost modelled;
   if (grid->is_member()) {
     const GridShape PQ = grid->shape();
-    modelled = product_cost(algorithm, shape, PQ, grid->my_row(), grid->my_col(), adjoint, options.panel,
-                            options.form);
+    modelled = product_cost(algorithm, shape, PQ, grid->my_row(), grid->my_col(), adjoint, options.panel);
     // Groups of one rank also call, but join nobody.
     const bool lonely = PQ.rows == 1 || PQ.cols == 1;
     CHECK((seen.calls == modelled.messages || (lonely && algorithm == Algorithm::stationary_b)));
@@ -97,11 +96,11 @@ void check_scratch(const GridPtr& grid, Algorithm algorithm, const ProductShape&
                    const MatrixMultOptions& options) {
   INFO(describe(*grid) << ": " << name_of(algorithm) << (adjoint ? ", adjoint" : ", forward") << ", "
                        << shape.rows << " x " << shape.cols << ", " << shape.nrhs << " columns, panel "
-                       << options.panel << ", by " << name_of(options.form));
+                       << options.panel);
   const Observation seen = observe<double>(grid, algorithm, shape, adjoint, options);
   if (!grid->is_member()) return;
-  const RankCost modelled = product_cost(algorithm, shape, grid->shape(), grid->my_row(), grid->my_col(),
-                                         adjoint, options.panel, options.form);
+  const RankCost modelled =
+      product_cost(algorithm, shape, grid->shape(), grid->my_row(), grid->my_col(), adjoint, options.panel);
   CHECK(seen.scratch <= modelled.workspace_bytes);
 }
 
@@ -125,10 +124,9 @@ TEST_CASE("a grid, its rows and its columns keep one account", "[product_traffic
 TEST_CASE("counted bytes are the modelled ones on every rank", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
-      for (const SummaForm form : forms_of(algorithm))
-        for (const ProductShape& shape : shapes)
-          for (const bool adjoint : {false, true})
-            check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4, .form = form});
+      for (const ProductShape& shape : shapes)
+        for (const bool adjoint : {false, true})
+          check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4});
 }
 
 TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and option", "[product_traffic]",
@@ -136,12 +134,9 @@ TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and 
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (const bool adjoint : {false, true})
-        for (MatrixMultOptions options :
+        for (const MatrixMultOptions& options :
              {MatrixMultOptions{}, {.panel = 1, .lookahead = 3}, {.panel = 5, .column_stable = true}})
-          for (const SummaForm form : forms_of(algorithm)) {
-            options.form = form;
-            check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
-          }
+          check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
 }
 
 TEST_CASE("where sizes divide, the bytes are those of the design's table", "[product_traffic]") {
@@ -204,50 +199,12 @@ TEST_CASE("summa broadcasts one panel of each factor per step", "[product_traffi
   }
 }
 
-TEST_CASE("summa in its all-gather form takes a slice of every block per step", "[product_traffic]") {
-  // Two rows and three columns cut 13 indices in blocks of 5, 2, 2 and 4.
-  const std::vector<std::vector<Range>> steps{{{0, 2}, {5, 1}, {7, 1}, {9, 1}},
-                                              {{2, 1}, {6, 1}, {8, 1}, {10, 1}},
-                                              {{3, 1}, {11, 1}},
-                                              {{4, 1}, {12, 1}}};
-  const std::vector<GatherStep> found =
-      gather_steps(Partition::balanced(13, 3), Partition::with_sizes({7, 6}), 4);
-  REQUIRE(found.size() == steps.size());
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    CAPTURE(step);
-    CHECK(found[step].slices == steps[step]);
-    CHECK(found[step].A_parts.total() == found[step].X_parts.total());
-  }
-  CHECK(found[0].A_parts == Partition::with_sizes({2, 2, 1}));
-  CHECK(found[0].X_parts == Partition::with_sizes({3, 2}));
-  // Where the sizes divide all ranks give the same.
-  for (const GatherStep& step : gather_steps(Partition::balanced(48, 3), Partition::balanced(48, 2), 12)) {
-    CHECK(step.A_parts == Partition::balanced(12, 3));
-    CHECK(step.X_parts == Partition::balanced(12, 2));
-  }
-  CHECK(gather_steps(Partition::balanced(48, 3), Partition::balanced(48, 2), 12).size() == 4);
-  CHECK(gather_steps(Partition::balanced(0, 3), Partition::balanced(0, 2), 12).empty());
-}
-
-TEST_CASE("summa in its all-gather form has no roots", "[product_traffic]") {
-  for (const GridPtr& grid : metered_grids()) {
-    for (const bool adjoint : {false, true}) {
-      INFO(describe(*grid) << (adjoint ? ", adjoint" : ", forward"));
-      const Observation seen = observe<double>(grid, Algorithm::summa, {7, 13, 5}, adjoint,
-                                               {.panel = 3, .form = SummaForm::all_gather});
-      CHECK(seen.broadcasts == 0);
-    }
-  }
-}
-
 TEST_CASE("operators keep no more scratch memory than the model says", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const ProductShape& shape : shapes)
         for (const bool adjoint : {false, true})
-          for (const Index panel : {0, 4})
-            for (const SummaForm form : forms_of(algorithm))
-              check_scratch(grid, algorithm, shape, adjoint, {.panel = panel, .form = form});
+          for (const Index panel : {0, 4}) check_scratch(grid, algorithm, shape, adjoint, {.panel = panel});
     }
   }
 }
@@ -256,12 +213,11 @@ TEST_CASE("panels are counted, not listed", "[product_traffic]") {
   const LittleMemory little;
   // On 2 x 2 ranks each half is cut at 256; a step sends in rows and in columns.
   constexpr Index many = Index{1} << 45, steps = many / 256;
-  const auto messages = [&](Algorithm algorithm, const ProductShape& shape, SummaForm form) {
-    return product_cost(algorithm, shape, {2, 2}, 0, 1, false, 0, form).messages;
+  const auto messages = [&](Algorithm algorithm, const ProductShape& shape) {
+    return product_cost(algorithm, shape, {2, 2}, 0, 1, false).messages;
   };
-  for (const SummaForm form : {SummaForm::broadcast, SummaForm::all_gather})
-    CHECK(messages(Algorithm::summa, {3, many, 2}, form) == 2 * steps);
-  CHECK(messages(Algorithm::stationary_b, {many, 3, 2}, SummaForm::broadcast) == 3 * steps);
+  CHECK(messages(Algorithm::summa, {3, many, 2}) == 2 * steps);
+  CHECK(messages(Algorithm::stationary_b, {many, 3, 2}) == 3 * steps);
   CHECK(normal_product_cost({many, 3, 2}, {1, 2}, 0, 1).messages ==
         1 + many / one_pass_chunk(2, sizeof(double)));
   for (const ProductShape& shape : {ProductShape{3, many, 2}, {many, 3, 2}, {0, many, 2}, {many, 0, 2}})
@@ -283,7 +239,6 @@ TEST_CASE("panels are counted, not listed", "[product_traffic]") {
 TEST_CASE("no panel is wider than the dimension that it cuts", "[product_traffic]") {
   constexpr Index widest = std::numeric_limits<Index>::max();
   CHECK(cut_into_panels({{0, 3}, {3, 4}}, widest) == std::vector<Range>{{0, 3}, {3, 4}});
-  CHECK(gather_steps(Partition::balanced(7, 2), Partition::balanced(7, 2), widest).size() == 1);
 }
 
 TEST_CASE("the normal product moves what the model says, and keeps no more scratch memory",
@@ -458,8 +413,6 @@ TEST_CASE("algorithms have names", "[product_traffic]") {
   CHECK(parse_algorithm("stationary-a") == Algorithm::stationary_a);
   CHECK_THROWS_AS(parse_algorithm("cannon"), UsageError);
   CHECK_THROWS_AS(parse_algorithm(""), UsageError);
-  for (const SummaForm form : forms_of(Algorithm::summa)) CHECK(parse_summa_form(name_of(form)) == form);
-  CHECK_THROWS_AS(parse_summa_form("ring"), UsageError);
   for (const Storage storage : {Storage::columns, Storage::packed})
     CHECK(parse_storage(name_of(storage)) == storage);
   CHECK_THROWS_AS(parse_storage("auto"), UsageError);

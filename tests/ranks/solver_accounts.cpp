@@ -2,6 +2,7 @@
 // What solvers take from the machine: reductions, bytes, memory.
 #include <algorithm>
 
+#include "gridlops/cost_model.hpp"
 #include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"

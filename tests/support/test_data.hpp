@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "gridlops/cost_model.hpp"
+#include "gridlops/algorithm.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "support/grids.hpp"
 #include "support/reference.hpp"
@@ -16,10 +16,6 @@ namespace gridlops::testing {
 
 inline constexpr std::array all_algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
                                            Algorithm::stationary_b};
-inline std::vector<SummaForm> forms_of(Algorithm algorithm) {
-  if (algorithm != Algorithm::summa) return {SummaForm::broadcast};
-  return {SummaForm::broadcast, SummaForm::all_gather};
-}
 
 /// Whether A may be stored packed.
 inline bool may_be_packed(Algorithm algorithm) {

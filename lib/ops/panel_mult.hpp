@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+
+#include "gridlops/matrix_mult.hpp"
+#include "ops/matrix_block.hpp"
+#include "ops/pipeline.hpp"
+
+namespace gridlops {
+
+/// op(A) B in panels: what summa and stationary_b are, each with plans of its own.
+template <Scalar T>
+class PanelMult final : public LinearOperator<T> {
+ public:
+  /// Panels are on their way so many steps ahead of their use. Idle ranks have no plans.
+  PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
+            PanelPlan<T> for_adjoint = {});
+
+ private:
+  void do_reserve(Op op, const Partition& columns) const override;
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    multiply(Op::none, alpha, X.local(), beta, Y.local());
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    multiply(Op::adjoint, alpha, Y.local(), beta, X.local());
+  }
+  void multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const;
+  const PanelPlan<T>& plan(Op op) const { return plans_[op == Op::none ? 0 : 1]; }
+
+  DistMatrix<T> A_;
+  LocalProduct<T> product_;
+  std::size_t lookahead_;
+  std::array<PanelPlan<T>, 2> plans_;
+};
+
+}  // namespace gridlops
