@@ -123,6 +123,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   mutable std::array<std::vector<Index>, 3> reserved_;  // by Product: the most columns of each part
 };
 
+/// A shared operator. A function that keeps an operator, if only in one that it makes of it, takes an
+/// OperatorPtr; one that uses it until it returns takes a const LinearOperator&.
 template <Scalar T>
 using OperatorPtr = std::shared_ptr<const LinearOperator<T>>;
 

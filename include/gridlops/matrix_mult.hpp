@@ -49,7 +49,7 @@ GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorit
 /// view stays a view). UsageError for Algorithm::automatic (see choose_algorithm()), and for Storage::packed
 /// with an algorithm that moves A. Not collective.
 template <Scalar T>
-GRIDLOPS_EXPORT std::shared_ptr<const LinearOperator<T>> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
-                                                                     const MatrixMultOptions& options = {});
+GRIDLOPS_EXPORT OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
+                                           const MatrixMultOptions& options = {});
 
 }  // namespace gridlops
