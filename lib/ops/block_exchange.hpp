@@ -101,8 +101,4 @@ class MessageExchange final : public BlockExchange<T> {
   std::vector<Index> counts_;
 };
 
-/// By reading what the ranks of comm, which must outlive it, show each other; sums are in rank order.
-template <Scalar T>
-std::unique_ptr<BlockExchange<T>> make_peer_exchange(Communicator& comm, std::shared_ptr<Backend> backend);
-
 }  // namespace gridlops

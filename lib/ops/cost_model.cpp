@@ -8,7 +8,7 @@
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
-#include "local/panel_matrix.hpp"
+#include "local/packed_matrix.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/panels.hpp"
 

@@ -56,7 +56,7 @@ template <Scalar T>
 void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = std::as_const(A_).local();
   if (!packed_.empty() || A.empty()) return;
-  packed_ = PanelMatrix<T>(backend(), A, kernel_choice().set,
+  packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set,
                            [this](Index cols) { A_.discard_local_columns(cols); });
   // Its shape is all that is needed of A from now on.
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
@@ -73,7 +73,7 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 
 template <Scalar T>
 void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
-                                   MatrixView<T> W, const typename PanelMatrix<T>::Completion& completed) {
+                                   MatrixView<T> W, const typename PackedMatrix<T>::Completion& completed) {
   if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
   // A is empty: the products are zero, but Q is a sum in which the other ranks wait for this one.
   const Kernels<T>& kernels = backend()->template kernels<T>();

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "gridlops/matrix_mult.hpp"
-#include "local/panel_matrix.hpp"
+#include "local/packed_matrix.hpp"
 
 namespace gridlops {
 
@@ -56,10 +56,10 @@ class MatrixBlock {
   void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
-  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q] with A read once: see PanelMatrix. The
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q] with A read once: see PackedMatrix. The
   /// block must be packed.
   void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
-                     const typename PanelMatrix<T>::Completion& completed);
+                     const typename PackedMatrix<T>::Completion& completed);
 
  private:
   void pack();
@@ -67,7 +67,7 @@ class MatrixBlock {
   DistMatrix<T> A_;
   LocalProduct<T> product_;
   bool is_packed_;
-  PanelMatrix<T> packed_;  // empty before the first product, and where A is
+  PackedMatrix<T> packed_;  // empty before the first product, and where A is
 };
 
 }  // namespace gridlops

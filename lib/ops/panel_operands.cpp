@@ -87,7 +87,7 @@ class PeerPanels final : public PanelSource<T> {
   }
 
   void begin(MatrixView<const T> block) override {
-    block_stays_ ? peers_->show_for_good(block) : peers_->show(block);
+    block_stays_ ? peers_->publish_for_good(block) : peers_->publish(block);
   }
   void start(std::size_t step, const Part& part) override {
     if (!takes_new_slot(step, part)) return;

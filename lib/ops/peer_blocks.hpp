@@ -17,15 +17,15 @@ struct PeerPart {
   Request arrival;
 };
 
-/// What the ranks of a communicator show each other, to be read without the owner taking part. All go through
-/// the same rounds:
+/// What the ranks of a communicator publish to each other, to be read without the owner taking part. All go
+/// through the same rounds:
 ///
-///   show(mine)       begins a round (collective)
-///   start_reading()  parts of what others show
+///   publish(mine)    begins a round (collective)
+///   start_reading()  parts of what others publish
 ///   done_reading()   in this round
 ///   await_readers()  from here on mine may change
 ///
-/// or begin with show_for_good(mine), the same block in every round.
+/// or begin with publish_for_good(mine), the same block in every round.
 template <Scalar T>
 class PeerBlocks {
  public:
@@ -36,10 +36,10 @@ class PeerBlocks {
   /// What rounds need to be set up (collective; all ranks throw what one throws; once it has succeeded, calls
   /// do nothing).
   virtual void connect() = 0;
-  /// Takes the memory for showing a block of this shape, at this place or, if that is null, anywhere in the
-  /// backend's memory.
+  /// Takes the memory for publishing a block of this shape, at this place or, if that is null, anywhere in
+  /// the backend's memory.
   virtual void reserve_copy(MatrixView<const T> mine) = 0;
-  virtual void reserve_showable(Index rows, Index cols) = 0;
+  virtual void reserve_publishable(Index rows, Index cols) = 0;
   /// Takes the memory that start_reading() needs for so many elements.
   void reserve_part(Buffer<T>& memory, Index elements) const {
     if (!in_place()) memory.reserve(backend_, elements);
@@ -47,19 +47,19 @@ class PeerBlocks {
 
   /// Whether parts are read where they are, so that nothing is won by reading them ahead of their use.
   virtual bool in_place() const = 0;
-  /// Memory that show() need not copy, until the next call.
-  virtual MatrixView<T> showable(Index rows, Index cols) = 0;
+  /// Memory that publish() need not copy, until the next call.
+  virtual MatrixView<T> publishable(Index rows, Index cols) = 0;
 
-  void show(MatrixView<const T> mine);
+  void publish(MatrixView<const T> mine);
   /// Collective.
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
 
   /// Begins a round (collective). The block stays where and as it is as long as this lives, so that others
   /// need not learn of it again.
-  void show_for_good(MatrixView<const T> mine);
+  void publish_for_good(MatrixView<const T> mine);
 
-  /// Of the block that `rank` shows; `memory` is for parts that travel.
+  /// Of the block that `rank` publishes; `memory` is for parts that travel.
   PeerPart<T> start_reading(int rank, Range rows, Range cols, Buffer<T>& memory);
 
  protected:
@@ -71,8 +71,8 @@ class PeerBlocks {
   const Kernels<T>& kernels() const { return backend_->template kernels<T>(); }
 
  private:
-  virtual void do_show(MatrixView<const T> mine) = 0;
-  virtual void do_show_for_good(MatrixView<const T> mine) = 0;
+  virtual void do_publish(MatrixView<const T> mine) = 0;
+  virtual void do_publish_for_good(MatrixView<const T> mine) = 0;
   virtual PeerPart<T> read(int rank, Range rows, Range cols, Buffer<T>& memory) = 0;
 
   Communicator& comm_;
@@ -83,11 +83,5 @@ class PeerBlocks {
 /// For the communicator's transport; comm must outlive it. Nothing is sent before the first round.
 template <Scalar T>
 std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_ptr<Backend> backend);
-
-// The two kinds: memory that ranks of one machine map, and windows of MPI.
-template <Scalar T>
-std::unique_ptr<PeerBlocks<T>> make_shared_blocks(Communicator& comm, std::shared_ptr<Backend> backend);
-template <Scalar T>
-std::unique_ptr<PeerBlocks<T>> make_window_blocks(Communicator& comm, std::shared_ptr<Backend> backend);
 
 }  // namespace gridlops

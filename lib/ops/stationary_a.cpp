@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "comm/failure_scope.hpp"
@@ -7,11 +9,69 @@
 #include "ops/block_exchange.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
-#include "ops/row_sum.hpp"
 
 namespace gridlops {
 
 namespace {
+
+/// Sums a block over ranks while it is still being computed: chunk of rows by chunk of rows travels as soon
+/// as it is there, a few of them at a time. All ranks have the same chunks.
+template <Scalar T>
+class RowSum {
+ public:
+  /// Each rank's Y becomes the sum. `memory` is where chunks travel.
+  RowSum(Communicator& comm, ReductionOrder order, const Kernels<T>& kernels, std::vector<Range> chunks,
+         MatrixView<T> Y, MatrixView<T> memory)
+      : comm_(comm), order_(order), kernels_(kernels), chunks_(std::move(chunks)), Y_(Y), memory_(memory) {}
+
+  /// Told that the first `computed` rows of Y are there: how many rows are summed. Waits only if too many
+  /// chunks travel, or if all rows are there, then for one chunk (collective over comm, but not every call
+  /// is: ranks may come with their rows in other portions).
+  Index advance(Index computed);
+
+ private:
+  /// So many chunks may travel while the next one is computed.
+  static constexpr std::size_t most_travelling = 1;
+
+  MatrixView<T> place_of(const Range& rows) const {
+    return {memory_.data + rows.begin * Y_.cols, rows.size, Y_.cols};
+  }
+  void start_next();
+  void finish_first();
+
+  Communicator& comm_;
+  ReductionOrder order_;
+  const Kernels<T>& kernels_;
+  std::vector<Range> chunks_;
+  MatrixView<T> Y_, memory_;
+  std::size_t finished_ = 0;
+  std::deque<Request> travelling_;
+};
+
+template <Scalar T>
+Index RowSum<T>::advance(Index computed) {
+  const auto next = [this] { return finished_ + travelling_.size(); };
+  while (next() < chunks_.size() && chunks_[next()].end() <= computed) start_next();
+  while (travelling_.size() > most_travelling) finish_first();
+  if (!travelling_.empty() && (next() == chunks_.size() || travelling_.front().test())) finish_first();
+  return finished_ == 0 ? 0 : chunks_[finished_ - 1].end();
+}
+
+template <Scalar T>
+void RowSum<T>::start_next() {
+  const Range rows = chunks_[finished_ + travelling_.size()];
+  const MatrixView<T> place = place_of(rows);
+  kernels_.copy(std::as_const(Y_).row_block(rows), place);
+  travelling_.push_back(comm_.start_all_reduce({place.data, place.size()}, ReduceOp::sum, order_));
+}
+
+template <Scalar T>
+void RowSum<T>::finish_first() {
+  travelling_.front().wait();
+  travelling_.pop_front();
+  const Range rows = chunks_[finished_++];
+  kernels_.copy(place_of(rows), Y_.row_block(rows));
+}
 
 /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q with each rank's packed block read once: P is gathered in the grid column and
 /// R in the grid row, Q is summed over the grid row some rows at a time while the next ones are multiplied,

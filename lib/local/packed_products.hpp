@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "local/panel_kernels.hpp"
+#include "local/packed_kernels.hpp"
 #include "local/skinny_parts.hpp"
 
 namespace gridlops {
 
-/// The tiles of a chunk: a part of a panel that is multiplied by all right-hand sides before the next part.
+/// The tiles of a chunk: a part of a strip that is multiplied by all right-hand sides before the next part.
 /// It is 8 KiB with AVX2 and 16 KiB with AVX-512, which stay in the first-level cache.
 inline constexpr Index chunk_tiles = 16;
 
-/// The order of elements of a matrix whose rows meet the columns of panels: chunk after chunk, in a chunk
+/// The order of elements of a matrix whose rows meet the columns of strips: chunk after chunk, in a chunk
 /// group after group of its (real) columns, in a group tile after tile, and in a tile column after column of
 /// tile_cols elements. There is at least one column.
 class ChunkedColumns {
@@ -55,16 +55,16 @@ auto* kernel_for(const Table& table, Index width) {
   return table[static_cast<std::size_t>(width - 1)];
 }
 
-/// The products of some panels with X; each panel has a slot.
+/// The products of some strips with X; each strip has a slot.
 template <Scalar T>
-class PanelForward {
+class PackedForward {
   using R = Real<T>;
-  using Kernels = PanelKernels<R>;
+  using Kernels = PackedKernels<R>;
   using Tiles = typename Kernels::Tiles;
   using Ahead = typename Kernels::Ahead;
 
  public:
-  PanelForward(const Kernels& kernels, MatrixView<const T> X, Index slots)
+  PackedForward(const Kernels& kernels, MatrixView<const T> X, Index slots)
       : kernels_(kernels),
         place_(X.rows, kernels.tile_cols, parts<T> * X.cols, Kernels::widest_forward),
         coefficients_(place_.size()),
@@ -115,16 +115,16 @@ class PanelForward {
   Workspace<R> coefficients_, sums_;
 };
 
-/// The sum over panels of op(panel) times its rows of Y. Slots hold the rows of some panels.
+/// The sum over strips of op(strip) times its rows of Y. Slots hold the rows of some strips.
 template <Scalar T>
-class PanelAdjoint {
+class PackedAdjoint {
   using R = Real<T>;
-  using Kernels = PanelKernels<R>;
+  using Kernels = PackedKernels<R>;
   using Tiles = typename Kernels::Tiles;
   using Ahead = typename Kernels::Ahead;
 
  public:
-  PanelAdjoint(const Kernels& kernels, Op op, Index cols, Index columns, Index slots)
+  PackedAdjoint(const Kernels& kernels, Op op, Index cols, Index columns, Index slots)
       : kernels_(kernels),
         op_(op),
         place_(cols, kernels.tile_cols, parts<T> * columns, Kernels::widest_adjoint),
@@ -154,9 +154,9 @@ class PanelAdjoint {
     }
   }
 
-  /// Adds the products with a chunk of the slot's panel, and of the panels in the slots after it.
+  /// Adds the products with a chunk of the slot's strip, and of the strips in the slots after it.
   void run(Index slot, const Tiles& chunks, Index tile, const Ahead& ahead) {
-    const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.panels - 1)];
+    const auto& table = kernels_.adjoint[static_cast<std::size_t>(chunks.strips - 1)];
     const R* const Y = rows_of_Y_.data() + slot * slot_size();
     const Index steps = place_.tiles_from(tile);
     Ahead step = ahead.part(0, place_.groups() * steps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/panel_loops.hpp"
+#include "local/packed_loops.hpp"
 
 namespace gridlops {
 
@@ -15,16 +15,16 @@ struct Isa {
 };
 
 template <class Real>
-constexpr PanelKernels<Real> table = PanelLoops<Isa, Real>::kernels();
+constexpr PackedKernels<Real> table = PackedLoops<Isa, Real>::kernels();
 
 }  // namespace
 
 template <class Real>
-const PanelKernels<Real>& panel_kernels_baseline() {
+const PackedKernels<Real>& packed_kernels_baseline() {
   return table<Real>;
 }
 
-template const PanelKernels<float>& panel_kernels_baseline();
-template const PanelKernels<double>& panel_kernels_baseline();
+template const PackedKernels<float>& packed_kernels_baseline();
+template const PackedKernels<double>& packed_kernels_baseline();
 
 }  // namespace gridlops

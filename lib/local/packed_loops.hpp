@@ -4,25 +4,25 @@
 #include <cstddef>
 #include <utility>
 
-#include "local/panel_kernels.hpp"
+#include "local/packed_kernels.hpp"
 #include "local/vector_registers.hpp"
 
 namespace gridlops {
 
-/// The loops of PanelKernels, written once for all instruction sets.
+/// The loops of PackedKernels, written once for all instruction sets.
 template <class Isa, class Real>
-class PanelLoops : VectorRegisters<Isa, Real> {
+class PackedLoops : VectorRegisters<Isa, Real> {
   using Base = VectorRegisters<Isa, Real>;
   using Vector = typename Base::Vector;
   using Base::broadcast, Base::lanes, Base::line, Base::load, Base::registers, Base::store;
 
  public:
-  static constexpr PanelKernels<Real> kernels() {
-    PanelKernels<Real> table;
+  static constexpr PackedKernels<Real> kernels() {
+    PackedKernels<Real> table;
     table.tile_cols = tile_cols;
-    fill_forward(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_forward>());
-    fill_adjoint<1>(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_adjoint>());
-    fill_adjoint<2>(table, std::make_integer_sequence<int, PanelKernels<Real>::widest_adjoint>());
+    fill_forward(table, std::make_integer_sequence<int, PackedKernels<Real>::widest_forward>());
+    fill_adjoint<1>(table, std::make_integer_sequence<int, PackedKernels<Real>::widest_adjoint>());
+    fill_adjoint<2>(table, std::make_integer_sequence<int, PackedKernels<Real>::widest_adjoint>());
     return table;
   }
 
@@ -31,27 +31,27 @@ class PanelLoops : VectorRegisters<Isa, Real> {
   /// register.
   static constexpr int vectors = 2;
   static constexpr Index tile_cols = vectors * lanes;
-  static constexpr int rows = static_cast<int>(PanelKernels<Real>::rows);
+  static constexpr int rows = static_cast<int>(PackedKernels<Real>::rows);
   static constexpr Index tile = rows * tile_cols;
-  using Tiles = typename PanelKernels<Real>::Tiles;
-  using Ahead = typename PanelKernels<Real>::Ahead;
+  using Tiles = typename PackedKernels<Real>::Tiles;
+  using Ahead = typename PackedKernels<Real>::Ahead;
 
   template <int... index>
-  static constexpr void fill_forward(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
+  static constexpr void fill_forward(PackedKernels<Real>& table, std::integer_sequence<int, index...>) {
     ((table.forward[static_cast<std::size_t>(index)] = forward<index + 1>), ...);
   }
-  template <int panels, int... index>
-  static constexpr void fill_adjoint(PanelKernels<Real>& table, std::integer_sequence<int, index...>) {
-    ((table.adjoint[std::size_t{panels - 1}][static_cast<std::size_t>(index)] = adjoint<panels, index + 1>),
+  template <int strips, int... index>
+  static constexpr void fill_adjoint(PackedKernels<Real>& table, std::integer_sequence<int, index...>) {
+    ((table.adjoint[std::size_t{strips - 1}][static_cast<std::size_t>(index)] = adjoint<strips, index + 1>),
      ...);
   }
 
   /// Prefetches what one step has ahead, and moves on to the next step's.
-  template <int panels>
+  template <int strips>
   [[gnu::always_inline]] static void fetch(Ahead& step) {
     Index i = 0;
     do {
-      Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
+      Base::template unrolled<strips>([&](auto p) __attribute__((always_inline)) {
         __builtin_prefetch(step.begin + p * step.stride + i, 0, 2);
       });
       i += line;
@@ -103,11 +103,11 @@ class PanelLoops : VectorRegisters<Isa, Real> {
     }
   }
 
-  template <int panels, int width>
+  template <int strips, int width>
   static void adjoint(const Tiles& tiles, const Real* Y, Index y_stride, Real* X, Ahead step) {
     const Index count = tiles.size / tile;
     for (Index t = 0; t < count; ++t) {
-      fetch<panels>(step);
+      fetch<strips>(step);
       Real* const x = X + t * width * tile_cols;
       Vector sums[std::size_t{width}][std::size_t{vectors}];
       Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -115,16 +115,16 @@ class PanelLoops : VectorRegisters<Isa, Real> {
           sums[j][v] = load(x + j * tile_cols + v * lanes);
         });
       });
-      Base::template unrolled<panels>([&](auto p) __attribute__((always_inline)) {
+      Base::template unrolled<strips>([&](auto p) __attribute__((always_inline)) {
         const Real* const a = tiles.begin + p * tiles.size + t * tile;
-        const Real* const y_of_panel = Y + p * y_stride;
+        const Real* const y_of_strip = Y + p * y_stride;
         Base::template unrolled<rows>([&](auto i) __attribute__((always_inline)) {
           Vector row[std::size_t{vectors}];
           Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
             row[v] = load(a + i * tile_cols + v * lanes);
           });
           Base::template unrolled<width>([&](auto j) __attribute__((always_inline)) {
-            const Vector y = broadcast(y_of_panel[i * width + j]);
+            const Vector y = broadcast(y_of_strip[i * width + j]);
             Base::template unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
               Isa::add_product(row[v], y, sums[j][v]);
             });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/panel_matrix.hpp"
+#include "local/packed_matrix.hpp"
 
 #include "support/catch.hpp"
 #include "support/padded_matrix.hpp"
@@ -18,7 +18,7 @@ void check(const PaddedMatrix<T>& found, const std::vector<T>& expected, Index r
 struct Shape {
   Index rows, cols, columns;
 };
-/// Panels have 4 or 8 rows, tiles 4 to 32 columns, groups up to 3 and 6 real columns.
+/// Strips have 4 or 8 rows, tiles 4 to 32 columns, groups up to 3 and 6 real columns.
 constexpr Shape shapes[] = {{1, 1, 1},   {3, 2, 2},  {8, 4, 3},    {31, 5, 1},   {32, 9, 4},
                             {33, 17, 6}, {64, 8, 7}, {129, 23, 2}, {200, 3, 13}, {70, 530, 4}};
 
@@ -31,7 +31,7 @@ void check_products(const Shape& shape, InstructionSet set) {
   const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
   auto given = integers<T>(1, rows, cols, 3);
   Index given_up = 0;
-  const PanelMatrix<T> panels(make_host_backend(), given.view(), set, [&](Index taken) {
+  const PackedMatrix<T> strips(make_host_backend(), given.view(), set, [&](Index taken) {
     for (; given_up < taken; ++given_up)
       std::fill_n(given.view().column(given_up), given.view().rows, quiet_nan<T>());
   });
@@ -45,14 +45,14 @@ void check_products(const Shape& shape, InstructionSet set) {
   both.insert(both.end(), second.begin(), second.end());
 
   auto Q = nothing<T>(rows, columns, 1), W = nothing<T>(cols, 2 * columns, 1);
-  panels.one_pass(P.view(), R.view(), Q.view(), W.view());
+  strips.one_pass(P.view(), R.view(), Q.view(), W.view());
   check(Q, AP, rows);
   check(W, both, cols);
-  // Rows may come later, in portions that are not those of panels, and from elsewhere. Here they come in
+  // Rows may come later, in portions that are not those of strips, and from elsewhere. Here they come in
   // three portions.
   auto late_Q = nothing<T>(rows, columns, 0), late_W = nothing<T>(cols, 2 * columns, 0);
   Index summed = 0;
-  panels.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {
+  strips.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {
     const Index end = computed == m ? std::min(summed + 5, m) : std::max(summed, computed - 20);
     for (; summed < end; ++summed)
       for (Index j = 0; j < late_Q.view().cols; ++j) late_Q.view()(summed, j) *= T(3);
@@ -62,12 +62,12 @@ void check_products(const Shape& shape, InstructionSet set) {
   check(late_W, both, cols);
   for (const Op op : {Op::transpose, Op::adjoint}) {
     auto X = nothing<T>(cols, columns, 1);
-    panels.multiply(op, T(1), R.view(), T(0), X.view());
+    strips.multiply(op, T(1), R.view(), T(0), X.view());
     check(X, product(op, dense_R.view().data), cols);
   }
   auto Y = integers<T>(4, rows, columns, 2);
   const auto old = integers<T>(4, rows, columns, 0);
-  panels.multiply(Op::none, T(2), P.view(), T(-3), Y.view());
+  strips.multiply(Op::none, T(2), P.view(), T(-3), Y.view());
   check(Y,
         reference_product(Op::none, T(2), dense_A.view().data, rows, cols, dense_P.view().data, columns,
                           T(-3), old.view().data),
@@ -76,7 +76,7 @@ void check_products(const Shape& shape, InstructionSet set) {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("products with a matrix in panels are exact on integers", "[panels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("products with a packed matrix are exact on integers", "[packed]", Scalars) {
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
     if (set <= best_instruction_set())
       for (const Shape& shape : shapes) check_products<TestType>(shape, set);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <immintrin.h>
 
-#include "local/panel_loops.hpp"
+#include "local/packed_loops.hpp"
 
 namespace gridlops {
 
@@ -19,16 +19,16 @@ struct Isa {
 };
 
 template <class Real>
-constexpr PanelKernels<Real> table = PanelLoops<Isa, Real>::kernels();
+constexpr PackedKernels<Real> table = PackedLoops<Isa, Real>::kernels();
 
 }  // namespace
 
 template <class Real>
-const PanelKernels<Real>& panel_kernels_avx2() {
+const PackedKernels<Real>& packed_kernels_avx2() {
   return table<Real>;
 }
 
-template const PanelKernels<float>& panel_kernels_avx2();
-template const PanelKernels<double>& panel_kernels_avx2();
+template const PackedKernels<float>& packed_kernels_avx2();
+template const PackedKernels<double>& packed_kernels_avx2();
 
 }  // namespace gridlops
