@@ -40,7 +40,7 @@ class RankPlan {
                     cost(true, columns_at_once()).workspace_bytes) +
            (passes_once() ? pass_cost(columns_at_once()).workspace_bytes : 0) + redistribution_workspace();
     for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
-    const bool applies_adjoint = plan_.solver != "cg";
+    const bool applies_adjoint = plan_.solver != Solver::cg;
     if (passes_once()) {
       r[6] = pass_cost(shape.nrhs).bytes_received;
       return r;
@@ -69,7 +69,7 @@ class RankPlan {
     return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
   }
 
-  bool passes_once() const { return plan_.solver == "one-pass-cgls"; }
+  bool passes_once() const { return plan_.one_pass; }
   RankCost pass_cost(Index columns) const {
     ProductShape shape = plan_.shape;
     shape.nrhs = columns;
@@ -82,9 +82,10 @@ class RankPlan {
     const bool stacked = plan_.scaled && plan_.damped;
     const Space range = stacked ? damped(zero<double>(plan_.range, plan_.domain), 1)->range() : plan_.range;
     const Index nrhs = plan_.shape.nrhs;
-    return solver_workspace_bytes(plan_.solver, range, plan_.domain, plan_.shape.type, nrhs, plan_.batch,
-                                  row_, col_, plan_.damped && !stacked,
-                                  plan_.initial_guess && !plan_.scaled) +
+    return solver_workspace_bytes(
+               {plan_.solver, range, plan_.domain, plan_.shape.type, nrhs, plan_.batch,
+                plan_.damped && !stacked, plan_.initial_guess && !plan_.scaled, plan_.one_pass},
+               row_, col_) +
            (plan_.scaled ? block(range.layout(nrhs)) + block(plan_.domain.layout(nrhs)) +
                                block(plan_.domain.layout(columns_at_once()))
                          : 0);

@@ -5,17 +5,18 @@
 
 #include "gridlops/cost_model.hpp"
 #include "gridlops/linear_operator.hpp"
+#include "gridlops/solver.hpp"
 
 namespace gridlops::program {
 
 /// What decides how much memory and traffic a solve takes.
 struct PlannedSolve {
-  std::string solver;
+  Solver solver = Solver::cgls;
   Algorithm algorithm = Algorithm::automatic;
   ProductShape shape;
   Index panel = 0;
   Index batch = 0;
-  bool damped = false, initial_guess = false, scaled = false, variances = false;
+  bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false;
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the operator that is solved with, which may redistribute besides

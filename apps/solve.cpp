@@ -9,15 +9,16 @@
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "grid.hpp"
+#include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/npy.hpp"
-#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 #include "gridlops/sparse_solver.hpp"
+#include "gridlops/spectrum.hpp"
 #include "memory_plan.hpp"
 #include "report.hpp"
-#include "scaled_solve.hpp"
 #include "solve_progress.hpp"
 #include "subcommands.hpp"
 
@@ -145,9 +146,11 @@ bool is_damped(const SolveArguments& arguments) {
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
-/// The solver's name in the library's reports.
-std::string name_of_solver(const Task& task) {
-  return task.one_pass ? "one-pass-cgls" : task.arguments.solver;
+Solver solver_of(const Task& task) {
+  for (const Solver solver :
+       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
+    if (task.arguments.solver == name_of(solver)) return solver;
+  return Solver::cgls;
 }
 
 template <Scalar T>
@@ -158,10 +161,10 @@ void print_plan(const Task& task) {
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
-  print(plan_text({name_of_solver(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.options.batch, is_damped(task.arguments), task.X0.has_value(),
-                   is_scaled(task.arguments), !task.arguments.variances.empty(), layout, product->range(),
-                   op->range(), op->domain()}));
+  print(plan_text({solver_of(task), task.algorithm, task.shape, task.arguments.product.panel,
+                   task.arguments.options.batch, task.one_pass, is_damped(task.arguments),
+                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
+                   product->range(), op->range(), op->domain()}));
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
@@ -177,44 +180,37 @@ double damping_of(const Task& task, const LinearOperator<T>& A) {
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
 
-/// The number of batches. A batch has its share, at least one column, of each part.
-Index batch_count(Index batch, const Partition& columns) {
-  if (batch == 0) return 1;
-  const Index width = std::max<Index>(batch / columns.parts(), 1);
-  return std::max<Index>((columns.largest() + width - 1) / width, 1);
-}
-
 SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions& common) {
   SparseOptions options;
+  options.common = common;
   options.lambda = arguments.lambda.value_or(0);
   options.threshold = arguments.threshold;
   options.step = arguments.step;
   options.backtracking = arguments.backtracking;
   options.restart = arguments.monotone;
-  options.max_iterations = common.max_iterations;
-  options.tolerance = common.tolerance;
-  options.initial_guess = common.initial_guess;
-  options.batch = common.batch;
-  options.column_stable = common.column_stable;
-  options.record_history = common.record_history;
-  options.observers = common.observers;
-  options.checkpoint = common.checkpoint;
   return options;
 }
 
 template <Scalar T>
 SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
                         DistMatrix<T>& X, DistMatrix<T>* variances, const SolveOptions& options) {
-  const SolveArguments& arguments = task.arguments;
-  const std::string name = name_of_solver(task);
-  if (name == "ista") return ista(A, B, X, sparse_options(arguments, options));
-  if (name == "fista") return fista(A, B, X, sparse_options(arguments, options));
-  if (name == "cg") return cg(A, B, X, options);
-  if (variances != nullptr) return lsqr(A, B, X, *variances, options);
-  if (name == "lsqr") return lsqr(A, B, X, options);
-  if (name == "lsmr") return lsmr(A, B, X, options);
-  if (name == "block-cgls") return block_cgls(A, B, X, options);
-  if (name == "one-pass-cgls") return one_pass_cgls(A, B, X, options);
+  switch (solver_of(task)) {
+    case Solver::ista:
+      return ista(A, B, X, sparse_options(task.arguments, options));
+    case Solver::fista:
+      return fista(A, B, X, sparse_options(task.arguments, options));
+    case Solver::lsqr:
+      return variances == nullptr ? lsqr(A, B, X, options) : lsqr(A, B, X, *variances, options);
+    case Solver::lsmr:
+      return lsmr(A, B, X, options);
+    case Solver::block_cgls:
+      return block_cgls(A, B, X, options);
+    case Solver::cg:
+    case Solver::pcg:
+      return cg(A, B, X, options);
+    case Solver::cgls:
+      break;
+  }
   return cgls(A, B, X, options);
 }
 
@@ -227,6 +223,7 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   SolveOptions options = arguments.options;
   options.damp = damping_of(task, *A);
   options.initial_guess = task.X0.has_value();
+  options.one_pass = task.one_pass;
   options.record_history = !arguments.history.empty();
   options.checkpoint.requested = end_is_requested;
   options.checkpoint.facts = facts_of_run(task.grid->shape(), task.algorithm, arguments.product);
@@ -235,15 +232,11 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
   options.observers.push_back(std::make_shared<IterationForSignals>());
   if (shows_progress) {
-    const Index batches = batch_count(options.batch, B.layout().cols.partition);
+    const Index batches = batch_count(B.layout().cols.partition, options.batch);
     options.observers.push_back(std::make_shared<SolveProgress>(batches));
   }
-  const auto solver = [&task, variances](const LinearOperator<T>& op, const DistMatrix<T>& data,
-                                         DistMatrix<T>& models, const SolveOptions& how) {
-    return call_solver(task, op, data, models, variances, how);
-  };
-  return P == nullptr ? solver(*A, B, X, options)
-                      : ScaledProblem<T>(A, P, B, X, options).solve(solver, B, X, options.initial_guess);
+  if (P == nullptr) return call_solver(task, *A, B, X, variances, options);
+  return preconditioned_inversion(A, B, X, {.P = P, .solver = solver_of(task), .damps_x = true}, options);
 }
 
 template <Scalar T>
@@ -284,7 +277,8 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
 std::string headline(const Task& task) {
   return fmt::format("{}: {} x {} {}, {} right-hand sides; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
-                     name_of(task.shape.type), task.shape.nrhs, name_of_solver(task), name_of(task.algorithm),
+                     name_of(task.shape.type), task.shape.nrhs,
+                     task.one_pass ? "one-pass-cgls" : name_of(solver_of(task)), name_of(task.algorithm),
                      task.grid->rows(), task.grid->cols());
 }
 

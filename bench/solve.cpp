@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 
 #include <cmath>
 
 #include "benchmarks.hpp"
 #include "cases.hpp"
-#include "gridlops/one_pass_cgls.hpp"
 #include "results.hpp"
 
 namespace gridlops::bench {
@@ -28,10 +28,11 @@ class Problem {
     // No column ends early, because so few iterations bring none to its rounding level.
     options_.max_iterations = arguments.iterations;
     options_.tolerance = options_.atol = options_.btol = 0;
-    options_.callback = [this](const IterationInfo&) {
+    options_.one_pass = solver_ == "one-pass-cgls";
+    options_.observers = {after_each_iteration([this](const IterationInfo&) {
       ends_.push_back(now());
       return false;
-    };
+    })};
   }
 
   /// Solves, and returns the seconds of the slowest rank (collective over the grid).
@@ -39,11 +40,10 @@ class Problem {
     ends_.clear();
     what_.grid->comm().barrier();
     const double begin = now();
-    report_ = solver_ == "lsqr"            ? lsqr(*A_, B_, X_, options_)
-              : solver_ == "lsmr"          ? lsmr(*A_, B_, X_, options_)
-              : solver_ == "block-cgls"    ? block_cgls(*A_, B_, X_, options_)
-              : solver_ == "one-pass-cgls" ? one_pass_cgls(*A_, B_, X_, options_)
-                                           : cgls(*A_, B_, X_, options_);
+    report_ = solver_ == "lsqr"         ? lsqr(*A_, B_, X_, options_)
+              : solver_ == "lsmr"       ? lsmr(*A_, B_, X_, options_)
+              : solver_ == "block-cgls" ? block_cgls(*A_, B_, X_, options_)
+                                        : cgls(*A_, B_, X_, options_);
     return maximum(*what_.grid, now() - begin);
   }
 

@@ -120,16 +120,6 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X);
 
-/// Y ← Y + X diag(alpha); alpha has one entry per global column. Not collective. Throws ShapeError, on all
-/// ranks, unless the layouts are the same; OutOfMemory on this rank alone.
-template <Scalar T>
-GRIDLOPS_EXPORT void column_axpy(const std::vector<T>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y);
-
-/// X ← X diag(alpha); alpha has one entry per global column. Not collective. Throws OutOfMemory on this rank
-/// alone.
-template <Scalar T>
-GRIDLOPS_EXPORT void column_scale(const std::vector<T>& alpha, DistMatrix<T>& X);
-
 /// Y ← X. Not collective. Throws ShapeError, on all ranks, unless the layouts are the same.
 template <Scalar T>
 GRIDLOPS_EXPORT void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y);

@@ -42,13 +42,11 @@ GRIDLOPS_EXPORT SolveReport normal_equations_inversion(OperatorPtr<T> A, const C
                                                        DistMatrix<T>& X, const NormalEquationsTerms<T>& terms,
                                                        const SolveOptions& options = {});
 
-enum class LeastSquaresSolver { cgls, lsqr, lsmr };
-
 template <Scalar T>
 struct RegularizedTerms {
   OperatorPtr<T> weight;  ///< W^½ itself, from A's range to any space that can be stacked; null: I
   std::vector<Regularizer<T>> regularizers;
-  LeastSquaresSolver solver = LeastSquaresSolver::lsqr;
+  Solver solver = Solver::lsqr;  ///< or cgls, lsmr, block_cgls
 };
 
 /// Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ εᵢ²‖Rᵢxⱼ − dᵢⱼ‖² + D²‖xⱼ‖² as the least-squares problem with
@@ -59,12 +57,20 @@ GRIDLOPS_EXPORT SolveReport regularized_inversion(OperatorPtr<T> A, const ConstD
                                                   DistMatrix<T>& X, const RegularizedTerms<T>& terms,
                                                   const SolveOptions& options = {});
 
-/// Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with an initial guess over xⱼ = x₀ⱼ + P zⱼ. P: to the
-/// domain of A. Tests and norms in the report are those of the system with A P.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P,
-                                                     const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                                     LeastSquaresSolver solver = LeastSquaresSolver::lsqr,
+struct Preconditioning {
+  OperatorPtr<T> P;              ///< to the domain of A
+  Solver solver = Solver::lsqr;  ///< or cgls, lsmr, block_cgls
+  /// D damps x, also where there is an initial guess, instead of z; and the norms in the report are those of
+  /// x and of the problem as it is given.
+  bool damps_x = false;
+};
+
+/// Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with an initial guess over xⱼ = x₀ⱼ + P zⱼ. Tests, and
+/// norms unless x is damped, are those of the system with A P.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
+                                                     DistMatrix<T>& X, const Preconditioning<T>& how,
                                                      const SolveOptions& options = {});
 
 /// diag(1/‖A eⱼ‖), 1 for columns of zeros, on `domain`, that of an operator made of this matrix: a right

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "gridlops/backend.hpp"
+#include "gridlops/buffer.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/export.hpp"
 
@@ -61,6 +63,14 @@ class GRIDLOPS_EXPORT ProcessGrid {
 
   const std::shared_ptr<Backend>& backend() const { return backend_; }
 
+  /// So many bytes of the backend's memory for what is ordered next on it, always the same ones: work on a
+  /// backend is ordered, so that the next who asks may overwrite them at once. Grows to the most asked for:
+  /// OutOfMemory is this rank's alone.
+  std::byte* scratch(Index bytes) const {
+    scratch_.reserve(backend_, bytes);
+    return scratch_.data();
+  }
+
   /// How many parts an axis has, and which of them a rank of the grid holds.
   int parts(Axis axis) const;
   int part_at(Axis axis, int row, int col) const;
@@ -76,6 +86,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
   GridShape shape_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<Communicator> grid_, row_, col_;
+  mutable Buffer<std::byte> scratch_;
 };
 
 }  // namespace gridlops

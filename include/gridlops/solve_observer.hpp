@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <complex>
+#include <functional>
 #include <iosfwd>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "gridlops/column_arithmetic.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/solver.hpp"
 
 namespace gridlops {
 
-/// What is about to be solved. For lsqr() and lsmr() with damping and an initial guess it is the stacked
-/// system of the correction, whose rows are those of A and of X and whose damping is 0.
+/// What is about to be solved. For lsqr() and lsmr() with damping and an initial guess it is [A; D·I] X =
+/// [B; 0], whose rows are those of A and of X and whose damping is 0.
 struct SolveStart {
   std::string solver;
   Index rows = 0, cols = 0, nrhs = 0;
@@ -21,9 +26,54 @@ struct SolveStart {
   int rank = 0;  ///< of this process in the grid
 };
 
+/// X as it is after an iteration, to be read while an observer is told of it. Columns are numbered as those
+/// of B, wherever they lie inside the solver; those of batches to come are as X was given.
+class GRIDLOPS_EXPORT Iterate {
+ public:
+  /// places[c]: where this rank's column c lies in its block of X.
+  template <Scalar T>
+  Iterate(const ConstDistMatrix<T>& X, const std::vector<Index>& places)
+      : type_(scalar_type_of<T>), X_(&X), places_(places) {}
+
+  ScalarType type() const { return type_; }
+
+  // Not collective. Throw UsageError unless T is type().
+
+  /// This rank's rows of column j, in the memory of the grid's backend; 0 × 0 where other ranks have it.
+  template <Scalar T>
+  MatrixView<const T> column(Index j) const;
+  /// Y ← X, for a Y with the layout of X. On a GPU ordered, not finished, on return.
+  template <Scalar T>
+  void copy_to(DistMatrix<T>& Y) const;
+
+  /// Element (i, j), on the host; NaN on ranks that do not hold it. Not collective.
+  std::complex<double> element(Index i, Index j) const;
+
+ private:
+  template <Scalar T>
+  const ConstDistMatrix<T>& matrix() const;
+
+  ScalarType type_;
+  const void* X_;
+  const std::vector<Index>& places_;
+};
+
+/// What observers are told of. The spans have one entry per right-hand side, in the order of B, and the last
+/// known value for columns that have ended.
+struct IterationInfo {
+  Index iteration = 0;
+  bool at_start = false;  ///< of a batch, or of a restart: no iteration has been made
+  Index active_columns = 0;
+  std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
+  std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
+  std::span<const double> x_norms;       ///< ‖x‖
+  const Iterate& iterate;                ///< X; for preconditioned_inversion() Z
+};
+
 /// Watches a solver at work: SolveOptions::observers. Called on every member of the grid, in the same order
-/// on all; must not communicate over the grid. What it throws on one of them, the solver throws on all at the
-/// next synchronisation point.
+/// on all, one after the other. It may communicate over the grid, if it does so alike on all members. What it
+/// throws on one of them, the solver throws on all at the next synchronisation point; if it throws on one
+/// while others wait for that one within it, they wait for ever.
 class GRIDLOPS_EXPORT SolveObserver {
  public:
   virtual ~SolveObserver();
@@ -38,6 +88,29 @@ class GRIDLOPS_EXPORT SolveObserver {
 
  protected:
   SolveObserver() = default;
+};
+
+/// Calls a function after each iteration; returns what it returns, as step() does.
+GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> after_each_iteration(
+    std::function<bool(const IterationInfo&)> function);
+
+/// Keeps ‖x − x*‖/‖x*‖ of every column for an X* that is known, at the start of each batch and after each
+/// iteration: what one plots to see where the data begin to be overfitted. One reduction for each.
+template <Scalar T>
+class GRIDLOPS_EXPORT ModelErrors final : public SolveObserver {
+ public:
+  /// truth: X*, lies as X, and must outlive this. Collective over its grid; OutOfMemory on all ranks.
+  explicit ModelErrors(const ConstDistMatrix<T>& truth);
+  bool step(const IterationInfo& info) override;
+
+  /// One entry for each time, on all members of the grid.
+  const std::vector<ColumnScalars>& errors() const { return errors_; }
+
+ private:
+  const ConstDistMatrix<T>& truth_;
+  DistMatrix<T> difference_;
+  ColumnSums<T> sums_;
+  std::vector<ColumnScalars> errors_;
 };
 
 /// Ends all columns once ‖B − AX‖ has fallen to this part of what it was at the first step that it was told

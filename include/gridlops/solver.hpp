@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <complex>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,25 +18,13 @@ enum class StopReason {
   stagnated,  ///< as accurate as rounding lets this method get; the best iterate is returned
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
-  user_stop,        ///< a callback, an observer or residual_ratio asked for it
+  user_stop,        ///< an observer or residual_ratio asked for it
   breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite; for
                     ///< CGLS, products are too small for the type
   non_finite        ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
 };
 /// As in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
-
-/// What a callback sees after each iteration. The spans have one entry per right-hand side, in the order of
-/// B, and the last known value for columns that have ended.
-struct IterationInfo {
-  Index iteration = 0;
-  Index active_columns = 0;
-  std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
-  std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
-  std::span<const double> x_norms;       ///< ‖x‖
-  /// For observers: X's element (0, 0) on the rank that holds it, NaN on others.
-  std::complex<double> first_element{};
-};
 
 class SolveObserver;
 
@@ -58,15 +43,21 @@ struct SolveOptions {
   bool column_stable =
       false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
   bool record_history = true;
-  /// Called on every member of the grid after each iteration; if it returns true on any of them, all columns
-  /// end at the next synchronisation point with user_stop. It must not communicate over the grid; what it
-  /// throws on any of them, all throw there.
-  std::function<bool(const IterationInfo&)> callback;
+  /// For cgls(): with q = A p the same A.normal_product() gives Aᴴr and Aᴴq, and the next gradient is
+  /// Aᴴr − α Aᴴq − D²x, so that an iteration reads A once if A.has_one_pass(). r itself is kept and updated,
+  /// so that errors of earlier gradients are not carried on: the iterates are as accurate as without. It
+  /// costs half as many operations again, so it is for a few columns only; one_pass_is_faster() says when.
+  bool one_pass = false;
   std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of what it was. 0: never.
   double residual_ratio = 0;
   CheckpointOptions checkpoint;
 };
+
+/// SolveOptions::tolerance where none is given.
+GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
+/// How many batches SolveOptions::batch makes of columns that are cut so; at least one.
+GRIDLOPS_EXPORT Index batch_count(const Partition& columns, Index batch);
 
 struct ColumnReport {
   StopReason reason = StopReason::iteration_limit;
@@ -156,18 +147,23 @@ GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<
                                const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});
 
-/// The bytes that the solver ("cgls", "one-pass-cgls", "cg", "pcg", "lsqr", "lsmr", "block-cgls", "ista",
-/// "fista") takes on the rank at (row, col) beyond A, B and X, the operator's scratch not counted. block-cgls
-/// takes more when damped, lsqr and lsmr when damped with an initial guess.
-GRIDLOPS_EXPORT Index solver_workspace_bytes(const std::string& solver, const Space& range,
-                                             const Space& domain, ScalarType type, Index nrhs, Index batch,
-                                             int row, int col, bool damped = false,
-                                             bool initial_guess = false);
+/// The solvers of this header and of sparse_solver.hpp; pcg is cg() with a preconditioner.
+enum class Solver { cgls, cg, pcg, lsqr, lsmr, block_cgls, ista, fista };
+/// As in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
+GRIDLOPS_EXPORT const char* name_of(Solver solver);
 
-/// ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start (collective over
-/// the grid; the same on all members, 0 on idle ranks). Within a per cent after 20 steps unless the largest
-/// singular values cluster.
-template <Scalar T>
-GRIDLOPS_EXPORT double estimate_norm(const LinearOperator<T>& A, int steps = 20, std::uint64_t seed = 1);
+/// All that decides how much memory a solver takes.
+struct SolverMemory {
+  Solver solver = Solver::cgls;
+  Space range, domain;  ///< of A
+  ScalarType type = ScalarType::f64;
+  Index nrhs = 1;
+  Index batch = 0;  ///< as in SolveOptions
+  bool damped = false, initial_guess = false, one_pass = false;
+};
+
+/// The bytes that a solver takes on the rank at (row, col) beyond A, B and X, and beyond the scratch memory
+/// of the operator and a few numbers for each column. Not collective.
+GRIDLOPS_EXPORT Index solver_workspace_bytes(const SolverMemory& of, int row, int col);
 
 }  // namespace gridlops

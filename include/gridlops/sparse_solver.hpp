@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -12,6 +11,8 @@
 namespace gridlops {
 
 struct SparseOptions {
+  /// As of the other solvers; without damping.
+  SolveOptions common;
   double lambda = 0;            ///< ≥ 0
   std::vector<double> lambdas;  ///< one for each right-hand side instead
   Threshold threshold = Threshold::soft;
@@ -27,18 +28,7 @@ struct SparseOptions {
   /// objective falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes,
   /// Found. Comput. Math. 15, 2015).
   bool restart = false;
-  Index max_iterations = 100;
-  std::optional<double> tolerance;  ///< relative; unset: 1e-8 in double, 1e-4 in single precision
   double absolute_tolerance = 0;
-  // As in SolveOptions.
-  bool initial_guess = false;
-  Index batch = 0;
-  bool column_stable = false;
-  bool record_history = true;
-  std::function<bool(const IterationInfo&)> callback;
-  std::vector<std::shared_ptr<SolveObserver>> observers;
-  double residual_ratio = 0;
-  CheckpointOptions checkpoint;
 };
 
 /// Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ) for every column j, P being the penalty of the threshold

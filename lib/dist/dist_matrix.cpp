@@ -7,6 +7,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "dist/same_layout.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -114,13 +115,6 @@ DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const
 
 namespace {
 
-template <Scalar T>
-void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y, const char* operation) {
-  require<ShapeError>(X.grid() == Y.grid() && X.layout() == Y.layout(), operation,
-                      " of matrices that lie differently: ", X.layout().describe(), " and ",
-                      Y.layout().describe(), "; redistribute one of them to the layout of the other");
-}
-
 /// One value per global column, summed over the canonical owners; compute() writes the values of this rank's
 /// columns (collective over the grid).
 template <class Value, Scalar T, class Compute>
@@ -139,17 +133,6 @@ std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& c
   });
   failures.reduce(grid.comm(), values);
   return values;
-}
-
-/// This rank's part of one scalar per global column, in the backend's memory.
-template <Scalar T>
-Buffer<T> local_scalars(const std::vector<T>& alpha, const ConstDistMatrix<T>& X) {
-  require<ShapeError>(static_cast<Index>(alpha.size()) == X.cols(), alpha.size(), " scalars were given for ",
-                      X.cols(), " columns");
-  Buffer<T> scalars(X.grid()->backend(), X.local().cols);
-  X.grid()->backend()->upload(alpha.data() + X.local_col_range().begin, scalars.data(),
-                              X.local().cols * static_cast<Index>(sizeof(T)));
-  return scalars;
 }
 
 }  // namespace
@@ -172,19 +155,6 @@ std::vector<double> column_norms(const ConstDistMatrix<T>& X) {
 }
 
 template <Scalar T>
-void column_axpy(const std::vector<T>& alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
-  require_same_layout(X, Y, "axpy");
-  const Buffer<T> scalars = local_scalars(alpha, X);
-  X.grid()->backend()->template kernels<T>().column_axpy(scalars.data(), X.local(), Y.local());
-}
-
-template <Scalar T>
-void column_scale(const std::vector<T>& alpha, DistMatrix<T>& X) {
-  const Buffer<T> scalars = local_scalars(alpha, X);
-  X.grid()->backend()->template kernels<T>().column_scale(scalars.data(), X.local());
-}
-
-template <Scalar T>
 void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "copy");
   X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
@@ -195,8 +165,6 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   template class DistMatrix<T>;                                                                           \
   template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&); \
   template std::vector<double> column_norms(const ConstDistMatrix<T>&);                                   \
-  template void column_axpy(const std::vector<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&);            \
-  template void column_scale(const std::vector<T>&, DistMatrix<T>&);                                      \
   template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

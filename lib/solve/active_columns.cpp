@@ -27,7 +27,7 @@ void ActiveColumns::exchange(int part, Index i, Index j, int swaps_of, Swaps& sw
   if (part == swaps_of) swaps.emplace_back(i, j);
 }
 
-ActiveColumns::Swaps ActiveColumns::retire(const std::vector<char>& leaves, int part) {
+ActiveColumns::Swaps ActiveColumns::deflate(const std::vector<char>& leaves, int part) {
   Swaps swaps;
   std::vector<Index> sizes;
   for (int of = 0; of < columns_.parts(); ++of) {
@@ -43,7 +43,7 @@ ActiveColumns::Swaps ActiveColumns::retire(const std::vector<char>& leaves, int 
 ActiveColumns::Swaps ActiveColumns::activate(const std::vector<char>& active, int part) {
   std::vector<char> leaves;
   for (Index column = 0; column < columns_.total(); ++column) leaves.push_back(active[at(column)] == 0);
-  return retire(leaves, part);
+  return deflate(leaves, part);
 }
 
 ActiveColumns::Swaps ActiveColumns::restore(int part) {

@@ -29,7 +29,7 @@ class ActiveColumns {
   using Swaps = std::vector<std::pair<Index, Index>>;
 
   /// leaves[k]: active column k takes no further part. Returns the swaps that part `part` has to make.
-  Swaps retire(const std::vector<char>& leaves, int part);
+  Swaps deflate(const std::vector<char>& leaves, int part);
 
   /// Makes exactly those columns active for which `active` says so, in their places: call restore() first.
   Swaps activate(const std::vector<char>& active, int part);
@@ -42,6 +42,9 @@ class ActiveColumns {
   bool same_partition(const ActiveColumns& other) const { return columns_ == other.columns_; }
   /// Whether all those columns are active for which `chosen` says so.
   bool has_active(std::vector<char> chosen) const;
+
+  /// Which local column of a part lies at each of its positions.
+  const std::vector<Index>& order(int part) const { return order_[static_cast<std::size_t>(part)]; }
 
   /// Loading, it takes the partition of all from the archive, too.
   void visit(StateArchive& archive);

@@ -33,70 +33,79 @@ T rounded(Accumulator<T> value) {
 }  // namespace
 
 template <Scalar T>
-MatrixView<const T> SmallFactor<T>::upload(const std::shared_ptr<Backend>& backend,
-                                           const SmallMatrix<Accumulator<T>>& small) {
-  const Index elements = small.rows() * small.cols();
-  host_.clear();
-  for (Index j = 0; j < small.cols(); ++j)
-    for (Index i = 0; i < small.rows(); ++i) host_.push_back(rounded<T>(small(i, j)));
-  memory_.reserve(backend, elements);
-  backend->upload(host_.data(), memory_.data(), elements * static_cast<Index>(sizeof(T)));
-  return memory_.matrix(small.rows(), small.cols());
+std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
+  const auto block = [](Index rows, Index columns) { return rows * columns; };
+  const auto small = [](Index, Index columns) { return columns * columns; };
+  const auto panel = [](Index rows, Index columns) { return std::min(block_panel_rows, rows) * columns; };
+  return {
+      {&blocks_[0], block}, {&blocks_[1], block}, {&factor_, small}, {&products_, small}, {&panel_, panel}};
+}
+
+template <Scalar T>
+void BlockBasis<T>::describe(const char* name, std::vector<Space> members, MethodState<T>& state) {
+  for (const Part& part : parts()) state.memory(*part.buffer, space_, part.elements);
+  state.number(width_);
+  state.shared(
+      name, [this] { return block(); }, std::move(members));
 }
 
 template <Scalar T>
 void BlockBasis<T>::reserve(Index columns) {
-  for (Scratch<T>& block : blocks_) block.matrix(space_, uncut_columns(columns));
-  factor_.reserve(space_.grid->backend(), columns * columns);
-  products_.reserve(space_.grid->backend(), columns * columns);
-  panel_.reserve(space_.grid->backend(),
-                 std::min(block_panel_rows, candidate(columns).local().rows) * columns);
+  for (const Part& part : parts())
+    part.buffer->reserve(space_.grid->backend(), part.elements(space_.local_rows(), columns));
+}
+
+/// The one given out before becomes invalid.
+template <Scalar T>
+MatrixView<const T> BlockBasis<T>::upload(const Small& small) {
+  host_.clear();
+  for (Index j = 0; j < small.cols(); ++j)
+    for (Index i = 0; i < small.rows(); ++i) host_.push_back(rounded<T>(small(i, j)));
+  space_.grid->backend()->upload(host_.data(), factor_.data(), static_cast<Index>(host_.size() * sizeof(T)));
+  return factor_.matrix(small.rows(), small.cols());
 }
 
 template <Scalar T>
 DistMatrix<T> BlockBasis<T>::candidate(Index columns) {
   candidate_width_ = columns;
-  return blocks_[1 - current_].matrix(space_, uncut_columns(columns));
+  return matrix(1 - current_, columns);
 }
 
 template <Scalar T>
-void BlockBasis<T>::add_product(double alpha, const DistMatrix<T>& X, const Small& S, DistMatrix<T>& Y) {
+void BlockBasis<T>::add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y) {
   if (S.rows() == 0 || S.cols() == 0) return;
-  kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(),
-                 factor_.upload(space_.grid->backend(), S), T(1), Y.local());
+  kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(), upload(S), T(1), Y.local());
 }
 
+/// This rank's share of XᴴY, after the numbers that are there.
 template <Scalar T>
-void BlockBasis<T>::add_products(const DistMatrix<T>& X, const DistMatrix<T>& Y, ColumnSums<T>& sums) {
+void BlockBasis<T>::add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   const Index elements = X.cols() * Y.cols();
   constexpr Index reals = is_complex<T> ? 2 : 1;
-  numbers_.assign(at(elements * reals), 0.0);
-  if (X.owned() && elements > 0) {
-    Backend& backend = *space_.grid->backend();
-    products_.reserve(space_.grid->backend(), elements);
-    kernels().gemm(Op::adjoint, Op::none, T(1), X.local(), Y.local(), T(0),
-                   products_.matrix(X.cols(), Y.cols()));
-    host_products_.resize(at(elements));
-    backend.download(products_.data(), host_products_.data(), elements * static_cast<Index>(sizeof(T)));
-    const auto* parts = reinterpret_cast<const Real<T>*>(host_products_.data());
-    std::copy_n(parts, elements * reals, numbers_.begin());
-  }
-  first_product_ = sums.add_numbers(numbers_);
+  const std::size_t first = numbers_.size();
+  numbers_.resize(first + at(elements * reals), 0.0);
+  if (!X.owned() || elements == 0) return;
+  kernels().gemm(Op::adjoint, Op::none, T(1), X.local(), Y.local(), T(0),
+                 products_.matrix(X.cols(), Y.cols()));
+  host_.resize(at(elements));
+  space_.grid->backend()->download(products_.data(), host_.data(), elements * static_cast<Index>(sizeof(T)));
+  const auto* parts = reinterpret_cast<const Real<T>*>(host_.data());
+  std::copy_n(parts, elements * reals, numbers_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
-/// The products that were added last.
+/// Products that were summed over the ranks, from a position on.
 template <Scalar T>
-typename BlockBasis<T>::Small BlockBasis<T>::reduced_products(const ColumnSums<T>& sums, Index rows,
-                                                              Index cols) {
+typename BlockBasis<T>::Small BlockBasis<T>::summed_products(std::size_t first, Index rows,
+                                                             Index cols) const {
   Small result(rows, cols);
-  std::size_t next = first_product_;
+  std::size_t next = first;
   for (Index j = 0; j < cols; ++j) {
     for (Index i = 0; i < rows; ++i) {
       if constexpr (is_complex<T>) {
-        result(i, j) = {sums.number(next), sums.number(next + 1)};
+        result(i, j) = {numbers_[next], numbers_[next + 1]};
         next += 2;
       } else {
-        result(i, j) = sums.number(next++);
+        result(i, j) = numbers_[next++];
       }
     }
   }
@@ -104,24 +113,25 @@ typename BlockBasis<T>::Small BlockBasis<T>::reduced_products(const ColumnSums<T
 }
 
 template <Scalar T>
-void BlockBasis<T>::add_gram(ColumnSums<T>& sums) {
-  const DistMatrix<T> W = candidate(candidate_width_);
-  add_products(W, W, sums);
+std::vector<double>& BlockBasis<T>::local_gram() {
+  const ConstDistMatrix<T> W = candidate(candidate_width_);
+  numbers_.clear();
+  add_local_products(W, W);
+  return numbers_;
 }
 
 /// Takes from the candidate W what the block U has in it, and returns the Gram matrix of what is left.
 template <Scalar T>
-typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(ColumnSums<T>& sums) {
+typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum) {
   DistMatrix<T> W = candidate(candidate_width_);
-  const DistMatrix<T> U = block();
-  sums.begin(0);
-  add_products(U, W, sums);
-  const std::size_t first_cross = first_product_;
-  add_products(W, W, sums);
-  sums.reduce();
-  Small gram = reduced_products(sums, W.cols(), W.cols());
-  first_product_ = first_cross;
-  const Small cross = reduced_products(sums, U.cols(), W.cols());
+  const ConstDistMatrix<T> U = block();
+  numbers_.clear();
+  add_local_products(U, W);
+  const std::size_t first_gram = numbers_.size();
+  add_local_products(W, W);
+  sum(numbers_);
+  const Small cross = summed_products(0, U.cols(), W.cols());
+  Small gram = summed_products(first_gram, W.cols(), W.cols());
   add_product(-1, U, cross, W);
   const Small taken = product(adjoint(cross), cross);
   for (Index j = 0; j < W.cols(); ++j)
@@ -133,7 +143,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(ColumnSums<T>& su
 template <Scalar T>
 void BlockBasis<T>::transform_candidate(const Small& C) {
   const MatrixView<T> W = candidate(candidate_width_).local();
-  const MatrixView<const T> factor = factor_.upload(space_.grid->backend(), C);
+  const MatrixView<const T> factor = upload(C);
   for (Index begin = 0; begin < W.rows; begin += block_panel_rows) {
     const Range rows{begin, std::min(block_panel_rows, W.rows - begin)};
     const MatrixView<T> old(panel_.data(), rows.size, W.cols);
@@ -144,13 +154,13 @@ void BlockBasis<T>::transform_candidate(const Small& C) {
 }
 
 template <Scalar T>
-typename BlockBasis<T>::Small BlockBasis<T>::adopt(ColumnSums<T>& sums, double norm) {
-  Small gram = reduced_products(sums, candidate_width_, candidate_width_);
+typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double norm) {
+  Small gram = summed_products(0, candidate_width_, candidate_width_);
   Small K = Small::identity(candidate_width_);
   std::vector<double> lengths(at(candidate_width_), 1.0);  // of K's rows, as parts of the first candidate
   for (Index j = 0; j < gram.cols(); ++j) norm = std::max(norm, std::sqrt(std::real(gram(j, j))));
   for (int pass = 1; pass <= most_passes; ++pass) {
-    if (pass > 1) gram = project_candidate(sums);
+    if (pass > 1) gram = project_candidate(sum);
     GramFactors<Accumulator<T>> factors = factor_gram(gram, gram_floor<T>);
     std::vector<Index> kept;
     std::vector<double> kept_lengths;
@@ -174,9 +184,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(ColumnSums<T>& sums, double n
   return K;
 }
 
-#define GRIDLOPS_INSTANTIATE(T)  \
-  template class SmallFactor<T>; \
-  template class BlockBasis<T>;
+#define GRIDLOPS_INSTANTIATE(T) template class BlockBasis<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "ops/scratch.hpp"
-#include "solve/column_sums.hpp"
+#include <functional>
+#include <vector>
+
+#include "solve/method_state.hpp"
 #include "solve/small_dense.hpp"
-#include "solve/state_archive.hpp"
 
 namespace gridlops {
 
@@ -13,22 +14,6 @@ inline constexpr Index block_panel_rows = 1024;
 
 /// A partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
-
-/// A small matrix in the memory of a backend, as a factor of tall products.
-template <Scalar T>
-class SmallFactor {
- public:
-  void reserve(const std::shared_ptr<Backend>& backend, Index elements) {
-    memory_.reserve(backend, elements);
-  }
-  /// The one given out before becomes invalid.
-  MatrixView<const T> upload(const std::shared_ptr<Backend>& backend,
-                             const SmallMatrix<Accumulator<T>>& small);
-
- private:
-  std::vector<T> host_;
-  Buffer<T> memory_;
-};
 
 /// An orthonormal block of vectors, and the candidate for the next one, which is nearly orthogonal to it. The
 /// columns of the space are uncut.
@@ -39,23 +24,26 @@ class BlockBasis {
 
   explicit BlockBasis(const Space& space) : space_(space) {}
 
+  /// Its memory, and the block, under this name. members: the spaces that `space` is a stack of.
+  void describe(const char* name, std::vector<Space> members, MethodState<T>& state);
   /// Memory for blocks of so many columns.
   void reserve(Index columns);
 
   Index width() const { return width_; }
-  /// The block itself is to be saved with it.
-  void visit(StateArchive& archive) { archive.visit(width_); }
-  DistMatrix<T> block() { return blocks_[current_].matrix(space_, uncut_columns(width_)); }
+  DistMatrix<T> block() { return matrix(current_, width_); }
   /// The candidate: so many columns, the first of those that it had before.
   DistMatrix<T> candidate(Index columns);
   /// From now on there is no block.
   void forget() { width_ = 0; }
 
   /// block ← block + α X S for a tall X and a small S; or candidate.
-  void add_product(double alpha, const DistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
+  void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
 
-  /// Adds the candidate's Gram matrix to the sums, which are then to be reduced.
-  void add_gram(ColumnSums<T>& sums);
+  /// Makes sums over the ranks of these numbers, of which this rank has its share, in their place.
+  using SumOver = std::function<void(std::vector<double>&)>;
+
+  /// This rank's share of the candidate's Gram matrix, as numbers that adopt() expects to be summed.
+  std::vector<double>& local_gram();
   /// Makes the candidate orthonormal and the block. Returns K: candidate = block · K, but for rounding and
   /// the part in the old block. Directions are left out that are short beside `norm`, or beside the
   /// candidate's longest column if that is longer: rounding, and no more.
@@ -63,24 +51,34 @@ class BlockBasis {
   /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
   /// algorithm, ETNA 44, 2015), the second pass also against the old block: one reduction besides the one
   /// already made, and one more each, up to two, while a pass found the candidate ill-conditioned.
-  Small adopt(ColumnSums<T>& sums, double norm);
+  Small adopt(const SumOver& sum, double norm);
 
  private:
-  Small reduced_products(const ColumnSums<T>& sums, Index rows, Index cols);
-  void add_products(const DistMatrix<T>& X, const DistMatrix<T>& Y, ColumnSums<T>& sums);
-  Small project_candidate(ColumnSums<T>& sums);
+  /// Memory: for blocks with so many local rows and columns it has so many elements.
+  struct Part {
+    Buffer<T>* buffer;
+    Index (*elements)(Index rows, Index columns);
+  };
+  std::vector<Part> parts();
+
+  DistMatrix<T> matrix(std::size_t which, Index columns) {
+    return DistMatrix<T>(space_.grid, space_.layout(uncut_columns(columns)),
+                         blocks_[which].matrix(space_.local_rows(), columns));
+  }
+  MatrixView<const T> upload(const Small& small);
+  void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);
+  Small summed_products(std::size_t first, Index rows, Index cols) const;
+  Small project_candidate(const SumOver& sum);
   void transform_candidate(const Small& C);
   const Kernels<T>& kernels() const { return space_.grid->backend()->template kernels<T>(); }
 
   Space space_;
-  Scratch<T> blocks_[2];
+  Buffer<T> blocks_[2];
   std::size_t current_ = 0;
   Index width_ = 0, candidate_width_ = 0;
-  SmallFactor<T> factor_;
-  Buffer<T> products_, panel_;
-  std::vector<T> host_products_;
-  std::vector<double> numbers_;
-  std::size_t first_product_ = 0;
+  Buffer<T> factor_, products_, panel_;
+  std::vector<T> host_;
+  std::vector<double> numbers_;  // products, column by column, complex ones in two
 };
 
 }  // namespace gridlops

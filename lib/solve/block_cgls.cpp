@@ -10,8 +10,8 @@
 #include "gridlops/operator_algebra.hpp"
 #include "solve/block_basis.hpp"
 #include "solve/block_scalars.hpp"
-#include "solve/column_method.hpp"
-#include "solve/stacked_guess.hpp"
+#include "solve/column_run.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
@@ -49,16 +49,13 @@ class BlockCgls final : public ColumnMethod<T> {
   }
 
   const char* name() const override { return "block-cgls"; }
-  const LinearOperator<T>& A() const override { return A_; }
-
-  void prepare(ColumnRun<T>& run) override;
-  void start(ColumnRun<T>& run, bool from_zero) override;
-  bool iterate(ColumnRun<T>& run) override;
-  std::vector<NamedMatrix<T>> lasting(const Partition&) override { return {}; }
-  std::vector<NamedMatrix<T>> shared() override;
-  void visit(StateArchive& archive) override { archive.visit(u_, v_, p_width_, L_, scalars_, scale_, norm_); }
+  const LinearOperator<T>& op() const override { return A_; }
   std::string parameters() const override { return message("damping ", damp_); }
-  void add_final_norms(ColumnRun<T>& run) override;
+
+  void describe(MethodState<T>& state) override;
+  void start(ColumnRun<T>& run) override;
+  void iterate(ColumnRun<T>& run) override;
+  TrueNorms true_norms(ColumnRun<T>& run) override;
   void restart(ColumnRun<T>& run) override { begin_space(run); }
 
   // As for CGLS, with the norms of the damped system.
@@ -74,22 +71,30 @@ class BlockCgls final : public ColumnMethod<T> {
     const double penalty = damp_ * column.x_norm;
     return std::sqrt(column.residual_norm * column.residual_norm + penalty * penalty);
   }
+  DistMatrix<T> directions() {
+    const Space& space = A_.domain();
+    return DistMatrix<T>(space.grid, space.layout(uncut_columns(p_width_)),
+                         p_.matrix(space.local_rows(), p_width_));
+  }
   T scaled(double alpha) const { return to_scalar<T>(alpha / scale_); }
 
   DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_member({A_.range()}, 0, R); }
   DistMatrix<T> load_data(ColumnRun<T>& run);
-  void reduce_norms(ColumnRun<T>& run, const DistMatrix<T>& S, const DistMatrix<T>& R);
+  Small adopt(ColumnRun<T>& run, BlockBasis<T>& basis, double norm) {
+    return basis.adopt([&run](std::vector<double>& numbers) { run.sum_with(numbers); }, norm);
+  }
   void begin_space(ColumnRun<T>& run);
   Small choose_columns(ColumnRun<T>& run);
   void note_norms(const Small& L, const Small& K);
   void move_x(ColumnRun<T>& run);
-  void set_norms(ColumnRun<T>& run);
+  void set_norms(ColumnRun<T>& run, const ColumnScalars& xx);
 
   const LinearOperator<T>& A_;
   const double damp_;
   const OperatorPtr<T> stacked_;  // [A; D·I], with damping
+  DistMatrix<T> x_;
   BlockBasis<T> u_, v_;
-  Scratch<T> p_;
+  Buffer<T> p_;
   Index p_width_ = 0;
   Small L_;
   BlockScalars<Accumulator<T>> scalars_;
@@ -103,76 +108,51 @@ DistMatrix<T> BlockCgls<T>::load_data(ColumnRun<T>& run) {
   DistMatrix<T> R = u_.candidate(run.active_count());
   if (damp_ > 0) R.set_zero();
   DistMatrix<T> upper = data_rows(R);
-  run.copy(run.B(), upper);
+  copy(run.B(), upper);
   return R;
 }
 
 template <Scalar T>
-void BlockCgls<T>::reduce_norms(ColumnRun<T>& run, const DistMatrix<T>& S, const DistMatrix<T>& R) {
-  run.sums().begin(run.active_count());
-  run.sums().add_norms_squared(S);
-  run.sums().add_norms_squared(R);
-  run.sums().add_norms_squared(run.x());
-  run.sums().reduce();
-  for (Index k = 0; k < run.active_count(); ++k) {
-    ColumnState& state = run.column(k);
-    state.tested_norm = std::sqrt(run.sums().of(0, k));
-    state.residual_norm = std::sqrt(run.sums().of(1, k));
-    state.x_norm = std::sqrt(run.sums().of(2, k));
-  }
+void BlockCgls<T>::describe(MethodState<T>& state) {
+  state.solution(x_);
+  std::vector<Space> members;
+  if (stacked_) members = damped_range(A_.range(), A_.domain());
+  u_.describe("u", std::move(members), state);
+  v_.describe("v", {}, state);
+  state.memory(p_, A_.domain(), [](Index rows, Index columns) { return rows * columns; });
+  state.number(p_width_);
+  state.shared("p", [this] { return directions(); });
+  state.number(L_);
+  state.number(scalars_);
+  state.number(scale_);
+  state.number(norm_);
 }
 
 template <Scalar T>
-void BlockCgls<T>::prepare(ColumnRun<T>& run) {
-  u_.reserve(run.active_count());
-  v_.reserve(run.active_count());
-  p_.matrix(A_.domain(), uncut_columns(run.active_count()));
-}
-
-template <Scalar T>
-std::vector<NamedMatrix<T>> BlockCgls<T>::shared() {
-  std::vector<NamedMatrix<T>> matrices;
-  DistMatrix<T> u = u_.block();
-  if (stacked_) {
-    const std::vector<Space> parts = damped_range(A_.range(), A_.domain());
-    matrices.push_back({"u", stack_member(parts, 0, u)});
-    matrices.push_back({"u_damped", stack_member(parts, 1, u)});
-  } else {
-    matrices.push_back({"u", std::move(u)});
-  }
-  matrices.push_back({"v", v_.block()});
-  matrices.push_back({"p", p_.matrix(A_.domain(), uncut_columns(p_width_))});
-  return matrices;
-}
-
-template <Scalar T>
-void BlockCgls<T>::start(ColumnRun<T>& run, bool from_zero) {
+void BlockCgls<T>::start(ColumnRun<T>& run) {
   norm_ = 0;
-  // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
-  const auto raise_references = [&run] {
-    for (Index k = 0; k < run.active_count(); ++k)
-      run.column(k).reference = std::max(run.column(k).reference, run.column(k).tested_norm);
-  };
   DistMatrix<T> R = load_data(run), S = v_.candidate(run.active_count()), upper = data_rows(R);
-  if (!from_zero) {
-    A_.apply_adjoint(T(1), upper, T(0), S);
-    reduce_norms(run, S, upper);
-    raise_references();
-    full().apply(T(-1), run.x(), T(1), R);
-  }
   A_.apply_adjoint(T(1), upper, T(0), S);
-  reduce_norms(run, S, upper);
-  raise_references();
-  double ratio = 0;
-  for (Index k = 0; k < run.active_count(); ++k) {
-    const double of_column = run.column(k).tested_norm / run.column(k).residual_norm;
-    if (std::isfinite(of_column)) ratio = std::max(ratio, of_column);
+  auto sums = run.sum(norm2(S), norm2(upper), norm2(x_));
+  auto& [ss, rr, xx] = sums;
+  // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
+  ColumnScalars reference = sqrt(ss);
+  if (run.begins_from_guess()) {
+    full().apply(T(-1), x_, T(1), R);
+    A_.apply_adjoint(T(1), upper, T(0), S);
+    sums = run.sum(norm2(S), norm2(upper), norm2(x_));
+    reference = max(reference, sqrt(ss));
   }
-  scale_ = ratio > 0 ? std::ldexp(1.0, std::ilogb(ratio)) : 1;
-  if (!from_zero && damp_ > 0) {
+  double scale = 0;
+  const ColumnScalars ratios = sqrt(ss) / sqrt(rr);
+  for (const double of_column : ratios.values())
+    if (std::isfinite(of_column)) scale = std::max(scale, of_column);
+  scale_ = scale > 0 ? std::ldexp(1.0, std::ilogb(scale)) : 1;
+  if (run.begins_from_guess() && damp_ > 0) {
     full().apply_adjoint(T(1), R, T(0), S);
-    reduce_norms(run, S, upper);
+    sums = run.sum(norm2(S), norm2(upper), norm2(x_));
   }
+  run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
   begin_space(run);
 }
 
@@ -182,12 +162,10 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   const Small beta = choose_columns(run);
   DistMatrix<T> S = v_.candidate(u_.width());
   full().apply_adjoint(scaled(1), u_.block(), T(0), S);
-  run.sums().begin(0);
   v_.forget();
-  v_.add_gram(run.sums());
-  run.sums().reduce();
+  run.sum_with(v_.local_gram());
   // However short beside A these gradients are, there is nothing else to go on from.
-  L_ = v_.adopt(run.sums(), 0);
+  L_ = adopt(run, v_, 0);
   note_norms(L_, Small());
   scalars_.begin(L_, beta);
   p_width_ = 0;
@@ -198,33 +176,30 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
 template <Scalar T>
 typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   const Index count = run.active_count();
-  std::vector<double> norms(at(count)), inverses(at(count), 0.0);
+  ColumnScalars norms(count), inverses(count);
   std::vector<Index> chosen;
   for (Index k = 0; k < count; ++k) {
     const ColumnState& state = run.column(k);
-    norms[at(k)] = full_residual_norm(state);
+    norms[k] = full_residual_norm(state);
     const bool unsolved = !state.reason && state.finite() && !this->meets_tolerance(state, run.tolerance());
-    if (!unsolved || !std::isfinite(static_cast<Real<T>>(1 / norms[at(k)]))) continue;
-    inverses[at(k)] = 1 / norms[at(k)];
+    if (!unsolved || !std::isfinite(static_cast<Real<T>>(1 / norms[k]))) continue;
+    inverses[k] = 1 / norms[k];
     chosen.push_back(k);
   }
   DistMatrix<T> R = u_.candidate(count);
-  run.scale(inverses, R);
+  R *= inverses;
+  const Kernels<T>& kernels = R.grid()->backend()->template kernels<T>();
   for (std::size_t c = 0; c < chosen.size(); ++c) {
     const auto to = static_cast<Index>(c);
-    if (to != chosen[c])
-      run.kernels().copy(R.local().col_block({chosen[c], 1}), R.local().col_block({to, 1}));
+    if (to != chosen[c]) kernels.copy(R.local().col_block({chosen[c], 1}), R.local().col_block({to, 1}));
   }
   u_.forget();
   u_.candidate(static_cast<Index>(chosen.size()));
-  run.sums().begin(0);
-  u_.add_gram(run.sums());
-  run.sums().reduce();
-  const Small K = u_.adopt(run.sums(), 0);
+  run.sum_with(u_.local_gram());
+  const Small K = adopt(run, u_, 0);
   Small beta(K.rows(), count);
   for (std::size_t c = 0; c < chosen.size(); ++c)
-    for (Index i = 0; i < K.rows(); ++i)
-      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * norms[at(chosen[c])];
+    for (Index i = 0; i < K.rows(); ++i) beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * norms[chosen[c]];
   return beta;
 }
 
@@ -239,85 +214,82 @@ void BlockCgls<T>::note_norms(const Small& L, const Small& K) {
 }
 
 template <Scalar T>
-bool BlockCgls<T>::iterate(ColumnRun<T>& run) {
+void BlockCgls<T>::iterate(ColumnRun<T>& run) {
   constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   DistMatrix<T> W = u_.candidate(v_.width());
   full().apply(scaled(1), v_.block(), T(0), W);
-  u_.add_product(-1, u_.block(), adjoint(L_), W);
-  run.sums().begin(run.active_count());
-  u_.add_gram(run.sums());
-  if (run.reduce()) return false;
-  const Small K = u_.adopt(run.sums(), norm_);
+  u_.add_product(-1, u_.block(), adjoint(L_), W);  // U₊ K = A V − U Lᴴ
+  run.sum_with(u_.local_gram());
+  if (run.ends()) return;
+  const Small K = adopt(run, u_, norm_);
   note_norms(L_, K);
   scalars_.eliminate(K, epsilon * norm_);
-  move_x(run);
+  move_x(run);  // P = (V − P θ) ρ⁻¹,  x += P φ
 
   DistMatrix<T> S = v_.candidate(u_.width());
   full().apply_adjoint(scaled(1), u_.block(), T(0), S);
-  v_.add_product(-1, v_.block(), adjoint(K), S);
-  run.sums().begin(run.active_count());
-  run.sums().add_norms_squared(run.x());
-  v_.add_gram(run.sums());
-  run.sums().reduce();
-  for (Index k = 0; k < run.active_count(); ++k) run.column(k).x_norm = std::sqrt(run.sums().of(0, k));
-  L_ = v_.adopt(run.sums(), norm_);
+  v_.add_product(-1, v_.block(), adjoint(K), S);  // V₊ L₊ = Aᴴ U₊ − V Kᴴ
+  const auto [xx] = run.sum_with(v_.local_gram(), norm2(x_));
+  L_ = adopt(run, v_, norm_);
   scalars_.extend(L_);
-  set_norms(run);
-  return true;
+  set_norms(run, xx);
 }
 
 /// P = (V − P θ) ρ⁻¹, x += P φ.
 template <Scalar T>
 void BlockCgls<T>::move_x(ColumnRun<T>& run) {
-  DistMatrix<T> rest = v_.candidate(v_.width()), old = p_.matrix(A_.domain(), uncut_columns(p_width_));
-  run.copy(v_.block(), rest);
+  DistMatrix<T> rest = v_.candidate(v_.width()), old = directions();
+  copy(v_.block(), rest);
   v_.add_product(-1, old, scalars_.theta(), rest);
   p_width_ = v_.width();
-  DistMatrix<T> P = p_.matrix(A_.domain(), uncut_columns(p_width_));
+  DistMatrix<T> P = directions();
   P.set_zero();
   v_.add_product(1, rest, scalars_.rho_inverse(), P);
   Small steps(p_width_, run.active_count());
   for (Index k = 0; k < run.active_count(); ++k)
     for (Index i = 0; i < p_width_; ++i) steps(i, k) = scalars_.phi()(i, run.number(k)) / scale_;
-  DistMatrix<T> x = run.x();
-  v_.add_product(1, P, steps, x);
+  v_.add_product(1, P, steps, x_);
 }
 
 template <Scalar T>
-void BlockCgls<T>::set_norms(ColumnRun<T>& run) {
-  const double operator_norm = std::sqrt(std::max(0.0, scale_ * scale_ * norm_ * norm_ - damp_ * damp_));
-  for (Index k = 0; k < run.active_count(); ++k) {
-    ColumnState& state = run.column(k);
-    const double penalty = damp_ * state.x_norm;
-    const double squared = scalars_.residual_squared(run.number(k)) - penalty * penalty;
+void BlockCgls<T>::set_norms(ColumnRun<T>& run, const ColumnScalars& xx) {
+  ColumnScalars residual(xx.size()), gradient(xx.size());
+  for (Index k = 0; k < xx.size(); ++k) {
+    const double squared = scalars_.residual_squared(run.number(k)) - damp_ * damp_ * xx[k];
     // Where nothing is left of the residual, max() must not make zero of NaN.
-    state.residual_norm = squared < 0 ? 0 : std::sqrt(squared);
-    state.tested_norm = scale_ * std::sqrt(scalars_.gradient_squared(run.number(k)));
-    state.operator_norm = operator_norm;
+    residual[k] = squared < 0 ? 0 : std::sqrt(squared);
+    gradient[k] = scale_ * std::sqrt(scalars_.gradient_squared(run.number(k)));
   }
+  const double norm_A = std::sqrt(std::max(0.0, scale_ * scale_ * norm_ * norm_ - damp_ * damp_));
+  run.set_norms(
+      {.tested = gradient, .residual = residual, .x = sqrt(xx), .A = ColumnScalars(xx.size(), norm_A)});
 }
 
 template <Scalar T>
-void BlockCgls<T>::add_final_norms(ColumnRun<T>& run) {
+TrueNorms BlockCgls<T>::true_norms(ColumnRun<T>& run) {
   DistMatrix<T> R = load_data(run), S = v_.candidate(run.active_count());
-  full().apply(T(-1), run.x(), T(1), R);
+  full().apply(T(-1), x_, T(1), R);
   full().apply_adjoint(T(1), R, T(0), S);
-  run.sums().add_norms_squared(data_rows(R));
-  run.sums().add_norms_squared(S);
-  run.sums().add_norms_squared(S);
-  run.sums().add_norms_squared(run.x());
+  const ConstDistMatrix<T> upper = data_rows(R);
+  const auto [rr, ss, xx] = run.sum(norm2(upper), norm2(S), norm2(x_));
+  return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
 }
 
 }  // namespace
 
 template <Scalar T>
+MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp) {
+  return std::make_unique<BlockCgls<T>>(A, damp);
+}
+
+template <Scalar T>
 SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        const SolveOptions& options) {
-  BlockCgls<T> method(A, options.damp);
-  return solve_columns(method, B, X, options);
+  return solve_columns(*make_block_cgls(A, options.damp), B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template MethodPtr<T> make_block_cgls(const LinearOperator<T>&, double);                             \
   template SolveReport block_cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                                   const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

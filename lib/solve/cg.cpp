@@ -4,19 +4,23 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
-#include "solve/conjugate_directions.hpp"
+#include "solve/column_run.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
 namespace {
 
+/// Conjugate gradients for many right-hand sides at once, with scalars of its own for each (Hestenes, Stiefel
+/// 1952), on A + D²I, and preconditioned by M (Golub, Van Loan: Matrix Computations, §11.5), which is I where
+/// there is none:
+///
+///   q = (A + D²I) p    α = γ/pᴴq    x += α p    r −= α q    z = M r    p = z + (rᴴz/γ) p    γ = rᴴz
 template <Scalar T>
-class Cg final : public ConjugateDirections<T> {
-  using Vectors = typename ConjugateDirections<T>::Vectors;
-
+class Cg final : public ColumnMethod<T> {
  public:
-  Cg(const LinearOperator<T>& A, double damp, const LinearOperator<T>* M = nullptr)
-      : ConjugateDirections<T>(A, damp, M), preconditioned_(M != nullptr) {
+  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner, double damp)
+      : A(op), M(preconditioner), D(damp), D2(damp * damp) {
     require<ShapeError>(
         A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
         A.rows(), " x ", A.cols(),
@@ -29,24 +33,77 @@ class Cg final : public ConjugateDirections<T> {
                         M == nullptr ? 0 : M->rows(), " x ", M == nullptr ? 0 : M->cols());
   }
 
-  const char* name() const override { return preconditioned_ ? "pcg" : "cg"; }
+  const char* name() const override { return M == nullptr ? "cg" : "pcg"; }
+  const LinearOperator<T>& op() const override { return A; }
+  std::string parameters() const override { return message("damping ", D); }
 
- private:
-  bool tests_residual() const override { return true; }
-  void compute_gradient(Vectors&) const override {}
-  void update_gradient(Vectors&) const override {}
-  void compute_product(Vectors& v) const override {
-    this->A().apply(T(1), v.p, T(0), v.q);
-    this->add_damping(+1, v.p, v.q);
-  }
-  const DistMatrix<T>& compute_normal_residual(Vectors& v) const override {
-    this->A().apply_adjoint(T(1), v.r, T(0), v.q);
-    this->add_damping(-1, v.x, v.q);
-    return v.q;
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("r", r, A.range());
+    state.vector("p", p, A.domain());
+    state.scratch(q, A.range());
+    if (M != nullptr) state.scratch(Mr, A.domain());
+    state.scalars(gamma);
   }
 
-  void add_denominator(const Vectors& v, ColumnSums<T>& sums) const override { sums.add_real_dots(v.p, v.q); }
-  double denominator(const ColumnSums<T>& sums, Index k) const override { return sums.of(2, k); }
+  void start(ColumnRun<T>& run) override {
+    copy(run.B(), r);
+    precondition();
+    auto sums = run.sum(norm2(r), norm2(x), dot(r, z()));
+    auto& [rr, xx, rz] = sums;
+    // The reference is the larger of the residuals of x = 0 and of x₀, neither with damping.
+    ColumnScalars reference = sqrt(rr);
+    if (run.begins_from_guess()) {
+      A.apply(-1, x, 1, r);
+      precondition();
+      sums = run.sum(norm2(r), norm2(x), dot(r, z()));
+      reference = max(reference, sqrt(rr));
+      if (D2 > 0) {
+        r -= D2 * x;
+        precondition();
+        sums = run.sum(norm2(r), norm2(x), dot(r, z()));
+      }
+    }
+    run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
+    copy(z(), p);
+    gamma = rz;
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    A.apply(1, p, 0, q);  // q = A p + D² p
+    q += D2 * p;
+    const auto [qq, pp, pq] = run.sum(norm2(q), norm2(p), dot(p, q));
+    if (run.ends()) return;
+    run.raise_operator_norms(sqrt(ratio(qq, pp)));     // ‖A + D²I‖ ≥ ‖q‖/‖p‖
+    const ColumnScalars alpha = run.steps(gamma, pq);  // α = γ/pᴴq
+    x += alpha * p;
+    r -= alpha * q;
+    precondition();  // z = M r
+    const auto [rr, xx, rz] = run.sum(norm2(r), norm2(x), dot(r, z()));
+    xpby(z(), ratio(rz, gamma), p);  // p = z + (γ'/γ) p
+    gamma = rz;
+    run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx)});
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    copy(run.B(), r);
+    A.apply(-1, x, 1, r);
+    A.apply_adjoint(1, r, 0, q);
+    q -= D2 * x;
+    copy(r, p);
+    p -= D2 * x;  // the residual of the damped system
+    const auto [rr, qq, pp, xx] = run.sum(norm2(r), norm2(q), norm2(p), norm2(x));
+    gamma = pp;
+    return {.residual = sqrt(rr), .normal = sqrt(qq), .tested = sqrt(pp), .x = sqrt(xx)};
+  }
+
+  void restart(ColumnRun<T>& run) override {
+    copy(p, r);
+    if (M == nullptr) return;
+    precondition();
+    gamma = run.sum(dot(r, Mr))[0];
+    copy(Mr, p);
+  }
 
   // The recurrence for r falls for ever; the true residual stays at a few ε‖A‖‖x‖ (Greenbaum: Estimating the
   // attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl. 18, 1997).
@@ -56,26 +113,40 @@ class Cg final : public ConjugateDirections<T> {
     return column.residual_norm <= unit * column.operator_norm * column.x_norm;
   }
 
-  const bool preconditioned_;
+ private:
+  DistMatrix<T>& z() { return M == nullptr ? r : Mr; }
+  void precondition() {
+    if (M != nullptr) M->apply(1, r, 0, Mr);
+  }
+
+  const LinearOperator<T>& A;
+  const LinearOperator<T>* const M;
+  const double D, D2;
+  DistMatrix<T> x, r, p, q, Mr;
+  ColumnScalars gamma;
 };
 
 }  // namespace
 
 template <Scalar T>
+MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, double damp) {
+  return std::make_unique<Cg<T>>(A, M, damp);
+}
+
+template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                const SolveOptions& options) {
-  Cg<T> method(A, options.damp);
-  return solve_columns(method, B, X, options);
+  return solve_columns(*make_cg<T>(A, nullptr, options.damp), B, X, options);
 }
 
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
                DistMatrix<T>& X, const SolveOptions& options) {
-  Cg<T> method(A, options.damp, &M);
-  return solve_columns(method, B, X, options);
+  return solve_columns(*make_cg(A, &M, options.damp), B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \
+  template MethodPtr<T> make_cg(const LinearOperator<T>&, const LinearOperator<T>*, double);             \
   template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
                           DistMatrix<T>&, const SolveOptions&);                                          \
   template SolveReport cg(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \

@@ -1,18 +1,135 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "solve/cgls.hpp"
+#include <limits>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "solve/column_run.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
+
+namespace {
+
+/// CGLS for many right-hand sides at once, with scalars of its own for each (Björck, Elfving, Strakoš 1998,
+/// algorithm CGLS1; damping D as the rows [D·I] of A):
+///
+///   q = A p    α = γ/(‖q‖² + D²‖p‖²)    x += α p    r −= α q    s = Aᴴ r − D² x    p = s + (‖s‖²/γ) p    γ =
+///   ‖s‖²
+///
+/// In one pass over A the product that gives q gives Aᴴr and Aᴴq, too: s = Aᴴr − α Aᴴq − D² x.
+template <Scalar T>
+class Cgls final : public ColumnMethod<T> {
+ public:
+  Cgls(const LinearOperator<T>& op, const SolveOptions& options)
+      : A(op), D(options.damp), D2(D * D), one_pass(options.one_pass) {}
+
+  const char* name() const override { return one_pass ? "one-pass-cgls" : "cgls"; }
+  const LinearOperator<T>& op() const override { return A; }
+  std::string parameters() const override { return message("damping ", D); }
+
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("r", r, A.range());
+    state.vector("p", p, A.domain());
+    state.scratch(q, A.range());
+    state.scratch(s, A.domain());
+    if (one_pass) state.scratch(Ahr, A.domain());
+    if (one_pass) state.scratch(Ahq, A.domain());
+    state.scalars(gamma);
+  }
+
+  void start(ColumnRun<T>& run) override {
+    copy(run.B(), r);
+    A.apply_adjoint(1, r, 0, s);
+    auto sums = run.sum(norm2(s), norm2(r), norm2(x));
+    auto& [ss, rr, xx] = sums;
+    // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
+    ColumnScalars reference = sqrt(ss);
+    if (run.begins_from_guess()) {
+      A.apply(-1, x, 1, r);
+      A.apply_adjoint(1, r, 0, s);
+      sums = run.sum(norm2(s), norm2(r), norm2(x));
+      reference = max(reference, sqrt(ss));
+      if (D2 > 0) {
+        s -= D2 * x;
+        ss = run.sum(norm2(s))[0];
+      }
+    }
+    run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
+    copy(s, p);
+    gamma = ss;
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    if (one_pass) {
+      A.normal_product(p, r, q, Ahr, Ahq);  // q = A p, Aᴴr, Aᴴq
+    } else {
+      A.apply(1, p, 0, q);  // q = A p
+    }
+    const auto [qq, pp] = run.sum(norm2(q), norm2(p));
+    if (run.ends()) return;
+    run.raise_operator_norms(sqrt(ratio(qq, pp)));               // ‖A‖ ≥ ‖q‖/‖p‖
+    const ColumnScalars alpha = run.steps(gamma, qq + D2 * pp);  // α = γ/(‖q‖² + D²‖p‖²)
+    x += alpha * p;
+    r -= alpha * q;
+    if (one_pass) {
+      copy(Ahr, s);
+      s -= alpha * Ahq;  // s = Aᴴr − α Aᴴq
+    } else {
+      A.apply_adjoint(1, r, 0, s);  // s = Aᴴ r
+    }
+    s -= D2 * x;
+    const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
+    xpby(s, ratio(ss, gamma), p);  // p = s + (‖s‖²/γ) p
+    gamma = ss;
+    run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    copy(run.B(), r);
+    A.apply(-1, x, 1, r);
+    A.apply_adjoint(1, r, 0, s);
+    s -= D2 * x;
+    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
+    gamma = ss;
+    return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
+  }
+
+  void restart(ColumnRun<T>&) override { copy(s, p); }
+
+  // Rounding keeps Aᴴr − D²x from falling below a few ε(‖A‖‖r‖ + D²‖x‖). Where r itself vanishes the
+  // recurrence falls for ever, but x is a solution to within rounding of A once ‖r‖ ≤ ε‖A‖‖x‖ (Paige,
+  // Saunders: LSQR, ACM TOMS 8, 1982, §6).
+  bool at_rounding_level(const ColumnState& column) const override {
+    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const double norm_A = column.operator_norm;
+    return column.tested_norm <= unit * (norm_A * column.residual_norm + D2 * column.x_norm) ||
+           (D == 0 && column.residual_norm <= unit * norm_A * column.x_norm);
+  }
+
+ private:
+  const LinearOperator<T>& A;
+  const double D, D2;
+  const bool one_pass;
+  DistMatrix<T> x, r, p, q, s, Ahr, Ahq;
+  ColumnScalars gamma;
+};
+
+}  // namespace
+
+template <Scalar T>
+MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options) {
+  return std::make_unique<Cgls<T>>(A, options);
+}
 
 template <Scalar T>
 SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
-  Cgls<T> method(A, options.damp);
-  return solve_columns(method, B, X, options);
+  return solve_columns(*make_cgls(A, options), B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                  \
+  template MethodPtr<T> make_cgls(const LinearOperator<T>&, const SolveOptions&);                \
   template SolveReport cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                             const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -5,6 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
 #include "solve/fingerprint.hpp"
@@ -34,7 +35,7 @@ std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const st
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
                             const ConstDistMatrix<T>& B, DistMatrix<T>& X)
-    : options_(options.checkpoint), grid_(B.grid()), A_(method.A()), X_(X) {
+    : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
   if (saves()) check_checkpoint_directory(grid_->comm(), options_.directory);
@@ -77,22 +78,23 @@ void Checkpoints<T>::open_saved(const std::string& directory) {
 }
 
 template <Scalar T>
-void Checkpoints<T>::add_wishes(ColumnSums<T>& sums) {
+void Checkpoints<T>::add_flags(std::vector<double>& numbers) {
   if (!saves()) return;
   const std::chrono::duration<double> since = Clock::now() - last_save_;
   const bool time_is_up =
       grid_->comm().rank() == 0 && options_.every_seconds > 0 && since.count() >= options_.every_seconds;
   bool requested = false;
   FailureScope().run([&] { requested = options_.requested && options_.requested(); });
-  wishes_ = sums.add_number(time_is_up ? 1 : 0);
-  sums.add_number(requested ? 1 : 0);
+  numbers.insert(numbers.end(), {time_is_up ? 1.0 : 0.0, requested ? 1.0 : 0.0});
 }
 
 template <Scalar T>
-void Checkpoints<T>::learn_wishes(const ColumnSums<T>& sums) {
+void Checkpoints<T>::take_flags(std::vector<double>& numbers) {
   if (!saves()) return;
-  suspends_ = sums.number(wishes_ + 1) > 0;
-  wanted_ = suspends_ || sums.number(wishes_) > 0;
+  suspends_ = numbers.back() > 0;
+  numbers.pop_back();
+  wanted_ = suspends_ || numbers.back() > 0;
+  numbers.pop_back();
 }
 
 template <Scalar T>

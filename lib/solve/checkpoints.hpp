@@ -8,20 +8,13 @@
 
 #include "gridlops/solver.hpp"
 #include "io/checkpoint_files.hpp"
-#include "solve/column_sums.hpp"
+#include "solve/method_state.hpp"
 #include "solve/state_archive.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
 class ColumnMethod;
-
-/// A matrix of a solver's state, under the name that it has in checkpoints.
-template <Scalar T>
-struct NamedMatrix {
-  const char* name;
-  DistMatrix<T> matrix;
-};
 
 /// When the state of one solve is saved, and where; and the one that it goes on from, if there is one.
 template <Scalar T>
@@ -34,16 +27,17 @@ class Checkpoints {
 
   bool saves() const { return !options_.directory.empty(); }
 
-  /// A wish to save that only some rank knows of, the clock's or the user's, travels with the sums.
-  void add_wishes(ColumnSums<T>& sums);
-  void learn_wishes(const ColumnSums<T>& sums);
+  /// Whether the clock or the user asks for a checkpoint, which some rank alone knows, travels with sums: to
+  /// the end of the numbers that are summed, and from there.
+  void add_flags(std::vector<double>& numbers);
+  void take_flags(std::vector<double>& numbers);
   /// The same on all ranks.
   bool due(Index iteration) const;
   /// Whether the solver is to end once its state is saved; the same on all ranks.
   bool suspends() const { return suspends_; }
   /// The first numbers of a state that is to be saved.
   StateArchive begin_numbers();
-  /// Throws Suspended if that was wished.
+  /// Throws Suspended if the user asked.
   void save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices, Index iteration);
 
   /// Whether there is a saved state that has not been taken yet.
@@ -67,7 +61,6 @@ class Checkpoints {
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;
   Clock::time_point last_save_ = Clock::now();
-  std::size_t wishes_ = 0;  // where they are among the sums
   bool wanted_ = false, suspends_ = false;
 };
 

@@ -16,7 +16,7 @@ std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatri
 
 /// The same of an initial guess: of every column ‖x‖ and zᴴx.
 template <Scalar T>
-std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const DistMatrix<T>& X);
+std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X);
 
 /// Whether two fingerprints of guesses differ by no more than rounding explains.
 template <Scalar T>

@@ -10,15 +10,11 @@
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
+#include "solve/damped_guess.hpp"
 
 namespace gridlops {
 
 namespace {
-
-template <Scalar T>
-T real_scalar(double value) {
-  return to_scalar<T>(value);
-}
 
 void check_epsilon(double epsilon) {
   require<UsageError>(epsilon >= 0 && std::isfinite(epsilon), "a regulariser's epsilon is ", epsilon,
@@ -54,17 +50,19 @@ OperatorPtr<T> into_stack(const Space& above, const Space& range) {
       {range.grid, Cut::balanced(above.rows.axis, range.dimension(), *range.grid), range.columns}, range);
 }
 
+void require_least_squares(Solver solver) {
+  require<UsageError>(solver == Solver::cgls || solver == Solver::lsqr || solver == Solver::lsmr ||
+                          solver == Solver::block_cgls,
+                      "an inversion by least squares does not go by ", name_of(solver),
+                      "; there are cgls, lsqr, lsmr and block-cgls");
+}
+
 template <Scalar T>
-SolveReport least_squares(LeastSquaresSolver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+SolveReport least_squares(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                           DistMatrix<T>& X, const SolveOptions& options) {
-  switch (solver) {
-    case LeastSquaresSolver::cgls:
-      return cgls(A, B, X, options);
-    case LeastSquaresSolver::lsmr:
-      return lsmr(A, B, X, options);
-    case LeastSquaresSolver::lsqr:
-      break;
-  }
+  if (solver == Solver::cgls) return cgls(A, B, X, options);
+  if (solver == Solver::lsmr) return lsmr(A, B, X, options);
+  if (solver == Solver::block_cgls) return block_cgls(A, B, X, options);
   return lsqr(A, B, X, options);
 }
 
@@ -86,7 +84,7 @@ class RegularizedSystem {
       if (term.data == nullptr) {
         part.set_zero();
       } else {
-        into_stack_[k]->apply(real_scalar<T>(term.epsilon), *term.data, T(0), part);
+        into_stack_[k]->apply(to_scalar<T>(term.epsilon), *term.data, T(0), part);
       }
     }
   }
@@ -102,7 +100,7 @@ class RegularizedSystem {
       into_stack_.push_back(into_stack<T>(ranges_.front(), term.R->range()));
       const bool in_place = into_stack_.back()->range() == term.R->range();
       members.push_back(
-          scale(real_scalar<T>(term.epsilon), in_place ? term.R : product(into_stack_.back(), term.R)));
+          scale(to_scalar<T>(term.epsilon), in_place ? term.R : product(into_stack_.back(), term.R)));
       ranges_.push_back(members.back()->range());
     }
     return vertical_stack(std::move(members));
@@ -125,9 +123,9 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
   const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
   OperatorPtr<T> normal = product(adjoint(A), weighted);
   for (const Regularizer<T>& term : terms.regularizers)
-    normal = sum(normal, scale(real_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
   for (const NormalRegularizer<T>& term : terms.normal_regularizers)
-    normal = sum(normal, scale(real_scalar<T>(term.epsilon * term.epsilon), term.N));
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
 
   DistMatrix<T> right_hand_sides = make_together<T>(X.grid(), X.layout());
   FailureScope failures;
@@ -138,7 +136,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
   }
   for (const Regularizer<T>& term : terms.regularizers)
     if (term.data != nullptr)
-      term.R->apply_adjoint(real_scalar<T>(term.epsilon * term.epsilon), *term.data, T(1), right_hand_sides);
+      term.R->apply_adjoint(to_scalar<T>(term.epsilon * term.epsilon), *term.data, T(1), right_hand_sides);
   return cg(*normal, right_hand_sides, X, options);
 }
 
@@ -147,34 +145,41 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
   A->require_operands(X, B);
   check_regularizers(terms.regularizers, *A, B);
+  require_least_squares(terms.solver);
   FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
   return least_squares(terms.solver, system.A(), system.B(), X, options);
 }
 
 template <Scalar T>
-SolveReport preconditioned_inversion(OperatorPtr<T> A, OperatorPtr<T> P, const ConstDistMatrix<T>& B,
-                                     DistMatrix<T>& X, LeastSquaresSolver solver,
-                                     const SolveOptions& options) {
+SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                     const Preconditioning<T>& how, const SolveOptions& options) {
   A->require_operands(X, B);
-  const OperatorPtr<T> preconditioned = product(A, P);
-  DistMatrix<T> Z = make_together<T>(X.grid(), P->domain().layout(X.layout().cols.partition));
+  require_least_squares(how.solver);
+  const bool stacks = how.damps_x && options.damp > 0, copies = how.damps_x || options.initial_guess;
+  const Partition& columns = X.layout().cols.partition;
+  const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
-  const auto apply_preconditioner = [&](T beta) {
-    P->apply(T(1), Z, beta, X);
-    if (X.grid()->is_member()) failures.settle(X.grid()->comm());
-  };
-  if (!options.initial_guess) {
-    SolveReport report = least_squares(solver, *preconditioned, B, Z, options);
-    apply_preconditioner(T(0));
-    return report;
+  DistMatrix<T> Z = make_together<T>(X.grid(), how.P->domain().layout(columns)), residual, data;
+  if (copies) {  // [B; 0] − [A; D·I] X₀
+    residual = make_together<T>(B.grid(), full->range().layout(columns));
+    residual.set_zero();
+    data = stack_member({A->range()}, 0, residual);
+    copy(B, data);
+    if (options.initial_guess) full->apply(T(-1), X, T(1), residual);
   }
-  DistMatrix<T> residual = clone_together(B);
-  A->apply(T(-1), X, T(1), residual);
-  SolveOptions for_correction = options;
-  for_correction.initial_guess = false;
-  SolveReport report = least_squares(solver, *preconditioned, residual, Z, for_correction);
-  apply_preconditioner(T(1));
+  SolveOptions for_z = options;
+  for_z.initial_guess = false;
+  if (stacks) for_z.damp = 0;
+  SolveReport report = least_squares(how.solver, *preconditioned, copies ? residual : B, Z, for_z);
+  how.P->apply(T(1), Z, T(options.initial_guess ? 1 : 0), X);
+  if (how.damps_x) {
+    Z = DistMatrix<T>();
+    DistMatrix<T> gradient = make_together<T>(X.grid(), X.layout());
+    recompute_norms(*A, B, X, options.damp, data, gradient, report);
+  } else if (X.grid()->is_member()) {
+    failures.settle(X.grid()->comm());
+  }
   return report;
 }
 
@@ -187,7 +192,7 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
   DistMatrix<T> factors = make_together<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
     const double norm = norms[at(i)];
-    return real_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);
+    return to_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);
   });
   return diagonal(std::move(factors), domain.columns);
 }
@@ -197,8 +202,8 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
                                                   const NormalEquationsTerms<T>&, const SolveOptions&);      \
   template SolveReport regularized_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,      \
                                              const RegularizedTerms<T>&, const SolveOptions&);               \
-  template SolveReport preconditioned_inversion(OperatorPtr<T>, OperatorPtr<T>, const ConstDistMatrix<T>&,   \
-                                                DistMatrix<T>&, LeastSquaresSolver, const SolveOptions&);    \
+  template SolveReport preconditioned_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,   \
+                                                const Preconditioning<T>&, const SolveOptions&);             \
   template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

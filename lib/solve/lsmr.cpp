@@ -1,175 +1,140 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include "solve/golub_kahan.hpp"
-
 #include "base/instantiate.hpp"
-#include "base/numbers.hpp"
+#include "solve/bidiagonal_method.hpp"
+#include "solve/damped_guess.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// The scalars of one column, with the names of Fong and Saunders (LSMR: an iterative algorithm for sparse
-/// least-squares problems, SIAM J. Sci. Comput. 33, 2011, §2 to §5).
-struct LsmrScalars {
-  double alpha_bar = 0, zeta_bar = 0, zeta = 0;
-  double rho = 1, rho_bar = 1, theta_bar = 0, c_bar = 1, s_bar = 0;
-  Rotation damping, p;
-  // For ‖r‖.
-  double beta_double_dot = 0, beta_dot = 0, rho_dot_old = 1, tau_tilde_old = 0, theta_tilde = 0, d = 0;
-  // For ‖A‖ and cond(A).
-  double norm_A_squared = 0, largest_rho_bar = 0, smallest_rho_bar = std::numeric_limits<double>::infinity();
-  bool first_step = true;
-  // What the vectors do: h̄ = h + h_bar_factor·h̄, x += step·h̄, h = v + h_factor·h.
-  double h_bar_factor = 0, step = 0, h_factor = 0;
-  double norm_A = 0, condition = 1, residual = 0, gradient = 0;
-
-  void visit(StateArchive& archive) {
-    archive.visit(alpha_bar, zeta_bar, zeta, rho, rho_bar, c_bar, s_bar, beta_double_dot, beta_dot,
-                  rho_dot_old, tau_tilde_old, theta_tilde, d, norm_A_squared, largest_rho_bar,
-                  smallest_rho_bar, first_step, h_bar_factor, step, h_factor, norm_A, condition, residual,
-                  gradient);
-  }
-
-  void begin(double alpha, double beta) {
-    alpha_bar = alpha;
-    zeta_bar = alpha * beta;
-    beta_double_dot = residual = beta;
-    norm_A_squared = alpha * alpha;
-    gradient = alpha * beta;
-  }
-
-  /// The direction h̄, which needs no α.
-  void find_direction(double beta, double damp) {
-    damping = Rotation::of(alpha_bar, damp);
-    const double rho_old = rho;
-    p = Rotation::of(damping.r, beta);
-    rho = p.r;
-    theta_bar = s_bar * rho;
-    h_bar_factor = -theta_bar * rho / (rho_old * rho_bar);
-  }
-
-  void advance(double alpha, double beta) {
-    const double theta_new = p.s * alpha;
-    alpha_bar = p.c * alpha;
-
-    const double rho_bar_old = rho_bar, zeta_old = zeta, rho_temp = c_bar * rho;
-    const Rotation p_bar = Rotation::of(rho_temp, theta_new);
-    c_bar = p_bar.c;
-    s_bar = p_bar.s;
-    rho_bar = p_bar.r;
-    zeta = c_bar * zeta_bar;
-    zeta_bar *= -s_bar;
-
-    step = rho * rho_bar > 0 ? zeta / (rho * rho_bar) : 0;
-    h_factor = rho > 0 ? -theta_new / rho : 0;
-    estimate_residual(zeta_old);
-    estimate_condition(alpha, beta, rho_bar_old, rho_temp);
-    gradient = std::abs(zeta_bar);
-  }
-
-  void estimate_residual(double zeta_old) {
-    const double beta_acute = damping.c * beta_double_dot, beta_check = -damping.s * beta_double_dot;
-    const double beta_hat = p.c * beta_acute;
-    beta_double_dot = -p.s * beta_acute;
-    const double theta_tilde_old = theta_tilde;
-    const Rotation p_tilde = Rotation::of(rho_dot_old, theta_bar);
-    theta_tilde = p_tilde.s * rho_bar;
-    rho_dot_old = p_tilde.c * rho_bar;
-    beta_dot = -p_tilde.s * beta_dot + p_tilde.c * beta_hat;
-    tau_tilde_old = p_tilde.r > 0 ? (zeta_old - theta_tilde_old * tau_tilde_old) / p_tilde.r : 0;
-    const double tau_dot = rho_dot_old != 0 ? (zeta - theta_tilde * tau_tilde_old) / rho_dot_old : 0;
-    d += beta_check * beta_check;
-    residual = std::sqrt(d + (beta_dot - tau_dot) * (beta_dot - tau_dot) + beta_double_dot * beta_double_dot);
-  }
-
-  void estimate_condition(double alpha, double beta, double rho_bar_old, double rho_temp) {
-    norm_A_squared += beta * beta;
-    norm_A = std::sqrt(norm_A_squared);
-    norm_A_squared += alpha * alpha;
-    largest_rho_bar = std::max(largest_rho_bar, rho_bar_old);
-    if (!first_step) smallest_rho_bar = std::min(smallest_rho_bar, rho_bar_old);
-    first_step = false;
-    condition = std::max(largest_rho_bar, rho_temp) / std::min(smallest_rho_bar, rho_temp);
-  }
-};
-
+/// LSMR for many right-hand sides at once, with scalars of its own for each, in the names of Fong and
+/// Saunders (LSMR: an iterative algorithm for sparse least-squares problems, SIAM J. Sci. Comput. 33, 2011,
+/// §2 to §5):
+///
+///   βu = Av − αu    h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄    αv = Aᴴu − βv    x += (ζ/(ρρ̄)) h̄    h = v − (θ/ρ) h
 template <Scalar T>
-class Lsmr final : public GolubKahan<T> {
+class Lsmr final : public BidiagonalMethod<T> {
  public:
-  using GolubKahan<T>::GolubKahan;
+  using BidiagonalMethod<T>::BidiagonalMethod;
   const char* name() const override { return "lsmr"; }
 
+  void describe(MethodState<T>& state) override {
+    BidiagonalMethod<T>::describe(state);
+    state.vector("h", h, A.domain());
+    state.vector("h_bar", h_bar, A.domain());
+    for (ColumnScalars* values :
+         {&alpha_bar, &zeta_bar, &zeta, &rho, &rho_bar, &c_bar, &s_bar, &beta_double_dot, &beta_dot, &rho_dot,
+          &tau_tilde, &theta_tilde, &d, &norm2_A, &largest_rho_bar, &smallest_rho_bar})
+      state.scalars(*values);
+    state.number(first_step);
+  }
+
+  void start(ColumnRun<T>& run) override {
+    const ColumnScalars beta = this->begin(run), zero(beta.size()), one(beta.size(), 1);
+    alpha_bar = alpha;
+    zeta_bar = alpha * beta;
+    rho = rho_bar = c_bar = rho_dot = one;
+    beta_double_dot = beta;
+    zeta = s_bar = beta_dot = tau_tilde = theta_tilde = d = largest_rho_bar = zero;
+    smallest_rho_bar = ColumnScalars(beta.size(), std::numeric_limits<double>::infinity());
+    norm2_A = alpha * alpha;
+    first_step = true;
+    copy(v, h);
+    h_bar.set_zero();
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    u *= -alpha;
+    A.apply(1, v, 1, u);  // βu = Av − αu
+    const auto [uu, xx] = run.sum(norm2(u), norm2(x));
+    if (run.ends()) return;
+    const ColumnScalars beta = normalise(u, uu);
+    const Rotations damping(alpha_bar, D), P(damping.r, beta);  // P̂ with D, P with β
+    const ColumnScalars theta_bar = s_bar * P.r;
+    xpby(h, -ratio(theta_bar * P.r, rho * rho_bar), h_bar);  // h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄
+    v *= -beta;
+    A.apply_adjoint(1, u, 1, v);  // αv = Aᴴu − βv
+    const auto [vv, xh, hh] = run.sum(norm2(v), dot(x, h_bar), norm2(h_bar));
+    alpha = normalise(v, vv);
+    const ColumnScalars theta = P.s * alpha, rho_temp = c_bar * P.r;
+    const Rotations P_bar(rho_temp, theta);
+    const ColumnScalars rho_bar_before = rho_bar, zeta_before = zeta;
+    alpha_bar = P.c * alpha;
+    rho = P.r;
+    rho_bar = P_bar.r;
+    c_bar = P_bar.c;
+    s_bar = P_bar.s;
+    zeta = c_bar * zeta_bar;
+    zeta_bar = -s_bar * zeta_bar;
+    const ColumnScalars step = ratio(zeta, rho * rho_bar);
+    x += step * h_bar;               // x += (ζ/(ρρ̄)) h̄
+    xpby(v, -ratio(theta, rho), h);  // h = v − (θ/ρ) h
+    const ColumnScalars norm_x = root(xx + step * (2 * xh + step * hh));
+    const ColumnScalars norm_A = sqrt(norm2_A + beta * beta);
+    norm2_A = norm2_A + beta * beta + alpha * alpha;
+    const ColumnScalars rr = squared_residual(damping, P, theta_bar, zeta_before);
+    run.set_norms({.tested = abs(zeta_bar),
+                   .residual = root(rr - D2 * norm_x * norm_x),
+                   .x = norm_x,
+                   .A = norm_A,
+                   .condition = condition(rho_bar_before, rho_temp)});
+  }
+
  private:
-  using typename GolubKahan<T>::Bidiagonal;
-  using typename GolubKahan<T>::OwnVector;
+  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::D, BidiagonalMethod<T>::D2, BidiagonalMethod<T>::x,
+      BidiagonalMethod<T>::u, BidiagonalMethod<T>::v, BidiagonalMethod<T>::alpha;
 
-  std::vector<OwnVector> own_vectors() override { return {{"h", &h_}, {"h_bar", &h_bar_}}; }
-  void visit_own(StateArchive& archive) override { archive.visit_list(scalars_); }
-
-  void begin(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& first) override {
-    DistMatrix<T> h = run.matrix(h_, this->A().domain());
-    run.matrix(h_bar_, this->A().domain()).set_zero();
-    run.copy(v, h);
-    scalars_.assign(first.size(), {});
-    for (std::size_t j = 0; j < first.size(); ++j) scalars_[j].begin(first[j].alpha, first[j].beta);
+  /// ‖r‖² of the damped system, §5.1.
+  ColumnScalars squared_residual(const Rotations& damping, const Rotations& P, const ColumnScalars& theta_bar,
+                                 const ColumnScalars& zeta_before) {
+    const ColumnScalars beta_acute = damping.c * beta_double_dot, beta_check = -damping.s * beta_double_dot;
+    const ColumnScalars beta_hat = P.c * beta_acute;
+    beta_double_dot = -P.s * beta_acute;
+    const Rotations P_tilde(rho_dot, theta_bar);
+    const ColumnScalars theta_tilde_before = theta_tilde;
+    theta_tilde = P_tilde.s * rho_bar;
+    rho_dot = P_tilde.c * rho_bar;
+    beta_dot = P_tilde.c * beta_hat - P_tilde.s * beta_dot;
+    tau_tilde = ratio(zeta_before - theta_tilde_before * tau_tilde, P_tilde.r);
+    const ColumnScalars tau_dot = ratio(zeta - theta_tilde * tau_tilde, rho_dot), gap = beta_dot - tau_dot;
+    d += beta_check * beta_check;
+    return d + gap * gap + beta_double_dot * beta_double_dot;
   }
 
-  void add_norms(ColumnRun<T>& run) override { run.sums().add_norms_squared(run.x()); }
-
-  void begin_step(ColumnRun<T>& run, const std::vector<double>& beta) override {
-    std::vector<double> h_bar_factors;
-    for (Index k = 0; k < run.active_count(); ++k) {
-      LsmrScalars& scalars = scalars_[at(run.number(k))];
-      scalars.find_direction(beta[at(k)], this->damp());
-      h_bar_factors.push_back(scalars.h_bar_factor);
-    }
-    DistMatrix<T> h_bar = run.matrix(h_bar_, this->A().domain());
-    run.xpby(run.matrix(h_, this->A().domain()), h_bar_factors, h_bar);
-    run.sums().add_real_dots(run.x(), h_bar);
-    run.sums().add_norms_squared(h_bar);
+  /// Of A, from the diagonal of R̄, §5.4.
+  ColumnScalars condition(const ColumnScalars& rho_bar_before, const ColumnScalars& rho_temp) {
+    largest_rho_bar = max(largest_rho_bar, rho_bar_before);
+    if (!first_step) smallest_rho_bar = min(smallest_rho_bar, rho_bar_before);
+    first_step = false;
+    return max(largest_rho_bar, rho_temp) / min(smallest_rho_bar, rho_temp);
   }
 
-  void advance(ColumnRun<T>& run, const DistMatrix<T>& v, const std::vector<Bidiagonal>& now,
-               const std::vector<double>& x_norms_squared) override {
-    std::vector<double> steps, h_factors;
-    for (Index k = 0; k < run.active_count(); ++k) {
-      const auto i = static_cast<std::size_t>(k);
-      LsmrScalars& scalars = scalars_[at(run.number(k))];
-      scalars.advance(now[i].alpha, now[i].beta);
-      steps.push_back(scalars.step);
-      h_factors.push_back(scalars.h_factor);
-      ColumnState& state = run.column(k);
-      // ‖x + step·h̄‖².
-      const double x_norm_squared =
-          x_norms_squared[i] + scalars.step * (2 * run.sums().of(1, k) + scalars.step * run.sums().of(2, k));
-      state.x_norm = x_norm_squared < 0 ? 0 : std::sqrt(x_norm_squared);
-      state.operator_norm = scalars.norm_A;
-      state.condition = scalars.condition;
-      this->set_norms(state, scalars.residual, scalars.gradient);
-    }
-    DistMatrix<T> x = run.x(), h = run.matrix(h_, this->A().domain());
-    run.axpy(steps, run.matrix(h_bar_, this->A().domain()), x);
-    run.xpby(v, h_factors, h);
-  }
-
-  Scratch<T> h_, h_bar_;
-  std::vector<LsmrScalars> scalars_;  // per column of the batch
+  DistMatrix<T> h, h_bar;
+  ColumnScalars alpha_bar, zeta_bar, zeta, rho, rho_bar, c_bar, s_bar;
+  ColumnScalars beta_double_dot, beta_dot, rho_dot, tau_tilde, theta_tilde, d;  // for ‖r‖
+  ColumnScalars norm2_A, largest_rho_bar, smallest_rho_bar;                     // for ‖A‖ and cond(A)
+  bool first_step = true;
 };
 
 }  // namespace
 
 template <Scalar T>
-SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                 const SolveOptions& options) {
-  return solve_by_bidiagonalisation<T, Lsmr<T>>(A, B, X, options);
+MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options) {
+  return std::make_unique<Lsmr<T>>(A, std::move(members), options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                  \
-  template SolveReport lsmr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+template <Scalar T>
+SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                 const SolveOptions& options) {
+  return solve_with_damped_guess<T>(make_lsmr<T>, A, B, X, options);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                       \
+  template MethodPtr<T> make_lsmr(const LinearOperator<T>&, std::vector<Space>, const SolveOptions&); \
+  template SolveReport lsmr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,      \
                             const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -6,14 +6,14 @@
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
-#include "solve/column_method.hpp"
+#include "solve/column_run.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
-void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B, const DistMatrix<T>& X,
-                           const SolveOptions& options) {
-  method.A().require_operands(X, B, method.name());
+void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B,
+                           const ConstDistMatrix<T>& X, const SolveOptions& options) {
+  method.op().require_operands(X, B, method.name());
   require<UsageError>(options.max_iterations >= 0, "a limit of ", options.max_iterations,
                       " iterations is impossible");
   require<UsageError>(options.damp >= 0 && std::isfinite(options.damp), "the damping is ", options.damp,
@@ -30,34 +30,24 @@ template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
   check_solve_arguments(method, B, X, options);
-  SolveProgress progress;
-  progress.report.solver = method.name();
-  if (!B.grid()->is_member()) return progress.report;
-  const auto nrhs = static_cast<std::size_t>(B.cols());
-  progress.report.columns.resize(nrhs);
-  progress.residual_norms.resize(nrhs, 0.0);
-  progress.tested_norms.resize(nrhs, 0.0);
-  progress.x_norms.resize(nrhs, 0.0);
-  const SolveStart start{
-      method.name(), method.A().rows(),      method.A().cols(),
-      B.cols(),      scalar_type_of<T>,      options.tolerance.value_or(default_tolerance<T>),
-      options.damp,  options.max_iterations, B.grid()->comm().rank()};
+  SolveLog<T> log(method.name(), options, X);
+  if (!B.grid()->is_member()) return {method.name(), 0, {}, {}};
   FailureScope failures;
-  failures.run([&] {
-    for (const auto& observer : options.observers) observer->start(start);
-  });
+  log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
+             options.tolerance.value_or(default_tolerance(scalar_type_of<T>)), options.damp,
+             options.max_iterations, B.grid()->comm().rank()});
   Checkpoints<T> checkpoints(method, options, B, X);
-  if (checkpoints.has_saved()) progress.visit(checkpoints.saved_numbers());
+  if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
+  MethodState<T> state(method.op().domain());
+  method.describe(state);
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
-  for (; progress.batch < static_cast<Index>(batches.size()); ++progress.batch) {
-    const ColumnBatch& columns = batches[at(progress.batch)];
-    ColumnRun<T>(method, options, progress, checkpoints, B, X, columns).solve();
+  for (Index batch = log.batch(); batch < static_cast<Index>(batches.size()); ++batch) {
+    log.begin_batch(batch, batches[at(batch)]);
+    ColumnRun<T>(method, options, state, log, checkpoints, B, X, batches[at(batch)]).solve();
   }
-  failures.run([&] {
-    for (const auto& observer : options.observers) observer->end(progress.report);
-  });
+  log.end();
   failures.settle(B.grid()->comm());
-  return progress.report;
+  return std::move(log.report());
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                   \

@@ -6,8 +6,16 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <ostream>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "dist/same_layout.hpp"
+#include "dist/together.hpp"
+#include "gridlops/error.hpp"
 
 namespace gridlops {
 
@@ -22,6 +30,16 @@ double joint_norm(std::span<const double> norms) {
   for (const double norm : norms) squares += (norm / largest) * (norm / largest);
   return largest * std::sqrt(squares);
 }
+
+class AfterEachIteration final : public SolveObserver {
+ public:
+  explicit AfterEachIteration(std::function<bool(const IterationInfo&)> function)
+      : function_(std::move(function)) {}
+  bool step(const IterationInfo& info) override { return !info.at_start && function_(info); }
+
+ private:
+  std::function<bool(const IterationInfo&)> function_;
+};
 
 class StopAtCostRatio final : public SolveObserver {
  public:
@@ -106,7 +124,7 @@ class Table final : public SolveObserver {
 
   std::string row(const IterationInfo& info) const {
     const double r1 = joint_norm(info.residual_norms);
-    const std::complex<double> x = info.first_element;
+    const std::complex<double> x = info.iterate.element(0, 0);
     const bool is_complex = start_.type == ScalarType::c64 || start_.type == ScalarType::c128;
     const std::string x0 = is_complex ? text("%1.2e%+1.2ej", x.real(), x.imag()) : text("%11.4e", x.real());
     const std::string k = text("%6lld", static_cast<long long>(info.iteration));
@@ -132,6 +150,80 @@ class Table final : public SolveObserver {
 
 SolveObserver::~SolveObserver() = default;
 
+template <Scalar T>
+const ConstDistMatrix<T>& Iterate::matrix() const {
+  require<UsageError>(type_ == scalar_type_of<T>, "the iterate's elements are ", name_of(type_),
+                      ", but those of ", name_of(scalar_type_of<T>), " are asked for");
+  return *static_cast<const ConstDistMatrix<T>*>(X_);
+}
+
+template <Scalar T>
+MatrixView<const T> Iterate::column(Index j) const {
+  const ConstDistMatrix<T>& X = matrix<T>();
+  const Range mine = X.local_col_range();
+  if (j < mine.begin || j >= mine.begin + mine.size) return {};
+  return X.local().col_block({places_[at(j - mine.begin)], 1});
+}
+
+template <Scalar T>
+void Iterate::copy_to(DistMatrix<T>& Y) const {
+  const ConstDistMatrix<T>& X = matrix<T>();
+  require_same_layout(X, Y, "copy");
+  const auto columns = static_cast<Index>(places_.size());
+  for (Index begin = 0, end = 0; begin < columns; begin = end) {
+    // Neighbours go in one copy.
+    for (end = begin + 1; end < columns && places_[at(end)] == places_[at(end - 1)] + 1;) ++end;
+    X.grid()->backend()->template kernels<T>().copy(X.local().col_block({places_[at(begin)], end - begin}),
+                                                    Y.local().col_block({begin, end - begin}));
+  }
+}
+
+namespace {
+
+template <Scalar T>
+std::complex<double> element_of(const Iterate& iterate, const ConstDistMatrix<T>& X, Index i, Index j) {
+  const MatrixView<const T> column = iterate.column<T>(j);
+  const Range mine = X.local_row_range();
+  if (column.empty() || i < mine.begin || i >= mine.begin + mine.size)
+    return std::numeric_limits<double>::quiet_NaN();
+  T element;
+  X.grid()->backend()->download(column.data + (i - mine.begin), &element, static_cast<Index>(sizeof(T)));
+  return {static_cast<double>(std::real(element)), static_cast<double>(std::imag(element))};
+}
+
+}  // namespace
+
+std::complex<double> Iterate::element(Index i, Index j) const {
+  switch (type_) {
+    case ScalarType::f32:
+      return element_of(*this, matrix<float>(), i, j);
+    case ScalarType::c64:
+      return element_of(*this, matrix<std::complex<float>>(), i, j);
+    case ScalarType::c128:
+      return element_of(*this, matrix<std::complex<double>>(), i, j);
+    case ScalarType::f64:
+      break;
+  }
+  return element_of(*this, matrix<double>(), i, j);
+}
+
+template <Scalar T>
+ModelErrors<T>::ModelErrors(const ConstDistMatrix<T>& truth)
+    : truth_(truth), difference_(make_together<T>(truth.grid(), truth.layout())), sums_(truth.grid()) {}
+
+template <Scalar T>
+bool ModelErrors<T>::step(const IterationInfo& info) {
+  info.iterate.copy_to(difference_);
+  difference_ -= truth_;
+  const auto [dd, tt] = sums_(norm2(difference_), norm2(truth_));
+  errors_.push_back(sqrt(ratio(dd, tt)));
+  return false;
+}
+
+std::shared_ptr<SolveObserver> after_each_iteration(std::function<bool(const IterationInfo&)> function) {
+  return std::make_shared<AfterEachIteration>(std::move(function));
+}
+
 std::shared_ptr<SolveObserver> stop_at_cost_ratio(double ratio) {
   return std::make_shared<StopAtCostRatio>(ratio);
 }
@@ -141,5 +233,11 @@ std::shared_ptr<SolveObserver> stop_on_non_finite() { return std::make_shared<St
 std::shared_ptr<SolveObserver> print_table(std::ostream& out, TableRows rows) {
   return std::make_shared<Table>(out, rows);
 }
+
+#define GRIDLOPS_INSTANTIATE(T)                              \
+  template MatrixView<const T> Iterate::column(Index) const; \
+  template void Iterate::copy_to(DistMatrix<T>&) const;      \
+  template class ModelErrors<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

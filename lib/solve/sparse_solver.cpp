@@ -7,7 +7,8 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
-#include "solve/proximal_gradient.hpp"
+#include "gridlops/spectrum.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
@@ -30,21 +31,6 @@ void check_sparse_options(const SparseOptions& options, Index nrhs) {
                       options.step.value_or(0), "; it must be a finite number > 0, at best 1/‖A‖²");
 }
 
-SolveOptions common_options(const SparseOptions& options) {
-  SolveOptions common;
-  common.max_iterations = options.max_iterations;
-  common.tolerance = options.tolerance;
-  common.initial_guess = options.initial_guess;
-  common.batch = options.batch;
-  common.column_stable = options.column_stable;
-  common.record_history = options.record_history;
-  common.callback = options.callback;
-  common.observers = options.observers;
-  common.residual_ratio = options.residual_ratio;
-  common.checkpoint = options.checkpoint;
-  return common;
-}
-
 /// Collective unless the step is given.
 template <Scalar T>
 double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
@@ -63,17 +49,19 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
 template <Scalar T>
 SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S, const ConstDistMatrix<T>& B,
                          DistMatrix<T>& X, const SparseOptions& options, bool momentum) {
-  const SolveOptions common = common_options(options);
-  ProximalGradient<T> method(A, S, options, momentum);
-  check_solve_arguments(method, B, X, common);
+  SparseOptions chosen = options;
+  const MethodPtr<T> method = make_ista(A, S, chosen, momentum);
+  check_solve_arguments(*method, B, X, options.common);
   check_sparse_options(options, B.cols());
+  require<UsageError>(options.common.damp == 0, method->name(), ": the damping is ", options.common.damp,
+                      ", but sparse models are not damped; give [A; D·I] and [B; 0]");
   require<UsageError>(momentum || !options.restart, "ista has no momentum to restart; use fista");
   if (S != nullptr)
-    require<ShapeError>(S->range() == A.domain(), method.name(), ": the models of the ", A.rows(), " x ",
+    require<ShapeError>(S->range() == A.domain(), method->name(), ": the models of the ", A.rows(), " x ",
                         A.cols(), " operator and what the ", S->rows(), " x ", S->cols(),
                         " sparsifying operator makes differ in size or layout; they must agree");
-  method.set_first_step(first_step(A, options));
-  return solve_columns(method, B, X, common);
+  chosen.step = first_step(A, options);
+  return solve_columns(*method, B, X, options.common);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
+#include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
 #include "solve/tridiagonal.hpp"
@@ -34,24 +35,33 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
   return x;
 }
 
-/// Makes the norm 1 where it is not 0; returns what it was.
+/// Makes the norm 1 where it is not 0; returns what it was, also where its square leaves the range of double
+/// precision.
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
-  const double norm = column_norms(x)[0];
-  if (norm > 0) FailureScope().run([&] { column_scale({to_scalar<T>(1 / norm)}, x); });
-  return norm;
+  const auto scale = [&x](double factor) { FailureScope().run([&] { x *= factor; }); };
+  double norm = column_norms(x)[0], unit = 1;
+  if constexpr (sizeof(Real<T>) == 8) {
+    if (norm == 0 || std::isinf(norm)) {
+      unit = norm == 0 ? 0x1p-600 : 0x1p600;
+      scale(1 / unit);
+      norm = column_norms(x)[0];
+    }
+  }
+  if (norm > 0) scale(1 / norm);
+  return norm * unit;
 }
 
 /// Orthonormal columns as w is one, this rank's rows of them side by side.
 template <Scalar T>
 class LanczosBasis {
  public:
-  LanczosBasis(const DistMatrix<T>& w, Index most)
+  LanczosBasis(const ConstDistMatrix<T>& w, Index most)
       : vectors_(w.grid()->backend(), w.local().size() * most),
         coefficients_(w.grid()->backend(), most),
         local_rows_(w.local().cols == 0 ? 0 : w.local().rows) {}
 
-  void append(const DistMatrix<T>& q) {
+  void append(const ConstDistMatrix<T>& q) {
     kernels(q).copy(q.local(), vectors_.matrix(local_rows_, count_ + 1).col_block({count_, q.local().cols}));
     ++count_;
   }
@@ -75,7 +85,7 @@ class LanczosBasis {
   }
 
  private:
-  static const Kernels<T>& kernels(const DistMatrix<T>& w) {
+  static const Kernels<T>& kernels(const ConstDistMatrix<T>& w) {
     return w.grid()->backend()->template kernels<T>();
   }
 
@@ -148,7 +158,36 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   return {eigenvalue(projected, count, bounds), eigenvalue(projected, 1, bounds)};
 }
 
+// Golub, Kahan: Calculating the singular values and pseudo-inverse of a matrix, SIAM J. Numer. Anal. 2, 1965:
+// α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v; ‖A‖² is estimated by the largest eigenvalue of BᵀB.
+template <Scalar T>
+double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
+  require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");
+  if (!A.domain().grid->is_member()) return 0;
+  DistMatrix<T> v = random_column<T>(A.domain(), seed),
+                u = make_together<T>(A.range().grid, A.range().layout(1));
+  FailureScope failures;
+  normalise(v);
+  A.apply(T(1), v, T(0), u);
+  double alpha = normalise(u);
+  // B is upper bidiagonal: alphas on its diagonal, betas above it; here in units of a power of two.
+  const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
+  Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
+  for (int step = 1; step < steps && alpha > 0; ++step) {
+    A.apply_adjoint(T(1), u, to_scalar<T>(-alpha), v);
+    const double beta = normalise(v);
+    if (beta == 0) break;
+    A.apply(T(1), v, to_scalar<T>(-beta), u);
+    normal_matrix.off_diagonal.push_back((alpha / unit) * (beta / unit));
+    alpha = normalise(u);
+    normal_matrix.diagonal.push_back((alpha / unit) * (alpha / unit) + (beta / unit) * (beta / unit));
+  }
+  if (std::isnan(alpha)) return alpha;
+  return unit * std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high}));
+}
+
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \
+  template double estimate_norm(const LinearOperator<T>&, int, std::uint64_t);                           \
   template DominantEigenpair<T> power_iteration(const LinearOperator<T>&, Index, double, std::uint64_t); \
   template SpectrumExtremes lanczos_extremes(const LinearOperator<T>&, int, std::uint64_t);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -42,10 +42,9 @@ double deviation(const DistMatrix<T>& X, const DistMatrix<T>& Y, bool from_ident
 
 template <Scalar T>
 typename BlockBasis<T>::Small adopt(BlockBasis<T>& basis, ColumnSums<T>& sums) {
-  sums.begin(0);
-  basis.add_gram(sums);
-  sums.reduce();
-  return basis.adopt(sums, 0);
+  const auto sum = [&sums](std::vector<double>& numbers) { sums.with(numbers); };
+  sum(basis.local_gram());
+  return basis.adopt(sum, 0);
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ TEMPLATE_TEST_CASE("A block becomes orthonormal, whatever its condition, and wha
 
     BlockBasis<T> basis(space);
     basis.reserve(columns);
-    ColumnSums<T> sums(*grid, ReductionOrder::any);
+    ColumnSums<T> sums(grid);
     DistMatrix<T> W = basis.candidate(columns);
     W.fill(nearly_dependent<T>(distances));
     const DistMatrix<T> before = W.clone();
@@ -94,7 +93,7 @@ TEST_CASE("A block of no columns, and one of zeros, become empty ones") {
     if (!grid->is_member()) continue;
     const Space space{grid, Cut::balanced(Axis::all, rows, *grid), Axis::uncut};
     BlockBasis<double> basis(space);
-    ColumnSums<double> sums(*grid, ReductionOrder::any);
+    ColumnSums<double> sums(grid);
     basis.reserve(3);
     for (const Index columns : {3, 0}) {
       basis.candidate(columns).set_zero();

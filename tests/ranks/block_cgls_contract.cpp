@@ -196,7 +196,7 @@ TEST_CASE("Batches bound the block, and each has a space of its own") {
   }
 }
 
-TEST_CASE("Limits, callbacks and empty blocks are honoured") {
+TEST_CASE("Limits, requests to stop and empty blocks are honoured") {
   for (const auto& grid : test_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 100));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
@@ -207,9 +207,9 @@ TEST_CASE("Limits, callbacks and empty blocks are honoured") {
     options.max_iterations = 0;
     const auto none = solve<double>(block_cgls, *A, 4, b, options);
     options.max_iterations = 100;
-    options.callback = [&](const IterationInfo& info) {
+    options.observers = {after_each_iteration([&](const IterationInfo& info) {
       return info.iteration == 4 && grid->comm().rank() == grid->comm().size() - 1;
-    };
+    })};
     const auto stopped = solve<double>(block_cgls, *A, 4, b, options);
     const auto empty = solve<double>(block_cgls, *A, 0, b, {});
     if (!grid->is_member()) continue;
@@ -234,11 +234,11 @@ void check_reductions(const GridPtr& grid, Index nrhs, bool initial_guess, doubl
   std::vector<Index> reductions, allocations;
   SolveOptions options;
   options.damp = damp;
-  options.callback = [&](const IterationInfo&) {
+  options.observers = {after_each_iteration([&](const IterationInfo&) {
     reductions.push_back(grid->comm().traffic().calls_of(CommOperation::all_reduce));
     allocations.push_back(grid->backend()->allocations());
     return false;
-  };
+  })};
   const Element<double> guess = initial_guess ? random_elements<double>(2) : Element<double>{};
   const auto solution = solve<double>(block_cgls, *A, nrhs, random_elements<double>(1), options, guess);
   if (!grid->is_member()) return;
@@ -265,10 +265,10 @@ TEST_CASE("An ill-conditioned block takes at most eight") {
     const auto A = uncut_operator<double>(grid, m, n, matrix);
     std::vector<Index> reductions;
     SolveOptions options;
-    options.callback = [&](const IterationInfo&) {
+    options.observers = {after_each_iteration([&](const IterationInfo&) {
       reductions.push_back(grid->comm().traffic().calls_of(CommOperation::all_reduce));
       return false;
-    };
+    })};
     solve<double>(block_cgls, *A, 40, awkward_columns(matrix, 1e-9), options);
     if (!grid->is_member()) continue;
     for (std::size_t k = 1; k < reductions.size(); ++k) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gridlops/solve_observer.hpp"
 #include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "gridlops/solve_observer.hpp"
 #include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
 
@@ -293,9 +294,8 @@ TEST_CASE("A stop that one rank asks for when the last columns claim to be done 
       SolveOptions options;
       options.tolerance = tolerance;
       options.max_iterations = 1000;
-      options.callback = [&](const IterationInfo& info) {
-        return info.active_columns == 0 && grid->comm().rank() == 0;
-      };
+      options.observers = {after_each_iteration(
+          [&](const IterationInfo& info) { return info.active_columns == 0 && grid->comm().rank() == 0; })};
       const auto solution = solve<float>(cgls, *A, 40, b, options, guess);
       if (!grid->is_member()) continue;
       CHECK(std::any_of(solution.report.columns.begin(), solution.report.columns.end(),

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
@@ -24,14 +23,7 @@ SolveReport sparse(bool momentum, const LinearOperator<T>& A, const ConstDistMat
   SparseOptions own;
   own.lambda = 0.05;
   own.restart = momentum;
-  own.max_iterations = options.max_iterations;
-  own.tolerance = options.tolerance;
-  own.initial_guess = options.initial_guess;
-  own.batch = options.batch;
-  own.column_stable = options.column_stable;
-  own.checkpoint = options.checkpoint;
-  own.callback = options.callback;
-  own.observers = options.observers;
+  own.common = options;
   return momentum ? fista(A, B, X, own) : ista(A, B, X, own);
 }
 template <Scalar T>
@@ -51,7 +43,7 @@ bool needs_order() { return world().transport() == "nccl"; }
 template <Scalar T>
 struct Case {
   const char* name;
-  Solver<T> solver;
+  SolverFunction<T> solver;
   Algorithm algorithm = Algorithm::stationary_a;
   double damp = 0;
   bool guess = false;
@@ -338,7 +330,8 @@ TEST_CASE("Nobody waits in a checkpoint for a rank that asks for the end") {
           if (observes) {
             if (asks) options.observers = {std::make_shared<Asks>(3)};
           } else {
-            options.callback = [asks](const IterationInfo& info) { return asks && info.iteration == 3; };
+            options.observers = {after_each_iteration(
+                [asks](const IterationInfo& info) { return asks && info.iteration == 3; })};
           }
           const Solution<double> stopped = problem.solve_with(options);
           if (!grid->is_member()) continue;

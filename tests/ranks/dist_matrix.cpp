@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
@@ -108,8 +109,8 @@ TEMPLATE_LIST_TEST_CASE("views leave what surrounds them alone", "[dist_matrix]"
     scatter(whole, 0, Y_view);
     CHECK(mismatches(Y_view, value) == 0);
     copy(X_view, Y_view);
-    column_axpy(std::vector<T>(9, T(2)), X_view, Y_view);
-    column_scale(std::vector<T>(9, T(-1)), Y_view);
+    Y_view += ColumnScalars(9, 2) * X_view;
+    Y_view *= ColumnScalars(9, -1);
     CHECK(mismatches(Y_view, [&](Index i, Index j) { return T(-3) * value(i, j); }) == 0);
     column_dots(X_view, Y_view);
     Y_view.set_zero();
@@ -195,40 +196,25 @@ TEMPLATE_LIST_TEST_CASE("column-wise sums count copies once", "[dist_matrix]", S
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("every column has a factor of its own", "[dist_matrix]", Scalars) {
-  using T = TestType;
-  const Whole<T> x = integers<T>(7, 6, 8), y = integers<T>(8, 6, 8);
-  std::vector<T> alpha;
-  for (int j = 0; j < 8; ++j) alpha.push_back(number<T>(j - 3, 2 - j));
-  for (const int variant : {0, 2, 5}) {
-    for_each_layout(6, 8, variant, [&](const GridPtr& grid, const Layout& layout) {
-      const DistMatrix<T> X = filled(grid, layout, x);
-      DistMatrix<T> Y = filled(grid, layout, y);
-      const TrafficSince traffic(world());
-      column_axpy(alpha, X, Y);
-      const auto factor = [&](Index j) { return alpha[static_cast<std::size_t>(j)]; };
-      CHECK(mismatches(Y, [&](Index i, Index j) { return y(i, j) + factor(j) * x(i, j); }) == 0);
-      column_scale(alpha, Y);
-      CHECK(mismatches(Y, [&](Index i, Index j) { return factor(j) * (y(i, j) + factor(j) * x(i, j)); }) ==
-            0);
-      CHECK(traffic.nothing());
-    });
-  }
-}
-
 TEST_CASE("column-wise operations refuse matrices that lie differently, without a message", "[dist_matrix]") {
   const std::vector<GridPtr> grids = all_grids();
   for (const GridPtr& grid : grids) {
     INFO(describe(*grid));
-    DistMatrix<double> X(grid, replicated(4, 3)), other_rows(grid, replicated(5, 3));
+    DistMatrix<double> X(grid, replicated(4, 3)), other_rows(grid, replicated(5, 3)),
+        other_columns(grid, replicated(4, 2));
     DistMatrix<double> other_cut(grid, {Cut::uncut(4), Cut::balanced(Axis::grid_rows, 3, *grid)});
     const TrafficSince traffic(world());
     CHECK_THROWS_AS(column_dots(X, other_rows), ShapeError);
     CHECK_THROWS_AS(column_dots(X, other_cut), ShapeError);
     CHECK_THROWS_AS(copy(X, other_cut), ShapeError);
-    CHECK_THROWS_AS(column_axpy({1.0, 2.0, 3.0}, X, other_cut), ShapeError);
-    CHECK_THROWS_AS(column_axpy({1.0, 2.0}, X, X), ShapeError);
-    CHECK_THROWS_AS(column_scale({1.0, 2.0, 3.0, 4.0}, X), ShapeError);
+    CHECK_THROWS_AS(other_cut += ColumnScalars(3, 1) * X, ShapeError);
+    CHECK_THROWS_AS(other_cut -= 1.0 * X, ShapeError);
+    CHECK_THROWS_AS(X += ColumnScalars(2, 1) * X, ShapeError);
+    CHECK_THROWS_AS(X *= ColumnScalars(4, 1), ShapeError);
+    CHECK_THROWS_AS(xpby(X, 1.0, other_rows), ShapeError);
+    CHECK_THROWS_AS(xpby(X, ColumnScalars(2, 1), X), ShapeError);
+    CHECK_THROWS_AS(ColumnSums<double>(grid)(norm2(X), dot(X, other_rows)), ShapeError);
+    CHECK_THROWS_AS(ColumnSums<double>(grid)(norm2(X), norm2(other_columns)), ShapeError);
     if (grid != grids.front()) {
       DistMatrix<double> elsewhere(grids.front(), replicated(4, 3));
       CHECK_THROWS_AS(copy(X, elsewhere), ShapeError);
@@ -259,7 +245,7 @@ TEST_CASE("a slice of columns shares its memory and keeps parts where they are",
       CHECK(column_norms(seen) == column_norms(seen.clone()));
 
       DistMatrix<float> slice = X.column_slice(first, Partition::with_sizes(sizes));
-      column_scale(std::vector<float>(origins.size(), 2.0F), slice);
+      slice *= 2;
       const auto expected = [&](Index i, Index j) {
         const bool sliced = std::count(origins.begin(), origins.end(), j) > 0;
         return value(i, j) * (sliced ? 2.0F : 1.0F);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a caller's own operator, callback or observer throws on one rank, in the middle of a solve.
+// What a caller's own operator or observer throws on one rank, in the middle of a solve.
 #include <stdexcept>
 
 #include "gridlops/dot_test.hpp"
@@ -79,9 +79,8 @@ struct Problem {
 SparseOptions sparse(const SolveOptions& options) {
   SparseOptions result;
   result.lambda = 0.01;
-  result.max_iterations = options.max_iterations;
-  result.callback = options.callback;
-  result.observers = options.observers;
+  result.common.max_iterations = options.max_iterations;
+  result.common.observers = options.observers;
   return result;
 }
 
@@ -128,7 +127,7 @@ const std::vector<std::pair<const char*, Solve>>& solvers() {
        }},
       {"preconditioned inversion",
        [](Problem& p, const SolveOptions& o) {
-         preconditioned_inversion<double>(p.M, p.filter, p.B, p.X, LeastSquaresSolver::lsqr, o);
+         preconditioned_inversion<double>(p.M, p.B, p.X, {.P = p.filter, .damps_x = o.damp > 0}, o);
        }},
   };
   return all;
@@ -228,7 +227,7 @@ class Watcher final : public SolveObserver {
 
 }  // namespace
 
-TEST_CASE("What a callback or an observer throws on one rank all ranks throw") {
+TEST_CASE("What an observer, or a function that serves as one, throws on one rank all ranks throw") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     const int last = grid->comm().size() - 1;
@@ -244,12 +243,12 @@ TEST_CASE("What a callback or an observer throws on one rank all ranks throw") {
         Fault fault{last, call};
         SolveOptions options = at_most(3);
         options.tolerance = 0;
-        options.callback = [&fault, &grid](const IterationInfo&) {
+        options.observers = {after_each_iteration([&fault, &grid](const IterationInfo&) {
           count_towards(fault, *grid);
           return false;
-        };
+        })};
         check(options);
-        options.callback = {};
+        options.observers.clear();
         options.observers = {std::make_shared<Watcher>(*grid, Fault{}, Fault{last, call}, Fault{})};
         check(options);
       }

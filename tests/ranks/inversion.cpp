@@ -175,8 +175,7 @@ TEMPLATE_TEST_CASE("Regularised inversions are what elimination makes of the nor
           RegularizedTerms<T> terms;
           if (weighted) terms.weight = problem.weight(0.5);
           terms.regularizers = problem.regularizers;
-          for (const auto solver :
-               {LeastSquaresSolver::cgls, LeastSquaresSolver::lsqr, LeastSquaresSolver::lsmr}) {
+          for (const auto solver : {Solver::cgls, Solver::lsqr, Solver::lsmr}) {
             terms.solver = solver;
             problem.X.fill(problem.guess);
             const SolveReport report = regularized_inversion(problem.A, problem.B, problem.X, terms, options);
@@ -237,11 +236,10 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
           for (Index i = 0; i < n; ++i)
             for (Index k = 0; k < few; ++k)
               expected[at(i + j * n)] += wide_P[at(i + k * n)] * z[at(k + j * few)];
-        for (const auto solver :
-             {LeastSquaresSolver::cgls, LeastSquaresSolver::lsqr, LeastSquaresSolver::lsmr}) {
+        for (const auto solver : {Solver::cgls, Solver::lsqr, Solver::lsmr}) {
           problem.X.fill(problem.guess);
-          const SolveReport report =
-              preconditioned_inversion(problem.A, P, problem.B, problem.X, solver, strict(0, guess, false));
+          const SolveReport report = preconditioned_inversion(
+              problem.A, problem.B, problem.X, {.P = P, .solver = solver}, strict(0, guess, false));
           check_solution(problem, report, expected);
         }
       }
@@ -280,7 +278,7 @@ TEMPLATE_TEST_CASE("Scaled columns are equally long, and save iterations", "", f
       DistMatrix<T> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs)), Y = X.clone();
       B.fill(random_elements<T>(4));
       const Index plain = lsqr(*A, B, X, options).iterations;
-      const SolveReport scaled = preconditioned_inversion(A, P, B, Y, LeastSquaresSolver::lsqr, options);
+      const SolveReport scaled = preconditioned_inversion(A, B, Y, {.P = P}, options);
       if (!grid->is_member()) continue;
       for (Index j = 0; j < n; ++j) {
         CHECK(lengths[at(j)] == Approx(j == 4 ? 0 : 1).epsilon(1e-5));
@@ -306,7 +304,7 @@ TEST_CASE("Inversions refuse what does not fit, on all ranks") {
     NormalEquationsTerms<double> normal_terms;
     normal_terms.normal_regularizers = {{problem.A, 1}};
     CHECK_THROWS_AS(normal_equations_inversion(problem.A, problem.B, problem.X, normal_terms), ShapeError);
-    CHECK_THROWS_AS(preconditioned_inversion(problem.A, problem.A, problem.B, problem.X), ShapeError);
+    CHECK_THROWS_AS(preconditioned_inversion(problem.A, problem.B, problem.X, {.P = problem.A}), ShapeError);
     DistMatrix<double> M(grid, matrix_layout(Algorithm::summa, *grid, m, n + 1));
     CHECK_THROWS_AS(column_scaling(M, problem.A->domain()), ShapeError);
   }

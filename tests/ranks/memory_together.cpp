@@ -2,10 +2,10 @@
 // Memory that is not enough on one rank: all ranks throw, none waits, and what was tried can be tried again.
 #include <utility>
 
+#include "gridlops/column_arithmetic.hpp"
 #include "gridlops/dot_test.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
-#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
 #include "gridlops/sparse_solver.hpp"
@@ -210,6 +210,9 @@ TEST_CASE("Matrices are gathered, scattered and moved on all ranks or on none") 
     check_every_allocation(grid, "redistribute", [&]() -> Action { return [=] { redistribute(*X, *Y); }; });
     check_every_allocation(grid, "dots", [&]() -> Action { return [=] { column_dots(*X, *X); }; });
     check_every_allocation(grid, "norms", [&]() -> Action { return [=] { column_norms(*Y); }; });
+    check_every_allocation(grid, "sums", [&]() -> Action {
+      return [=] { ColumnSums<double>(X->grid())(norm2(*X), dot(*X, *X)); };
+    });
   }
 }
 
@@ -245,7 +248,11 @@ const std::vector<std::pair<const char*, Solve>>& solvers() {
       {"lsqr with variances",
        [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }},
       {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
-      {"one-pass-cgls", [](Problem& p, const SolveOptions& o) { one_pass_cgls(*p.packed, p.B, p.X, o); }},
+      {"one-pass-cgls",
+       [](Problem& p, SolveOptions o) {
+         o.one_pass = true;
+         cgls(*p.packed, p.B, p.X, o);
+       }},
       {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
       {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
       {"pcg",
@@ -280,14 +287,14 @@ TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory
        [](Problem& p) {
          SparseOptions options;
          options.lambda = 0.1;
-         options.max_iterations = 4;
+         options.common.max_iterations = 4;
          ista(*p.A, p.B, p.X, options);
        }},
       {"fista",
        [](Problem& p) {
          SparseOptions options;
          options.lambda = 0.1;
-         options.max_iterations = 4;
+         options.common.max_iterations = 4;
          fista(*p.A, *scale(2.0, identity<double>(p.A->domain())), p.B, p.X, options);
        }},
       {"normal equations",
@@ -306,7 +313,8 @@ TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory
        [](Problem& p) {
          SolveOptions options = at_most(3);
          options.initial_guess = true;
-         preconditioned_inversion(p.A, p.N, p.B, p.X, LeastSquaresSolver::lsqr, options);
+         options.damp = 0.5;
+         preconditioned_inversion(p.A, p.B, p.X, {.P = p.N, .damps_x = true}, options);
        }},
       {"estimate of a norm", [](Problem& p) { estimate_norm(*p.A, 3); }},
       {"power iteration", [](Problem& p) { power_iteration(*p.N, 3); }},

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/spectrum.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;

@@ -57,7 +57,7 @@ struct OddColumns {
 };
 
 template <Scalar T>
-void check_odd_columns(Solver<T> solver, const LinearOperator<T>& A, const OddColumns<T>& odd,
+void check_odd_columns(SolverFunction<T> solver, const LinearOperator<T>& A, const OddColumns<T>& odd,
                        bool like_alone) {
   const auto& grid = A.domain().grid;
   SolveOptions options;
@@ -102,7 +102,8 @@ TEMPLATE_TEST_CASE("Of forty columns each odd one gets the verdict and the solut
   for (const auto& grid : test_grids()) {
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
       const auto A = dense_operator(grid, algorithm, tall.matrix);
-      for (const Solver<T> solver : {Solver<T>(cgls<T>), Solver<T>(lsqr<T>), Solver<T>(lsmr<T>)})
+      for (const SolverFunction<T> solver :
+           {SolverFunction<T>(cgls<T>), SolverFunction<T>(lsqr<T>), SolverFunction<T>(lsmr<T>)})
         check_odd_columns<T>(solver, *A, tall, true);
       const auto H = dense_operator(grid, algorithm, hermitian.matrix);
       check_odd_columns<T>(cg, *product(identity<T>(H->domain(), H->range()), H), hermitian, true);
@@ -142,8 +143,9 @@ TEST_CASE("The work is the sum of the columns' own iterations, not the most of t
   };
   for (const auto& grid : test_grids()) {
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
-      for (const Solver<double> solver :
-           {Solver<double>(cgls<double>), Solver<double>(lsqr<double>), Solver<double>(lsmr<double>)}) {
+      for (const SolverFunction<double> solver :
+           {SolverFunction<double>(cgls<double>), SolverFunction<double>(lsqr<double>),
+            SolverFunction<double>(lsmr<double>)}) {
         const auto A = dense_operator(grid, algorithm, matrix);
         const auto solution = solve<double>(solver, *A, parts, b);
         const OperatorActivity activity = A->activity();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Normal products against the products that they stand for, and CGLS in one pass against CGLS.
-#include "gridlops/one_pass_cgls.hpp"
+#include "gridlops/solve_observer.hpp"
 
 #include "gridlops/cost_model.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -76,7 +76,7 @@ void check_one_pass(const GridPtr& grid, Index m, Index n, Index columns,
 }
 
 template <Scalar T>
-Solution<T> run(Solver<T> solver, const GridPtr& grid, const KnownSpectrum<T>& matrix,
+Solution<T> run(SolverFunction<T> solver, const GridPtr& grid, const KnownSpectrum<T>& matrix,
                 const SolveOptions& options, const Element<T>& guess = {}) {
   const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
   const Solution<T> solution = solve<T>(solver, *A, 4, random_elements<T>(4), options, guess);
@@ -91,7 +91,7 @@ Solution<T> run(Solver<T> solver, const GridPtr& grid, const KnownSpectrum<T>& m
 /// The least ‖x − x_true‖ / ‖x_true‖ of any iterate, for b = A x_true and `noise` that is orthogonal to the
 /// range of A; the geometric mean over eight right-hand sides, since when rounding ends an iteration is
 /// chance.
-double best_error(Solver<double> solver, const GridPtr& grid, const KnownSpectrum<double>& matrix,
+double best_error(SolverFunction<double> solver, const GridPtr& grid, const KnownSpectrum<double>& matrix,
                   double noise) {
   const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
   const Index n = matrix.cols();
@@ -106,12 +106,12 @@ double best_error(Solver<double> solver, const GridPtr& grid, const KnownSpectru
     SolveOptions options;
     options.max_iterations = 400;
     options.tolerance = 0;
-    options.callback = [&](const IterationInfo&) {
+    options.observers = {after_each_iteration([&](const IterationInfo&) {
       double sum = 0;
       for (Index i = 0; i < X.local().rows; ++i) sum += std::norm(X.local()(i, 0) - truth.local()(i, 0));
       errors.push_back(sum);
       return false;
-    };
+    })};
     solver(*A, B, X, options);
     grid->comm().all_reduce(errors, ReduceOp::sum);
     product *= std::sqrt(*std::min_element(errors.begin(), errors.end())) / column_norms(truth)[0];

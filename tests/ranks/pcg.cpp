@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/solve_observer.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -163,11 +164,11 @@ TEST_CASE("A preconditioned iteration takes two reductions, and allocates nothin
     const auto M = scale(2.0, identity<double>(A->domain()));
     std::vector<Index> reductions, allocations;
     SolveOptions options;
-    options.callback = [&](const IterationInfo&) {
+    options.observers = {after_each_iteration([&](const IterationInfo&) {
       reductions.push_back(grid->comm().traffic().calls_of(CommOperation::all_reduce));
       allocations.push_back(grid->backend()->allocations());
       return false;
-    };
+    })};
     const Preconditioned<double> with(*A, *M, nrhs, random_elements<double>(4), options);
     if (!grid->is_member()) continue;
     REQUIRE(reductions.size() > 5);

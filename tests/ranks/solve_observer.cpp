@@ -51,18 +51,17 @@ SolveReport sparse(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, Dist
                    const SolveOptions& options) {
   SparseOptions sparse_options;
   sparse_options.lambda = 0.01;
-  sparse_options.max_iterations = options.max_iterations;
-  sparse_options.batch = options.batch;
-  sparse_options.observers = options.observers;
+  sparse_options.common = options;
   return fista(A, B, X, sparse_options);
 }
 
-const std::vector<std::pair<std::string, Solver<double>>>& least_squares_solvers() {
-  static const std::vector<std::pair<std::string, Solver<double>>> all{{"cgls", cgls<double>},
-                                                                       {"lsqr", lsqr<double>},
-                                                                       {"lsmr", lsmr<double>},
-                                                                       {"block-cgls", block_cgls<double>},
-                                                                       {"fista", sparse<double>}};
+const std::vector<std::pair<std::string, SolverFunction<double>>>& least_squares_solvers() {
+  static const std::vector<std::pair<std::string, SolverFunction<double>>> all{
+      {"cgls", cgls<double>},
+      {"lsqr", lsqr<double>},
+      {"lsmr", lsmr<double>},
+      {"block-cgls", block_cgls<double>},
+      {"fista", sparse<double>}};
   return all;
 }
 
@@ -202,12 +201,131 @@ TEST_CASE(
 
 namespace {
 
+/// Keeps what it sees of X: columns by themselves, and all of it as a matrix.
+template <Scalar T>
+class Onlooker final : public SolveObserver {
+ public:
+  explicit Onlooker(const DistMatrix<T>& X) : seen_(X.grid(), X.layout()) {}
+
+  bool step(const IterationInfo& info) override {
+    info.iterate.copy_to(seen_);
+    const Range rows = seen_.local_row_range(), cols = seen_.local_col_range();
+    std::vector<T> local(static_cast<std::size_t>(rows.size));
+    for (Index j = 0; j < seen_.cols(); ++j) {
+      const MatrixView<const T> column = info.iterate.column<T>(j);
+      const bool here = j >= cols.begin && j < cols.begin + cols.size;
+      right_ = right_ && column.cols == (here ? 1 : 0);
+      if (!here) right_ = right_ && std::isnan(info.iterate.element(rows.begin, j).real());
+      if (!here || rows.size == 0) continue;
+      Backend& backend = *seen_.grid()->backend();
+      backend.download(column.data, local.data(), rows.size * static_cast<Index>(sizeof(T)));
+      std::vector<T> copied(local.size());
+      backend.download(seen_.local().column(j - cols.begin), copied.data(),
+                       rows.size * static_cast<Index>(sizeof(T)));
+      right_ = right_ && local == copied;
+      for (Index i = 0; i < rows.size; ++i)
+        right_ = right_ && info.iterate.element(rows.begin + i, j) ==
+                               std::complex<double>(local[static_cast<std::size_t>(i)]);
+    }
+    norms.push_back(column_norms(seen_));  // communicates, alike on all ranks
+    reported.emplace_back(info.x_norms.begin(), info.x_norms.end());
+    return false;
+  }
+
+  bool right() const { return right_; }
+  std::vector<std::vector<double>> norms, reported;
+
+ private:
+  DistMatrix<T> seen_;
+  bool right_ = true;
+};
+
+}  // namespace
+
+TEST_CASE("Observers see X in its own order though columns change places, and may communicate") {
+  for (const auto& grid : test_grids()) {
+    for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::summa}) {
+      const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+      const auto A = dense_operator(grid, algorithm, matrix);
+      // Later columns are in the span of fewer singular vectors, and end earlier.
+      const Element<double> b = [&matrix](Index i, Index j) {
+        double sum = 0;
+        for (Index k = 0; k < 2 * (nrhs - j); ++k) sum += matrix.left(i, k);
+        return sum;
+      };
+      for (const auto& [name, solver] : least_squares_solvers()) {
+        if (name == "block-cgls" && algorithm == Algorithm::summa) continue;
+        CAPTURE(name, grid->rows(), grid->cols(), name_of(algorithm));
+        DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+        B.fill(b);
+        const auto onlooker = std::make_shared<Onlooker<double>>(X);
+        SolveOptions options;
+        options.observers = {onlooker};
+        solver(*A, B, X, options);
+        if (!grid->is_member()) continue;
+        CHECK(onlooker->right());
+        CHECK(onlooker->norms.size() >= 3);
+        for (std::size_t k = 0; k < onlooker->norms.size(); ++k)
+          for (std::size_t j = 0; j < onlooker->norms[k].size(); ++j) {
+            // For FISTA the first norms are those of a step that is not taken yet.
+            if (name == "fista" && k == 0) continue;
+            CAPTURE(k, j);
+            CHECK(onlooker->norms[k][j] == Approx(onlooker->reported[k][j]).epsilon(1e-6));
+          }
+      }
+    }
+  }
+}
+
+TEST_CASE("The model error of every column is known while it falls") {
+  for (const auto& grid : test_grids()) {
+    const auto A = test_operator(grid);
+    DistMatrix<double> truth(grid, A->domain().layout(nrhs)), X(grid, truth.layout()),
+        B(grid, A->range().layout(nrhs));
+    truth.fill(random_elements<double>(1));
+    A->apply(1, truth, 0, B);
+    for (const bool guess : {false, true}) {
+      const auto model = std::make_shared<ModelErrors<double>>(truth);
+      SolveOptions options;
+      options.tolerance = 1e-12;
+      options.observers = {model};
+      options.initial_guess = guess;
+      options.damp = guess ? 1e-9 : 0;  // with a guess it is a stacked system that is solved
+      copy(truth, X);
+      X *= 2;
+      lsqr(*A, B, X, options);
+      if (!grid->is_member()) continue;
+      const auto& errors = model->errors();
+      REQUIRE(errors.size() > 5);
+      for (Index j = 0; j < nrhs; ++j) {
+        CAPTURE(guess, j);
+        CHECK(errors.front()[j] == Approx(1));
+        CHECK(errors[2][j] < errors[0][j]);
+        CHECK(errors.back()[j] < 1e-9);
+      }
+    }
+  }
+}
+
+TEST_CASE("An iterate is of one element type") {
+  const auto grid = test_grids().front();
+  DistMatrix<double> X(grid, replicated(3, 2));
+  DistMatrix<float> Y(grid, replicated(3, 2));
+  const std::vector<Index> places{0, 1};
+  const Iterate iterate(X, places);
+  CHECK(iterate.type() == ScalarType::f64);
+  CHECK_THROWS_AS(iterate.column<float>(0), UsageError);
+  CHECK_THROWS_AS(iterate.copy_to(Y), UsageError);
+}
+
+namespace {
+
 /// What print_table() writes on rank 0, without the time; nothing on others.
 template <Scalar T>
-std::string table_of(Solver<T> solver, const LinearOperator<T>& A, const Element<T>& b, SolveOptions options,
-                     TableRows rows = {}) {
+std::string table_of(SolverFunction<T> solver, const LinearOperator<T>& A, const Element<T>& b,
+                     SolveOptions options, TableRows rows = {}) {
   std::ostringstream out;
-  options.observers = {print_table(out, rows)};
+  options.observers.push_back(print_table(out, rows));
   solve<T>(solver, A, 2, b, options);
   std::string text = out.str();
   const std::size_t time = text.find("Total time");
@@ -268,7 +386,7 @@ TEST_CASE("The table has the first rows, the last before the limit, some between
     options.tolerance = 0;
     options.max_iterations = 47;
     const std::string table = table_of<double>(cgls, *A, random_elements<double>(1), options, {3, 2, 10});
-    options.callback = [](const IterationInfo& info) { return info.iteration == 7; };
+    options.observers = {after_each_iteration([](const IterationInfo& info) { return info.iteration == 7; })};
     const std::string stopped = table_of<double>(cgls, *A, random_elements<double>(1), options, {3, 2, 10});
     if (!grid->is_member() || grid->comm().rank() != 0) continue;
     CHECK(rows_in(table) == 9);    // 1 2 3, 10 20 30 40, 46 47

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "gridlops/cost_model.hpp"
-#include "gridlops/one_pass_cgls.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "support/metered_backend.hpp"
 #include "support/solution_checks.hpp"
@@ -37,7 +37,7 @@ void check_reductions(const std::shared_ptr<const ProcessGrid>& grid, Algorithm 
   std::vector<Index> after_iterations;
   SolveOptions options;
   options.damp = damp;
-  options.callback = recorder(after_iterations, reductions);
+  options.observers = {after_each_iteration(recorder(after_iterations, reductions))};
   const Element<double> guess = initial_guess ? random_elements<double>(2) : Element<double>{};
   DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
   B.fill(random_elements<double>(1));
@@ -79,14 +79,15 @@ Index bytes_of_all_reduce(const Communicator& comm, Index count) {
 }
 
 template <Scalar T>
-void check_bytes(const std::shared_ptr<const ProcessGrid>& grid, Solver<T> solver, Index nrhs) {
+void check_bytes(const std::shared_ptr<const ProcessGrid>& grid, SolverFunction<T> solver, Index nrhs) {
   const OperatorPtr<T> A =
       dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(m, n, geometric(n, 30)));
   std::vector<Index> received;
   SolveOptions options;
   options.tolerance = 0;
   options.max_iterations = 6;
-  options.callback = recorder(received, [&grid] { return grid->comm().traffic().bytes_received; });
+  options.observers = {
+      after_each_iteration(recorder(received, [&grid] { return grid->comm().traffic().bytes_received; }))};
   const Solution<T> solution = solve<T>(solver, *A, nrhs, random_elements<T>(1), options);
   if (!grid->is_member()) return;
   const auto product = [&](bool adjoint) {
@@ -114,7 +115,7 @@ TEMPLATE_TEST_CASE("An iteration with a matrix that stays moves vectors and scal
 namespace {
 
 template <Scalar T>
-void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A, MeteredBackend& backend,
+void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T>& A, MeteredBackend& backend,
                   Index nrhs, Index batch, double damp = 0, bool initial_guess = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
@@ -127,13 +128,16 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
   solver(A, B, X, options);  // the operator has its scratch memory now
   const Index before = backend.bytes_in_use();
   std::vector<Index> allocations;
-  options.callback = recorder(allocations, [&backend] { return backend.allocations(); });
+  options.observers = {
+      after_each_iteration(recorder(allocations, [&backend] { return backend.allocations(); }))};
   backend.forget_most();
   solver(A, B, X, options);
   if (!grid->is_member()) return;
-  const Index predicted = solver_workspace_bytes(name, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch,
-                                                 grid->my_row(), grid->my_col(), damp > 0, initial_guess);
-  CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
+  const Index predicted =
+      solver_workspace_bytes({which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0,
+                              initial_guess, solver == SolverFunction<T>(one_pass_cgls<T>)},
+                             grid->my_row(), grid->my_col());
+  CAPTURE(name_of(which), grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_bytes_in_use() - before;
   CHECK(took >= predicted);
   // Scalars: at most five doubles and one element per column, and a gap before sums that are complex.
@@ -148,8 +152,7 @@ void check_memory(Solver<T> solver, const char* name, const LinearOperator<T>& A
 SparseOptions sparse(const SolveOptions& options) {
   SparseOptions result;
   result.lambda = 0.1;
-  result.batch = options.batch;
-  result.callback = options.callback;
+  result.common = options;
   return result;
 }
 
@@ -178,28 +181,29 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
     for (const Algorithm algorithm : all_algorithms) {
       const auto A = dense_operator(grid, algorithm, matrix);
       for (const Index nrhs : {1, 13})
-        for (const Index batch : {0, 1, 4}) check_memory<TestType>(cgls, "cgls", *A, *backend, nrhs, batch);
+        for (const Index batch : {0, 1, 4})
+          check_memory<TestType>(cgls, Solver::cgls, *A, *backend, nrhs, batch);
     }
     const auto hermitian = KnownSpectrum<TestType>::hermitian(geometric(n, 3));
     const auto A = dense_operator(grid, Algorithm::summa, hermitian);
     for (const Index batch : {0, 4}) {
-      check_memory<TestType>(cg, "cg", *A, *backend, 13, batch);
-      check_memory<TestType>(pcg_with<TestType>, "pcg", *A, *backend, 13, batch);
+      check_memory<TestType>(cg, Solver::cg, *A, *backend, 13, batch);
+      check_memory<TestType>(pcg_with<TestType>, Solver::pcg, *A, *backend, 13, batch);
     }
     const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix),
                packed = dense_operator(grid, Algorithm::stationary_a, matrix, {.storage = Storage::packed});
     for (const Index batch : {0, 4}) {
-      check_memory<TestType>(one_pass_cgls, "one-pass-cgls", *packed, *backend, 13, batch);
+      check_memory<TestType>(one_pass_cgls, Solver::cgls, *packed, *backend, 13, batch);
       for (const double damp : {0.0, 0.1}) {
         for (const bool guess : {false, true}) {
-          check_memory<TestType>(lsqr, "lsqr", *tall, *backend, 13, batch, damp, guess);
-          check_memory<TestType>(lsmr, "lsmr", *tall, *backend, 13, batch, damp, guess);
+          check_memory<TestType>(lsqr, Solver::lsqr, *tall, *backend, 13, batch, damp, guess);
+          check_memory<TestType>(lsmr, Solver::lsmr, *tall, *backend, 13, batch, damp, guess);
         }
       }
-      check_memory<TestType>(ista_with<TestType>, "ista", *tall, *backend, 13, batch);
-      check_memory<TestType>(fista_with<TestType>, "fista", *tall, *backend, 13, batch);
+      check_memory<TestType>(ista_with<TestType>, Solver::ista, *tall, *backend, 13, batch);
+      check_memory<TestType>(fista_with<TestType>, Solver::fista, *tall, *backend, 13, batch);
       for (const double damp : {0.0, 0.1})
-        check_memory<TestType>(block_cgls, "block-cgls", *tall, *backend, 13, batch, damp);
+        check_memory<TestType>(block_cgls, Solver::block_cgls, *tall, *backend, 13, batch, damp);
     }
   }
   CHECK(backend->bytes_in_use() == 0);
@@ -216,7 +220,8 @@ TEST_CASE("From the second iteration on nothing is allocated, though columns lea
         std::vector<Index> allocations;
         SolveOptions options;
         options.column_stable = column_stable;
-        options.callback = recorder(allocations, [&grid] { return grid->backend()->allocations(); });
+        options.observers = {
+            after_each_iteration(recorder(allocations, [&grid] { return grid->backend()->allocations(); }))};
         const Element<double> b = [&](Index i, Index j) {
           return j < 20 ? matrix.left(i, j) + matrix.left(i, 20 - j) : counter_random<double>(1, i, j);
         };
@@ -228,10 +233,4 @@ TEST_CASE("From the second iteration on nothing is allocated, though columns lea
       }
     }
   }
-}
-
-TEST_CASE("Asked for the memory of a solver that there is not, it names those that there are") {
-  const auto grid = test_grids().front();
-  const Space space{grid, Cut::uncut(5), Axis::uncut};
-  CHECK_THROWS_AS(solver_workspace_bytes("gmres", space, space, ScalarType::f64, 1, 0, 0, 0), UsageError);
 }

@@ -16,8 +16,8 @@ struct Timed {
   double seconds = 0;
 };
 
-Timed timed(Solver<double> solver, const LinearOperator<double>& A, Index nrhs, const Element<double>& b,
-            const SolveOptions& options) {
+Timed timed(SolverFunction<double> solver, const LinearOperator<double>& A, Index nrhs,
+            const Element<double>& b, const SolveOptions& options) {
   Timed result;
   const auto begin = std::chrono::steady_clock::now();
   result.solution = solve<double>(solver, A, nrhs, b, options);
@@ -55,7 +55,7 @@ TEST_CASE("Figures: what leaves the products", "[.figures]") {
     Index sum = 0;
     for (const ColumnReport& column : run.solution.report.columns) sum += column.iterations;
     const double workspace = static_cast<double>(
-        solver_workspace_bytes("cgls", A->range(), A->domain(), ScalarType::f64, nrhs, batch, 0, 0));
+        solver_workspace_bytes({Solver::cgls, A->range(), A->domain(), ScalarType::f64, nrhs, batch}, 0, 0));
     std::printf("%8lld %12lld %12lld %16.2f %10.2f\n", static_cast<long long>(batch),
                 static_cast<long long>(run.solution.report.iterations),
                 static_cast<long long>(A->activity().forward_columns), workspace / 1048576, run.seconds);
@@ -72,8 +72,9 @@ TEST_CASE("Figures: what a shared space saves", "[.figures]") {
   options.tolerance = 1e-6;
   options.max_iterations = 500;
   if (prints(grid)) std::printf("\n%12s %12s %10s\n", "solver", "iterations", "seconds");
-  for (const Solver<double> solver : {Solver<double>(cgls<double>), Solver<double>(lsqr<double>),
-                                      Solver<double>(lsmr<double>), Solver<double>(block_cgls<double>)}) {
+  for (const SolverFunction<double> solver :
+       {SolverFunction<double>(cgls<double>), SolverFunction<double>(lsqr<double>),
+        SolverFunction<double>(lsmr<double>), SolverFunction<double>(block_cgls<double>)}) {
     const Timed run = timed(solver, *A, nrhs, random_elements<double>(4), options);
     if (!prints(grid)) continue;
     std::printf("%12s %12lld %10.2f\n", run.solution.report.solver.c_str(),

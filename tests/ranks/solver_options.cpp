@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/solve_observer.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -36,7 +37,7 @@ struct Problem {
 
 }  // namespace
 
-TEST_CASE("A callback on any one rank ends all columns on all ranks") {
+TEST_CASE("A function called after each iteration on any one rank ends all columns on all ranks") {
   for (const auto& grid : test_grids()) {
     const Problem problem(grid);
     for (int asking = 0; asking < grid->shape().size(); ++asking) {
@@ -44,10 +45,10 @@ TEST_CASE("A callback on any one rank ends all columns on all ranks") {
         SolveOptions options;
         options.batch = batch;
         Index calls = 0;
-        options.callback = [&](const IterationInfo& info) {
+        options.observers = {after_each_iteration([&](const IterationInfo& info) {
           ++calls;
           return grid->comm().rank() == asking && info.iteration == 4;
-        };
+        })};
         const Solution<double> solution = problem.solve_with(options);
         if (!grid->is_member()) continue;
         CAPTURE(asking, batch);
@@ -69,19 +70,21 @@ TEST_CASE("A callback on any one rank ends all columns on all ranks") {
   }
 }
 
-TEST_CASE("A callback sees every column, in the order of B, with its last known norms") {
+TEST_CASE(
+    "A function called after each iteration sees every column, in the order of B, with its last known "
+    "norms") {
   for (const auto& grid : test_grids()) {
     const Problem problem(grid);
     SolveOptions options;
     std::vector<std::vector<double>> residual_norms, tested_norms;
     std::vector<Index> active;
-    options.callback = [&](const IterationInfo& info) {
+    options.observers = {after_each_iteration([&](const IterationInfo& info) {
       CHECK(info.iteration == static_cast<Index>(active.size()) + 1);
       residual_norms.emplace_back(info.residual_norms.begin(), info.residual_norms.end());
       tested_norms.emplace_back(info.tested_norms.begin(), info.tested_norms.end());
       active.push_back(info.active_columns);
       return false;
-    };
+    })};
     const Solution<double> solution = problem.solve_with(options);
     if (!grid->is_member()) continue;
     CHECK(active.back() == 0);

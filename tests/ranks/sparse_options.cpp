@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include "gridlops/solve_observer.hpp"
 #include "ranks/sparse_problems.hpp"
 #include "support/catch.hpp"
 #include "support/solution_checks.hpp"
@@ -28,10 +29,10 @@ TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fa
     const Element<double> b = random_elements<double>(3);
     const NaiveSparse<double> naive(m, few, Element<double>(matrix), b, 0);
     SparseOptions options = options_with(0.001);
-    options.record_history = false;
+    options.common.record_history = false;
     const auto iterations = [&](bool momentum, bool restart) {
-      options.max_iterations = 20000;
-      options.tolerance = 1e-7;
+      options.common.max_iterations = 20000;
+      options.common.tolerance = 1e-7;
       options.restart = restart;
       const auto solution = solve_sparse<double>(momentum, *A, nullptr, 1, b, options);
       if (grid->is_member()) CHECK(solution.verdict(0).reason == StopReason::converged);
@@ -46,11 +47,11 @@ TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fa
     }
     for (const bool restart : {true, false}) {
       options.restart = restart;
-      options.tolerance = 0;
+      options.common.tolerance = 0;
       long double last = std::numeric_limits<long double>::infinity();
       Index rises = 0;
       for (Index limit = 0; limit < 250; limit += 25) {
-        options.max_iterations = limit;
+        options.common.max_iterations = limit;
         const auto solution = solve_sparse<double>(true, *A, nullptr, 1, b, options);
         if (!grid->is_member()) continue;
         const long double objective = naive.objective(naive.widened(solution.X), 0.001L);
@@ -67,8 +68,8 @@ TEST_CASE("An absolute tolerance bounds the update itself") {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 10)));
     const Element<double> b = random_elements<double>(3);
     SparseOptions options = options_with(0.05);
-    options.max_iterations = 5000;
-    options.tolerance = 0;
+    options.common.max_iterations = 5000;
+    options.common.tolerance = 0;
     options.absolute_tolerance = 1e-5;
     const auto solution = solve_sparse<double>(false, *A, nullptr, 2, b, options);
     if (!grid->is_member()) continue;
@@ -87,9 +88,9 @@ TEST_CASE("Without a tolerance columns end where rounding begins") {
     const Element<float> b = random_elements<float>(3);
     for (const bool momentum : {false, true}) {
       SparseOptions options = options_with(0.05);
-      options.max_iterations = 100000;
-      options.tolerance = 0;
-      options.record_history = false;
+      options.common.max_iterations = 100000;
+      options.common.tolerance = 0;
+      options.common.record_history = false;
       const auto solution = solve_sparse<float>(momentum, *A, nullptr, 6, b, options);
       if (!grid->is_member()) continue;
       for (Index j = 0; j < 6; ++j) {
@@ -108,9 +109,9 @@ TEST_CASE("A stop that one rank asks for ends all columns") {
   for (const auto& grid : test_grids()) {
     const auto A = dense_operator(grid, Algorithm::block, KnownSpectrum<double>(m, n, geometric(m, 10)));
     SparseOptions options = options_with(0.05);
-    options.callback = [&grid](const IterationInfo& info) {
+    options.common.observers = {after_each_iteration([&grid](const IterationInfo& info) {
       return info.iteration == 4 && grid->comm().rank() == grid->comm().size() - 1;
-    };
+    })};
     const auto solution = solve_sparse<double>(true, *A, nullptr, 5, random_elements<double>(3), options);
     if (!grid->is_member()) continue;
     check_same_everywhere(solution.report, grid->comm());
@@ -130,11 +131,11 @@ TEST_CASE("A sparse iteration takes one reduction and no memory, whatever the nu
         std::vector<Index> reductions, allocations;
         SparseOptions options = options_with(0.05);
         options.restart = momentum;
-        options.callback = [&](const IterationInfo&) {
+        options.common.observers = {after_each_iteration([&](const IterationInfo&) {
           reductions.push_back(grid->comm().traffic().calls_of(CommOperation::all_reduce));
           allocations.push_back(grid->backend()->allocations());
           return false;
-        };
+        })};
         const auto solution =
             solve_sparse<double>(momentum, *A, nullptr, nrhs, random_elements<double>(3), options);
         if (!grid->is_member()) continue;
@@ -198,7 +199,10 @@ TEST_CASE("Sparse options that cannot be are refused on all ranks") {
     options.decay = {1, -1};
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
-    options.tolerance = -1;
+    options.common.tolerance = -1;
+    CHECK_THROWS_AS(attempt(options), UsageError);
+    options = {};
+    options.common.damp = 1;
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
     options.restart = true;

@@ -25,7 +25,7 @@ Solution<T> solve_sparse(bool momentum, const LinearOperator<T>& A, const Linear
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
   B.fill(b);
   X.fill(guess ? guess : [nan](Index, Index) { return nan; });
-  options.initial_guess = static_cast<bool>(guess);
+  options.common.initial_guess = static_cast<bool>(guess);
   SolveReport report = S == nullptr ? (momentum ? fista(A, B, X, options) : ista(A, B, X, options))
                                     : (momentum ? fista(A, *S, B, X, options) : ista(A, *S, B, X, options));
   return {std::move(report), everywhere(X), A.cols()};

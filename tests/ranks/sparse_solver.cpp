@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "gridlops/spectrum.hpp"
 #include "ranks/sparse_problems.hpp"
 #include "support/catch.hpp"
 #include "support/solution_checks.hpp"
@@ -53,8 +54,8 @@ void compare_with_naive(const std::shared_ptr<const ProcessGrid>& grid, Algorith
   options.threshold = chosen.kind;
   options.decay = chosen.decay;
   options.step = alpha;
-  options.tolerance = 0;
-  options.max_iterations = iterations;
+  options.common.tolerance = 0;
+  options.common.max_iterations = iterations;
   const Solution<T> solution =
       solve_sparse(chosen.momentum, *A, chosen.sparsifier ? S.get() : nullptr, nrhs, b, options, guess);
   if (!grid->is_member()) return;
@@ -119,8 +120,8 @@ SparseOptions lasso_options(const Element<T>& A, const Element<T>& b, Index nrhs
   SparseOptions options;
   for (Index j = 0; j < nrhs; ++j)
     options.lambdas.push_back(0.3 * NaiveSparse<T>(tall_m, tall_n, A, b, j).largest_lambda());
-  options.tolerance = sizeof(Real<T>) == 8 ? 1e-10 : 1e-5;
-  options.max_iterations = 3000;
+  options.common.tolerance = sizeof(Real<T>) == 8 ? 1e-10 : 1e-5;
+  options.common.max_iterations = 3000;
   options.backtracking = way.backtracking;
   options.restart = way.restart;
   options.step = way.step;
@@ -188,9 +189,9 @@ void check_odd_columns(const std::shared_ptr<const ProcessGrid>& grid, Algorithm
   SparseOptions options;
   options.lambdas.assign(many, 0.1);
   options.lambdas[scaled_column] = 0.1 * tiny_factor;
-  options.column_stable = true;
-  options.max_iterations = 2000;
-  options.tolerance = 1e-6;
+  options.common.column_stable = true;
+  options.common.max_iterations = 2000;
+  options.common.tolerance = 1e-6;
   if (careful) options.step = 20;  // columns refuse steps, each others
   options.backtracking = careful;
   options.restart = careful && momentum;
@@ -202,7 +203,7 @@ void check_odd_columns(const std::shared_ptr<const ProcessGrid>& grid, Algorithm
   };
   const Element<T> nothing = [](Index, Index) { return T(0); };
   SparseOptions exact = options;
-  exact.tolerance = 1e-9;
+  exact.common.tolerance = 1e-9;
   exact.restart = true;
   exact.step = 0.9;
   exact.lambdas = {0.1};
@@ -213,9 +214,9 @@ void check_odd_columns(const std::shared_ptr<const ProcessGrid>& grid, Algorithm
   const Element<T> guess = [&model](Index i, Index j) {
     return j == solved_column ? model[static_cast<std::size_t>(i)] : T(0);
   };
-  options.batch = batch;
+  options.common.batch = batch;
   const auto together = solve_sparse<T>(momentum, *A, nullptr, many, b, options, guess);
-  options.batch = 0;
+  options.common.batch = 0;
   if (!grid->is_member()) {
     CHECK(together.report.columns.empty());
     return;
@@ -266,8 +267,8 @@ TEMPLATE_TEST_CASE("A step that is too large is a verdict of the columns that it
       for (const double step : {0.9, 1e5}) {
         SparseOptions options;
         options.step = step;
-        options.max_iterations = 300;
-        options.tolerance = 1e-5;
+        options.common.max_iterations = 300;
+        options.common.tolerance = 1e-5;
         const auto solution = solve_sparse<T>(momentum, *A, nullptr, 3, b, options);
         if (!grid->is_member()) continue;
         CAPTURE(momentum, step);

@@ -25,9 +25,9 @@ PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "types", "version"],
     "local": ["backend", "buffer", "matrix_view", "threshold"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
-    "dist": ["dist_matrix", "layout", "partition", "redistribute"],
+    "dist": ["column_arithmetic", "dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["algorithm", "cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
-    "solve": ["checkpoint", "inversion", "one_pass_cgls", "solve_observer", "solver", "sparse_solver", "spectrum"],
+    "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["npy", "text_file"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}

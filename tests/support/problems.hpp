@@ -133,9 +133,18 @@ std::vector<T> everywhere(const ConstDistMatrix<T>& X) {
   return whole;
 }
 
+/// CGLS that reads A once in an iteration, if A can be.
 template <Scalar T>
-using Solver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
-                               const SolveOptions&);
+SolveReport one_pass_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                          const SolveOptions& options) {
+  SolveOptions in_one_pass = options;
+  in_one_pass.one_pass = true;
+  return cgls(A, B, X, in_one_pass);
+}
+
+template <Scalar T>
+using SolverFunction = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
+                                       const SolveOptions&);
 
 template <Scalar T>
 struct Solution {
@@ -149,8 +158,8 @@ struct Solution {
 
 /// Without an initial guess X holds NaN before.
 template <Scalar T>
-Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, const Partition& columns, const Element<T>& b,
-                  SolveOptions options = {}, const Element<T>& guess = {}) {
+Solution<T> solve(SolverFunction<T> solver, const LinearOperator<T>& A, const Partition& columns,
+                  const Element<T>& b, SolveOptions options = {}, const Element<T>& guess = {}) {
   DistMatrix<T> B(A.range().grid, A.range().layout(columns)), X(A.domain().grid, A.domain().layout(columns));
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
   B.fill(b);
@@ -161,7 +170,7 @@ Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, const Partition&
 }
 
 template <Scalar T>
-Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, Index nrhs, const Element<T>& b,
+Solution<T> solve(SolverFunction<T> solver, const LinearOperator<T>& A, Index nrhs, const Element<T>& b,
                   const SolveOptions& options = {}, const Element<T>& guess = {}) {
   const Partition columns = A.range().layout(nrhs).cols.partition;
   return solve(solver, A, columns, b, options, guess);
@@ -169,7 +178,7 @@ Solution<T> solve(Solver<T> solver, const LinearOperator<T>& A, Index nrhs, cons
 
 /// Column j as the only one.
 template <Scalar T>
-Solution<T> solve_alone(Solver<T> solver, const LinearOperator<T>& A, Index j, const Element<T>& b,
+Solution<T> solve_alone(SolverFunction<T> solver, const LinearOperator<T>& A, Index j, const Element<T>& b,
                         const SolveOptions& options = {}, const Element<T>& guess = {}) {
   const auto of_column = [j](const Element<T>& many) -> Element<T> {
     if (!many) return {};

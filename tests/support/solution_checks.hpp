@@ -23,9 +23,9 @@ class WholeSystem {
     double rounding = 0;   ///< ε times the norms that `residual` is a difference of
   };
 
-  WholeSystem(Solver<T> solver, Index m, Index n, const Element<T>& A, const Element<T>& b,
+  WholeSystem(SolverFunction<T> solver, Index m, Index n, const Element<T>& A, const Element<T>& b,
               const SolveOptions& options, const Element<T>& guess = {})
-      : is_cg_(solver == Solver<T>(&cg<T>)), m_(m), n_(n), b_(b), guess_(guess), options_(options) {
+      : is_cg_(solver == SolverFunction<T>(&cg<T>)), m_(m), n_(n), b_(b), guess_(guess), options_(options) {
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i < m; ++i) A_.push_back(Wide(A(i, j)));
   }
@@ -45,7 +45,7 @@ class WholeSystem {
   }
   double damping() const { return options_.damp * options_.damp; }
   double norm_of_A() const { return norm_of(A_); }
-  double tolerance() const { return options_.tolerance.value_or(sizeof(Real<T>) == 4 ? 1e-4 : 1e-8); }
+  double tolerance() const { return options_.tolerance.value_or(default_tolerance(scalar_type_of<T>)); }
 
  private:
   static std::vector<Wide> wide(const std::vector<T>& x) { return {x.begin(), x.end()}; }

@@ -101,7 +101,7 @@ TEST_CASE("Columns that leave in any order leave the others packed, in every par
           leaves.push_back(random() % 4 == 0 ? 1 : 0);
           if (leaves.back() != 0) accounts.model.leave(before.column(k));
         }
-        accounts.change([&](ActiveColumns& of, int part) { return of.retire(leaves, part); });
+        accounts.change([&](ActiveColumns& of, int part) { return of.deflate(leaves, part); });
         accounts.check();
       }
       accounts.change([](ActiveColumns& of, int part) { return of.restore(part); });
@@ -127,7 +127,7 @@ TEST_CASE("After all are back in place any choice of columns can be made active"
       accounts.check();
 
       const std::vector<char> everyone(chosen.size(), 1);
-      accounts.change([&](ActiveColumns& of, int part) { return of.retire(everyone, part); });
+      accounts.change([&](ActiveColumns& of, int part) { return of.deflate(everyone, part); });
       accounts.model.activate({});
       accounts.check();
       accounts.change([](ActiveColumns& of, int part) { return of.restore(part); });
@@ -149,7 +149,7 @@ TEST_CASE("Columns can be arranged as others are, from any order, and saved") {
     for (Accounts* both : {&accounts, &others}) {
       std::vector<char> leaves;
       for (Index k = 0; k < columns.total(); ++k) leaves.push_back(random() % 3 == 0 ? 1 : 0);
-      both->change([&](ActiveColumns& of, int part) { return of.retire(leaves, part); });
+      both->change([&](ActiveColumns& of, int part) { return of.deflate(leaves, part); });
       for (Index k = 0; k < columns.total(); ++k)
         if (leaves[static_cast<std::size_t>(k)] != 0) both->model.leave(k);
     }
@@ -170,9 +170,9 @@ TEST_CASE("Columns can be arranged as others are, from any order, and saved") {
 TEST_CASE("No column is moved that need not be") {
   const Partition columns = Partition::balanced(6, 1);
   ActiveColumns active(columns);
-  CHECK(active.retire({0, 0, 0, 0, 0, 0}, 0).empty());
-  CHECK(active.retire({0, 0, 0, 0, 1, 1}, 0).empty());
-  CHECK(active.retire({1, 0, 0, 1}, 0).size() == 1);
+  CHECK(active.deflate({0, 0, 0, 0, 0, 0}, 0).empty());
+  CHECK(active.deflate({0, 0, 0, 0, 1, 1}, 0).empty());
+  CHECK(active.deflate({1, 0, 0, 1}, 0).size() == 1);
   CHECK(active.restore(0).size() == 1);
   CHECK(active.restore(0).empty());
   CHECK(active.activate({1, 1, 1, 1, 1, 1}, 0).empty());

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A solver of one's own for many right-hand sides: steepest descent for least squares. One reduction an
+// iteration, nothing is allocated in the loop, and every column has its own step.
+#include <cmath>
+#include <cstdio>
+
+#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/mpi.hpp"
+#include "gridlops/random.hpp"
+
+using namespace gridlops;
+
+/// Minimises ‖A xⱼ − bⱼ‖ for every column j, from the X that is there, until ‖Aᴴ(b − Ax)‖ ≤ tolerance for
+/// all.
+template <Scalar T>
+Index steepest_descent(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                       double tolerance, Index max_iterations) {
+  DistMatrix<T> r = B.clone(), s(X.grid(), X.layout()), q(B.grid(), B.layout());
+  ColumnSums<T> sums(B.grid());
+  A.apply(-1, X, 1, r);
+  Index iteration = 0;
+  for (; iteration < max_iterations; ++iteration) {
+    A.apply_adjoint(1, r, 0, s);                      // s = Aᴴ r, the gradient
+    A.apply(1, s, 0, q);                              // q = A s
+    const auto [ss, qq] = sums(norm2(s), norm2(q));   // one reduction for all columns
+    if (largest(ss) <= tolerance * tolerance) break;  // the same bits, and the same way, on all ranks
+    const ColumnScalars alpha = ratio(ss, qq);        // α = ‖s‖²/‖As‖², 0 where s is 0
+    X += alpha * s;
+    r -= alpha * q;
+  }
+  return iteration;
+}
+
+/// The error of X = argmin ‖AX − AX*‖ for a random X*.
+int main(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  const auto grid = std::make_shared<ProcessGrid>(session.world(), GridShape{1, session.world().size()},
+                                                  make_host_backend());
+  DistMatrix<double> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, 600, 40));
+  matrix.fill([](Index i, Index j) { return counter_uniform(1, i, j); });
+  const auto A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
+  DistMatrix<double> truth(grid, A->domain().layout(8)), X(grid, truth.layout());
+  DistMatrix<double> B(grid, A->range().layout(8));
+  truth.fill([](Index i, Index j) { return counter_uniform(2, i, j); });
+  A->apply(1, truth, 0, B);
+  X.set_zero();
+  const Index iterations = steepest_descent(*A, B, X, 1e-9, 1000);
+  X -= truth;
+  ColumnSums<double> sums(grid);
+  const auto [errors] = sums(norm2(X));
+  const double error = std::sqrt(largest(errors));
+  if (session.world().rank() == 0)
+    std::printf("%lld iterations, error %.1e\n", static_cast<long long>(iterations), error);
+  return error <= 1e-9 ? 0 : 1;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/column_arithmetic.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure_scope.hpp"
+#include "dist/same_layout.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+void require_columns(ColumnOperand a, Index columns) {
+  require<ShapeError>(a.is_constant() || a.size() == columns, a.size(), " scalars were given for ", columns,
+                      " columns");
+}
+
+template <class Function>
+ColumnScalars for_each_column(ColumnOperand a, ColumnOperand b, const Function& function) {
+  const Index columns = std::max({a.size(), b.size(), Index{0}});
+  require_columns(a, columns);
+  require_columns(b, columns);
+  ColumnScalars result(columns);
+  for (Index j = 0; j < columns; ++j) result[j] = function(a[j], b[j]);
+  return result;
+}
+
+template <class Function>
+ColumnScalars for_each_column(const ColumnScalars& a, const Function& function) {
+  return for_each_column(a, a, [&function](double of_column, double) { return function(of_column); });
+}
+
+}  // namespace
+
+ColumnScalars operator+(ColumnOperand a, ColumnOperand b) { return for_each_column(a, b, std::plus<>()); }
+ColumnScalars operator-(ColumnOperand a, ColumnOperand b) { return for_each_column(a, b, std::minus<>()); }
+ColumnScalars operator*(ColumnOperand a, ColumnOperand b) {
+  return for_each_column(a, b, std::multiplies<>());
+}
+ColumnScalars operator/(ColumnOperand a, ColumnOperand b) { return for_each_column(a, b, std::divides<>()); }
+ColumnScalars operator-(const ColumnScalars& a) { return for_each_column(a, std::negate<>()); }
+ColumnScalars& operator+=(ColumnScalars& a, ColumnOperand b) { return a = a + b; }
+ColumnScalars& operator*=(ColumnScalars& a, ColumnOperand b) { return a = a * b; }
+ColumnScalars sqrt(const ColumnScalars& a) {
+  return for_each_column(a, [](double x) { return std::sqrt(x); });
+}
+ColumnScalars abs(const ColumnScalars& a) {
+  return for_each_column(a, [](double x) { return std::abs(x); });
+}
+ColumnScalars hypot(ColumnOperand a, ColumnOperand b) {
+  return for_each_column(a, b, [](double x, double y) { return std::hypot(x, y); });
+}
+ColumnScalars max(ColumnOperand a, ColumnOperand b) {
+  return for_each_column(a, b, [](double x, double y) { return std::max(x, y); });
+}
+ColumnScalars min(ColumnOperand a, ColumnOperand b) {
+  return for_each_column(a, b, [](double x, double y) { return std::min(x, y); });
+}
+ColumnScalars ratio(ColumnOperand a, ColumnOperand b) {
+  return for_each_column(a, b, [](double x, double y) { return y == 0 ? 0 : x / y; });
+}
+
+double largest(const ColumnScalars& a) {
+  double most = 0;
+  for (const double x : a.values()) most = std::isnan(x) || x > most ? x : most;
+  return most;
+}
+
+namespace {
+
+/// This rank's share of one number for each column, in the grid's scratch memory.
+template <class Value, Scalar T>
+const Value* in_scratch(ColumnOperand numbers, double sign, const ConstDistMatrix<T>& X) {
+  const Range mine = X.local_col_range();
+  std::vector<Value> values;
+  for (Index j = 0; j < mine.size; ++j) {
+    if constexpr (std::same_as<Value, double>) {
+      values.push_back(sign * numbers[mine.begin + j]);
+    } else {
+      values.push_back(to_scalar<T>(sign * numbers[mine.begin + j]));
+    }
+  }
+  const Index bytes = mine.size * static_cast<Index>(sizeof(Value));
+  auto* const here = reinterpret_cast<Value*>(X.grid()->scratch(bytes));
+  X.grid()->backend()->upload(values.data(), here, bytes);
+  return here;
+}
+
+template <Scalar T>
+const Kernels<T>& kernels_of(const ConstDistMatrix<T>& X) {
+  return X.grid()->backend()->template kernels<T>();
+}
+
+template <Scalar T>
+void add_scaled(double sign, const ScaledColumns<T>& term, DistMatrix<T>& Y) {
+  const ConstDistMatrix<T>& X = term.matrix;
+  require_same_layout(X, Y, "axpy");
+  require_columns(term.factor, X.cols());
+  if (!term.factor.is_constant())
+    return kernels_of(Y).column_axpy(in_scratch<T>(term.factor, sign, X), X.local(), Y.local());
+  const double factor = sign * term.factor[0];
+  if (factor != 0) kernels_of(Y).add(to_scalar<T>(factor), X.local(), T(1), Y.local());
+}
+
+}  // namespace
+
+template <Scalar T>
+void operator+=(DistMatrix<T>& Y, ScaledColumns<T> X) {
+  add_scaled(1, X, Y);
+}
+
+template <Scalar T>
+void operator-=(DistMatrix<T>& Y, ScaledColumns<T> X) {
+  add_scaled(-1, X, Y);
+}
+
+template <Scalar T>
+void operator*=(DistMatrix<T>& X, ColumnOperand alpha) {
+  require_columns(alpha, X.cols());
+  kernels_of(X).column_scale(in_scratch<T>(alpha, 1, X), X.local());
+}
+
+template <Scalar T>
+void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y) {
+  require_same_layout(X, Y, "xpby");
+  require_columns(beta, X.cols());
+  if (beta.is_constant()) return kernels_of(Y).add(T(1), X.local(), to_scalar<T>(beta[0]), Y.local());
+  kernels_of(Y).column_xpby(X.local(), in_scratch<T>(beta, 1, X), Y.local());
+}
+
+template <Scalar T>
+void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X) {
+  require_columns(t, X.cols());
+  kernels_of(X).column_threshold(kind, in_scratch<double>(t, 1, X), X.local());
+}
+
+namespace {
+
+/// Of each column, a complex sum being two numbers; what there is no room for is brought to the host first.
+constexpr Index sums_at_once = 4;
+
+}  // namespace
+
+template <Scalar T>
+void ColumnSums<T>::reserve(Index local_columns) {
+  grid_->scratch(local_columns * static_cast<Index>(std::max(sizeof(T), sizeof(double))));
+  local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // and a gap before complex sums
+}
+
+template <Scalar T>
+void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
+                           std::vector<double>& numbers) {
+  const Index columns = terms.empty() ? 0 : terms.front().X.cols();
+  for (const ColumnSum<T>& term : terms) {
+    require<ShapeError>(term.X.cols() == columns, "sums of ", columns, " and of ", term.X.cols(),
+                        " columns cannot travel together");
+    if (&term.X != &term.Y) require_same_layout(term.X, term.Y, "sums");
+    if (term.difference != nullptr) require_same_layout(term.X, *term.difference, "sums");
+  }
+  values_.assign(terms.size() * at(columns), 0.0);
+  values_.insert(values_.end(), numbers.begin(), numbers.end());
+  if (grid_->is_member()) {
+    FailureScope failures;
+    failures.run([&] {
+      pending_.clear();
+      used_ = 0;
+      for (std::size_t k = 0; k < terms.size(); ++k) compute(terms[k], k * at(columns));
+      collect();
+    });
+    failures.reduce(grid_->comm(), values_, order_);
+  }
+  auto next = values_.cbegin();
+  for (ColumnScalars& of_term : sums) {
+    of_term.values().assign(next, next + columns);
+    next += columns;
+  }
+  std::copy(next, values_.cend(), numbers.begin());
+}
+
+/// This rank's share of a sum.
+template <Scalar T>
+void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
+  using Kind = typename ColumnSum<T>::Kind;
+  const MatrixView<const T> X = term.X.local(), Y = term.Y.local();
+  reserve(X.cols);
+  if (term.difference != nullptr) {
+    copy(term.X, *term.difference);
+    *term.difference -= term.Y;
+  }
+  if (!term.X.owned() || X.cols == 0) return;
+  // Complex sums lie where complex numbers may: devices store them whole.
+  const Index step = term.kind == Kind::dot ? sizeof(Accumulator<T>) / sizeof(double) : 1;
+  used_ = (used_ + step - 1) / step * step;
+  if (used_ + step * X.cols > local_.size()) collect();
+  double* const here = local_.data() + used_;
+  switch (term.kind) {
+    case Kind::norm2:
+      kernels_of(term.X).column_norms_squared(X, here);
+      break;
+    case Kind::dot:
+      kernels_of(term.X).column_dots(X, Y, reinterpret_cast<Accumulator<T>*>(here));
+      break;
+    case Kind::distance2:
+      kernels_of(term.X).column_norms_squared(std::as_const(*term.difference).local(), here);
+      break;
+    case Kind::penalty:
+      kernels_of(term.X).column_penalties(term.threshold, X, here);
+      break;
+  }
+  pending_.push_back({used_, X.cols, step, static_cast<Index>(place) + term.X.local_col_range().begin});
+  used_ += step * X.cols;
+}
+
+/// Brings what compute() left in the backend's memory to the host, all at once.
+template <Scalar T>
+void ColumnSums<T>::collect() {
+  if (used_ > 0) {
+    host_.resize(at(used_));
+    grid_->backend()->download(local_.data(), host_.data(), used_ * static_cast<Index>(sizeof(double)));
+  }
+  for (const auto& [begin, columns, step, place] : pending_)
+    for (Index j = 0; j < columns; ++j) values_[at(place + j)] = host_[at(begin + step * j)];
+  pending_.clear();
+  used_ = 0;
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                 \
+  template void operator+=(DistMatrix<T>&, ScaledColumns<T>);                   \
+  template void operator-=(DistMatrix<T>&, ScaledColumns<T>);                   \
+  template void operator*=(DistMatrix<T>&, ColumnOperand);                      \
+  template void xpby(const ConstDistMatrix<T>&, ColumnOperand, DistMatrix<T>&); \
+  template void threshold(Threshold, ColumnOperand, DistMatrix<T>&);            \
+  template class ColumnSums<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

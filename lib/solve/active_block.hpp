@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "solve/active_columns.hpp"
+#include "solve/method_state.hpp"
+
+namespace gridlops {
+
+/// The columns of a batch that iterate, and the state of the method, which follows them: whenever the active
+/// columns change, columns change places, and views and scalars are shown anew.
+template <Scalar T>
+class ActiveBlock {
+ public:
+  /// All columns, each in its place. part: this rank's.
+  ActiveBlock(MethodState<T>& state, const Partition& columns, int part)
+      : state_(state), columns_(columns), part_(part) {}
+
+  const ActiveColumns& columns() const { return columns_; }
+  Index count() const { return columns_.count(); }
+  /// The number of active column k in the batch.
+  Index column(Index k) const { return columns_.column(k); }
+
+  /// Active columns k with leaves[k] take no further part.
+  void deflate(const std::vector<char>& leaves) {
+    if (std::find(leaves.begin(), leaves.end(), 1) != leaves.end())
+      change([&] { return columns_.deflate(leaves, part_); });
+  }
+  /// Exactly these columns, in their places, are active: call restore() before.
+  void activate(const std::vector<char>& chosen) {
+    change([&] { return columns_.activate(chosen, part_); });
+  }
+  /// All are, each in its place.
+  void restore() {
+    change([this] { return columns_.restore(part_); });
+  }
+  void arrange_as(const ActiveColumns& other) {
+    change([&] { return columns_.arrange_as(other, part_); });
+  }
+
+  /// What action() sees are columns in their places, and scalars put away.
+  template <class Action>
+  void in_their_places(Action&& action) {
+    state_.put_scalars_away(columns_);
+    ActiveColumns all = columns_;
+    ActiveColumns::Swaps swaps = all.restore(part_);
+    state_.swap(swaps);
+    action();
+    std::reverse(swaps.begin(), swaps.end());
+    state_.swap(swaps);
+  }
+
+ private:
+  template <class Change>
+  void change(const Change& make_swaps) {
+    state_.put_scalars_away(columns_);
+    state_.swap(make_swaps());
+    state_.show(columns_);
+  }
+
+  MethodState<T>& state_;
+  ActiveColumns columns_;
+  const int part_;
+};
+
+}  // namespace gridlops

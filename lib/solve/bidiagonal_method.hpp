@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/message.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "solve/column_run.hpp"
+
+namespace gridlops {
+
+/// Plane rotations, one for each column, that take (a, b) to (r, 0): c a + s b = r. They are the identity
+/// where a and b are 0 (Paige, Saunders 1982; hypot avoids overflow).
+struct Rotations {
+  Rotations(ColumnOperand a, ColumnOperand b) : r(hypot(a, b)), c(r), s(r) {
+    for (Index j = 0; j < r.size(); ++j) {
+      c[j] = r[j] == 0 ? 1 : a[j] / r[j];
+      s[j] = r[j] == 0 ? 0 : b[j] / r[j];
+    }
+  }
+  ColumnScalars r, c, s;
+};
+
+/// Square roots; 0 of what rounding has made negative. NaN stays NaN.
+inline ColumnScalars root(ColumnScalars squares) {
+  for (double& square : squares.values()) square = square < 0 ? 0 : square;
+  return sqrt(squares);
+}
+
+/// Makes the columns of X unit vectors, zeros apart; returns their norms, of which these are the squares.
+template <Scalar T>
+ColumnScalars normalise(DistMatrix<T>& X, const ColumnScalars& squares) {
+  ColumnScalars norms = sqrt(squares);
+  X *= ratio(1, norms);
+  return norms;
+}
+
+/// What LSQR and LSMR share: the vectors of the lower bidiagonalisation of Golub and Kahan,
+///
+///   β₁ u₁ = b − A x₀,  α₁ v₁ = Aᴴ u₁,    β u ← A v − α u,  α v ← Aᴴ u − β v,
+///
+/// its start, and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and cond(A) as the recurrences
+/// estimate them, r being that of the damped system.
+template <Scalar T>
+class BidiagonalMethod : public ColumnMethod<T> {
+ public:
+  /// members: the spaces that the range of A is a stack of.
+  BidiagonalMethod(const LinearOperator<T>& op, std::vector<Space> members, const SolveOptions& options)
+      : A(op), D(options.damp), D2(D * D), options_(options), members_(std::move(members)) {}
+
+  const LinearOperator<T>& op() const final { return A; }
+  std::string parameters() const final { return message("damping ", D); }
+
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("u", u, A.range(), members_);
+    state.vector("v", v, A.domain());
+    state.scalars(alpha);
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) final {
+    copy(run.B(), u);
+    A.apply(-1, x, 1, u);
+    A.apply_adjoint(1, u, 0, v);
+    v -= D2 * x;
+    const auto [rr, ss, xx] = run.sum(norm2(u), norm2(v), norm2(x));
+    return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
+  }
+  bool can_restart() const final { return false; }
+
+  // The tests of LSQR (Paige, Saunders: LSQR: an algorithm for sparse linear equations and sparse least
+  // squares, ACM TOMS 8, 1982, §6): a small residual, or a small gradient.
+  bool meets_tolerance(const ColumnState& column, double tolerance) const final {
+    if (column.tested_norm == 0) return true;
+    const double atol = options_.atol.value_or(tolerance), btol = options_.btol.value_or(tolerance);
+    const double r = std::hypot(column.residual_norm, D * column.x_norm);
+    return r <= btol * column.data_norm + atol * column.operator_norm * column.x_norm ||
+           column.tested_norm <= atol * column.operator_norm * r;
+  }
+  /// The reference is α₁β₁, and only α₁ and β₁ are squared.
+  bool starts_too_small(const ColumnState& column) const final {
+    return column.residual_norm < smallest_safe_norm ||
+           column.reference < smallest_safe_norm * column.residual_norm;
+  }
+  bool at_rounding_level(const ColumnState& column) const final {
+    const double unit = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const double r = std::hypot(column.residual_norm, D * column.x_norm);
+    return r <= unit * (column.data_norm + column.operator_norm * column.x_norm) ||
+           column.tested_norm <= unit * column.operator_norm * r;
+  }
+  bool beyond_condition_limit(const ColumnState& column) const final {
+    return options_.condition_limit > 0 && column.condition >= options_.condition_limit;
+  }
+
+ protected:
+  /// u₁, v₁ and α₁; returns β₁. Two reductions.
+  ColumnScalars begin(ColumnRun<T>& run) {
+    copy(run.B(), u);
+    if (run.begins_from_guess()) A.apply(-1, x, 1, u);
+    const auto [uu, bb, xx] = run.sum(norm2(u), norm2(run.B()), norm2(x));
+    ColumnScalars beta = normalise(u, uu);
+    A.apply_adjoint(1, u, 0, v);
+    const auto [vv] = run.sum(norm2(v));
+    alpha = normalise(v, vv);
+    run.set_norms({.tested = alpha * beta,
+                   .residual = beta,
+                   .x = sqrt(xx),
+                   .reference = alpha * beta,
+                   .data = sqrt(bb)});
+    return beta;
+  }
+
+  const LinearOperator<T>& A;
+  const double D, D2;
+  DistMatrix<T> x, u, v;
+  ColumnScalars alpha;
+
+ private:
+  const SolveOptions& options_;
+  const std::vector<Space> members_;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "solve/column_blocks.hpp"
+#include "solve/column_run.hpp"
+#include "solve/methods.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+
+/// So that a column that is zero has a relative change of zero.
+double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<double>::min()); }
+
+/// ISTA (Daubechies, Defrise, De Mol 2004), and with momentum FISTA (Beck, Teboulle 2009), for many
+/// right-hand sides at once, with scalars of its own for each:
+///
+///   x₊ = S threshold(Sᴴ(y + α Aᴴ r_y), αλ)    r₊ = b − A x₊    y₊ = x₊ + ω(x₊ − x),  r_y₊ = r₊ + ω(r₊ − r)
+///
+/// where r = b − A x and r_y = b − A y; without momentum y is x. One reduction an iteration, of all that the
+/// tests need; x₊ is taken column by column only after that.
+template <Scalar T>
+class Ista final : public ColumnMethod<T> {
+ public:
+  /// sparsity: may be null, for I. All must outlive this.
+  Ista(const LinearOperator<T>& op, const LinearOperator<T>* sparsity, const SparseOptions& options,
+       bool has_momentum)
+      : A(op), S(sparsity), options_(options), momentum(has_momentum) {}
+
+  const char* name() const override { return momentum ? "fista" : "ista"; }
+  const LinearOperator<T>& op() const override { return A; }
+  std::string parameters() const override;
+  void describe(MethodState<T>& state) override;
+
+  void start(ColumnRun<T>& run) override;
+  void iterate(ColumnRun<T>& run) override;
+  TrueNorms true_norms(ColumnRun<T>& run) override;
+  void restart(ColumnRun<T>&) override { begin_momentum(); }
+
+  bool meets_tolerance(const ColumnState& column, double tolerance) const override {
+    return column.tested_norm <=
+           std::max(tolerance * at_least_tiny(column.x_norm), options_.absolute_tolerance);
+  }
+  /// A step of zero may well be the threshold's.
+  bool starts_too_small(const ColumnState&) const override { return false; }
+  /// iterate() sees to that.
+  bool at_rounding_level(const ColumnState&) const override { return false; }
+  /// Steps may stay equally long for thousands of iterations.
+  bool rounding_ends_descent() const override { return false; }
+
+ private:
+  /// What the one reduction brings.
+  struct Sums {
+    ColumnScalars rr;        // ‖r₊‖²
+    ColumnScalars xx;        // ‖x₊‖²
+    ColumnScalars P;         // P(x₊)
+    ColumnScalars AdAd, dd;  // ‖A d‖² and ‖d‖², d = x₊ − y
+    ColumnScalars ee;        // ‖x₊ − x‖²
+  };
+  enum class Decision { take, shorten_step, restart_momentum, end };
+
+  DistMatrix<T>& y() { return momentum ? y_ : x; }
+  DistMatrix<T>& r_y() { return momentum ? r_y_ : r; }
+  /// What the threshold is for: x₊, or z where x₊ is S z.
+  DistMatrix<T>& sparse() { return S == nullptr ? x_next : z; }
+
+  ColumnScalars lambda_now(ColumnRun<T>& run);
+  void take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from);
+  Decision decide(ColumnRun<T>& run, Index k, const Sums& sums, double lambda_k);
+  void move(const std::vector<char>& taken, const std::vector<char>& restarted, const ColumnScalars& omega);
+  void begin_momentum();
+
+  const LinearOperator<T>& A;
+  const LinearOperator<T>* const S;
+  const SparseOptions& options_;
+  const bool momentum;
+  DistMatrix<T> x, b, r, y_, r_y_;  // last
+  DistMatrix<T> x_next, r_next, z, x_change, r_change;
+  ColumnScalars lambda, alpha, t;             // t: of the momentum
+  ColumnScalars first_misfit, first_penalty;  // ½‖r‖² and P at the start
+  ColumnScalars misfit, penalty_;             // and now
+};
+
+template <Scalar T>
+std::string Ista<T>::parameters() const {
+  const char* const thresholds[] = {"soft", "hard", "half"};
+  return message("the ", thresholds[static_cast<int>(options_.threshold)], " threshold, ",
+                 S == nullptr ? "" : "a sparsifying operator, ",
+                 options_.lambdas.empty() ? message("lambda ", options_.lambda) : "a lambda for each column",
+                 options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
+}
+
+template <Scalar T>
+void Ista<T>::describe(MethodState<T>& state) {
+  state.solution(x);
+  state.vector("b", b, A.range());
+  state.vector("r", r, A.range());
+  if (momentum) state.vector("y", y_, A.domain());
+  if (momentum) state.vector("r_y", r_y_, A.range());
+  for (DistMatrix<T>* in_domain : {&x_next, &x_change}) state.scratch(*in_domain, A.domain());
+  for (DistMatrix<T>* in_range : {&r_next, &r_change}) state.scratch(*in_range, A.range());
+  if (S != nullptr) state.scratch(z, S->domain());
+  for (ColumnScalars* values : {&lambda, &alpha, &t, &first_misfit, &first_penalty, &misfit, &penalty_})
+    state.scalars(*values);
+}
+
+/// The norms are those of the first step, which is not taken yet: a guess may be the solution.
+template <Scalar T>
+void Ista<T>::start(ColumnRun<T>& run) {
+  const Index columns = run.active_count();
+  lambda = ColumnScalars(columns, options_.lambda);
+  alpha = ColumnScalars(columns, *options_.step);
+  if (!options_.lambdas.empty())
+    for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambdas[at(run.right_hand_side(k))];
+  copy(run.B(), b);
+  copy(b, r);
+  if (run.begins_from_guess()) A.apply(-1, x, 1, r);
+  if (S != nullptr) {
+    S->apply_adjoint(1, x, 0, z);
+    first_penalty = run.sum(penalty(options_.threshold, z))[0];
+  }
+  A.apply_adjoint(1, r, 0, x_next);
+  take_proximal_step(run, x);
+  const auto [bb, rr, xx, P, dd] = run.sum(norm2(b), norm2(r), norm2(x_next), penalty(options_.threshold, x),
+                                           distance2(x_next, x, x_change));
+  if (S == nullptr) first_penalty = P;
+  ColumnScalars reference = sqrt(xx);
+  for (double& norm : reference.values()) norm = at_least_tiny(norm);
+  run.set_norms(
+      {.tested = sqrt(dd), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference, .data = sqrt(bb)});
+  first_misfit = misfit = 0.5 * rr;
+  penalty_ = first_penalty;
+  begin_momentum();
+}
+
+template <Scalar T>
+void Ista<T>::iterate(ColumnRun<T>& run) {
+  A.apply_adjoint(1, r_y(), 0, x_next);
+  take_proximal_step(run, y());  // x₊ = threshold(y + α Aᴴ r_y, αλ)
+  copy(b, r_next);
+  A.apply(-1, x_next, 1, r_next);  // r₊ = b − A x₊
+  Sums sums;
+  if (momentum) {
+    auto [rr, xx, P, AdAd, dd, ee] = run.sum(
+        norm2(r_next), norm2(x_next), penalty(options_.threshold, sparse()),
+        distance2(r_next, r_y(), r_change), distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
+    sums = {rr, xx, P, AdAd, dd, ee};
+  } else {
+    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), penalty(options_.threshold, sparse()),
+                                         distance2(r_next, r, r_change), distance2(x_next, x, x_change));
+    sums = {rr, xx, P, AdAd, dd, dd};
+  }
+  if (run.ends()) return;
+
+  const ColumnScalars lambdas = lambda_now(run);
+  std::vector<char> taken(at(run.active_count()), 0), restarted = taken;
+  ColumnScalars omega(run.active_count());
+  for (Index k = 0; k < run.active_count(); ++k) {
+    const Decision decision = decide(run, k, sums, lambdas[k]);
+    if (decision == Decision::restart_momentum) {
+      t[k] = 1;
+      restarted[at(k)] = 1;
+    }
+    if (decision != Decision::take) continue;
+    taken[at(k)] = 1;
+    const double t_next = 0.5 * (1 + std::sqrt(1 + 4 * t[k] * t[k]));
+    omega[k] = (t[k] - 1) / t_next;  // ω = (t − 1)/t₊
+    t[k] = t_next;
+    misfit[k] = 0.5 * sums.rr[k];
+    penalty_[k] = sums.P[k];
+  }
+  move(taken, restarted, omega);
+}
+
+template <Scalar T>
+ColumnScalars Ista<T>::lambda_now(ColumnRun<T>& run) {
+  if (options_.decay.empty()) return lambda;
+  ColumnScalars now = lambda;
+  for (Index k = 0; k < now.size(); ++k)
+    now[k] *= options_.decay[std::min(at(run.column(k).iterations), options_.decay.size() - 1)];
+  return now;
+}
+
+/// x₊ ← threshold(y + α·gradient, αλ), where x₊ holds the gradient Aᴴ r_y before.
+template <Scalar T>
+void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from) {
+  xpby(from, alpha, x_next);
+  if (S != nullptr) S->apply_adjoint(1, x_next, 0, z);
+  threshold(options_.threshold, alpha * lambda_now(run), sparse());
+  if (S != nullptr) S->apply(1, z, 0, x_next);
+}
+
+// For a quadratic misfit the step α is short enough for this column if α‖A d‖² ≤ ‖d‖², d = x₊ − y (Beck,
+// Teboulle 2009, §3). With a convex penalty the objective then never rises above that of the start, also with
+// momentum (Chambolle, Dossal: On the convergence of the iterates of FISTA, J. Optim. Theory Appl. 166,
+// 2015).
+template <Scalar T>
+typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sums& sums, double lambda_k) {
+  ColumnState& state = run.column(k);
+  const double unit = epsilon_of<T>, residual = std::sqrt(sums.rr[k]), norm_x = std::sqrt(sums.xx[k]),
+               AdAd = sums.AdAd[k], dd = sums.dd[k];
+  // What rounding of b − Ay and of the step moves x by.
+  const double rounding = unit * (norm_x + std::sqrt(alpha[k]) * state.data_norm);
+  // ‖A d‖ is a difference of residuals: below this it is rounding.
+  const double noise =
+      10 * unit *
+      (state.data_norm + residual + std::max(state.operator_norm, 1 / std::sqrt(alpha[k])) * norm_x);
+  const bool image_known = std::sqrt(AdAd) > noise;
+  if (image_known && dd > 0) state.operator_norm = std::max(state.operator_norm, std::sqrt(AdAd / dd));
+  const bool too_large = image_known && alpha[k] * AdAd > dd * (1 + 10 * unit);
+  if (too_large && options_.backtracking) {
+    alpha[k] = std::min(0.5 * alpha[k], dd / AdAd);
+    return Decision::shorten_step;
+  }
+  const double objective = 0.5 * sums.rr[k] + lambda_k * sums.P[k], slack = 1 + 4 * unit;
+  if (too_large && objective > slack * (first_misfit[k] + lambda_k * first_penalty[k])) {
+    state.reason = StopReason::breakdown;
+    return Decision::end;
+  }
+  if (momentum && options_.restart && t[k] > 1 && objective > slack * (misfit[k] + lambda_k * penalty_[k]))
+    return Decision::restart_momentum;
+  const double update = std::sqrt(std::max(dd, sums.ee[k]));
+  // An update that is within the tolerance must be so also when it is computed once more from x₊.
+  const double tested = update + 4 * rounding;
+  if (update <= rounding && tested > std::max(run.tolerance() * norm_x, options_.absolute_tolerance)) {
+    state.reason = StopReason::stagnated;
+    return Decision::end;
+  }
+  state.residual_norm = residual;
+  state.x_norm = norm_x;
+  state.tested_norm = tested;
+  state.reference = at_least_tiny(norm_x);
+  return Decision::take;
+}
+
+/// x ← x₊ for the columns that take it, and where they go on from.
+template <Scalar T>
+void Ista<T>::move(const std::vector<char>& taken, const std::vector<char>& restarted,
+                   const ColumnScalars& omega) {
+  if (momentum) {
+    copy(r_next, r_change);
+    r_change -= r;
+    copy_columns(taken, x_next, y_);
+    copy_columns(taken, r_next, r_y_);
+    y_ += omega * x_change;  // y₊ = x₊ + ω(x₊ − x)
+    r_y_ += omega * r_change;
+    copy_columns(restarted, x, y_);
+    copy_columns(restarted, r, r_y_);
+  }
+  copy_columns(taken, x_next, x);
+  copy_columns(taken, r_next, r);
+}
+
+template <Scalar T>
+void Ista<T>::begin_momentum() {
+  t = ColumnScalars(alpha.size(), 1);
+  if (!momentum) return;
+  copy(x, y_);
+  copy(r, r_y_);
+}
+
+template <Scalar T>
+TrueNorms Ista<T>::true_norms(ColumnRun<T>& run) {
+  copy(run.B(), r);
+  A.apply(-1, x, 1, r);
+  A.apply_adjoint(1, r, 0, x_next);
+  copy(x_next, x_change);
+  take_proximal_step(run, x);
+  const auto [rr, gg, xx, dd] = run.sum(norm2(r), norm2(x_change), norm2(x), distance2(x_next, x, x_change));
+  return {.residual = sqrt(rr), .normal = sqrt(gg), .tested = sqrt(dd), .x = sqrt(xx)};
+}
+
+}  // namespace
+
+template <Scalar T>
+MethodPtr<T> make_ista(const LinearOperator<T>& A, const LinearOperator<T>* S, const SparseOptions& options,
+                       bool momentum) {
+  return std::make_unique<Ista<T>>(A, S, options, momentum);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template MethodPtr<T> make_ista(const LinearOperator<T>&, const LinearOperator<T>*, const SparseOptions&, \
+                                  bool);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

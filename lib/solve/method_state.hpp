@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/linear_operator.hpp"
+#include "solve/active_columns.hpp"
+#include "solve/batches.hpp"
+#include "solve/state_archive.hpp"
+
+namespace gridlops {
+
+/// A matrix of a solver's state, under the name that it has in checkpoints.
+template <Scalar T>
+struct NamedMatrix {
+  std::string name;
+  DistMatrix<T> matrix;
+};
+
+/// The state of a method as the method describes it, once, by naming its members. All that is done with
+/// state follows from that: taking memory, showing the active columns, following them when they change
+/// places, saving and loading, and saying how much memory it is. Members must outlive this.
+template <Scalar T>
+class MethodState {
+ public:
+  /// domain: where x lies.
+  explicit MethodState(const Space& domain) { vector("best", best_x_, domain); }
+
+  // What a method names in describe(). Its matrices are views of the active columns, its scalars have one
+  // entry for each of these, as long as iterations go on.
+
+  /// x: a view of the caller's X.
+  void solution(DistMatrix<T>& x) { solution_ = &x; }
+  /// Another result in the caller's memory, cut as X is.
+  void result(const char* name, DistMatrix<T>& view, DistMatrix<T>& whole) {
+    results_.push_back({name, &view, &whole, {}});
+  }
+  /// A matrix that lasts from one iteration to the next. members: the spaces that `space` is a stack of, if
+  /// it is one, since their order in it depends on the grid.
+  void vector(const char* name, DistMatrix<T>& X, const Space& space, std::vector<Space> members = {}) {
+    vectors_.push_back({name, &X, space, std::move(members), {}});
+  }
+  /// A matrix that does not.
+  void scratch(DistMatrix<T>& X, const Space& space) { vectors_.push_back({"", &X, space, {}, {}}); }
+  /// Scalars that last.
+  void scalars(ColumnScalars& values) { scalars_.push_back({&values, {}}); }
+  /// Scalars of any kind that last and belong to no active column; whatever a StateArchive takes.
+  template <class Value>
+  void number(Value& value) {
+    numbers_.push_back([&value](StateArchive& archive) { archive.visit(value); });
+  }
+  /// Memory for other things: so many elements for blocks with so many local rows in `space` and columns.
+  void memory(Buffer<T>& buffer, const Space& space, Index (*elements)(Index rows, Index columns)) {
+    memory_.push_back({&buffer, space, elements});
+  }
+  /// A matrix that lasts and belongs to no column; asked for once the numbers are loaded.
+  void shared(const char* name, std::function<DistMatrix<T>()> matrix, std::vector<Space> members = {}) {
+    shared_.push_back({name, std::move(matrix), std::move(members)});
+  }
+
+  // What the run does with it.
+
+  DistMatrix<T>& x() { return *solution_; }
+  /// The best iterate so far, which ColumnRun keeps.
+  DistMatrix<T>& best_x() { return best_x_; }
+
+  /// The elements that this takes on the rank at (row, col), for so many columns there.
+  Index elements_at(int row, int col, Index columns) const;
+  /// For a batch of X's columns: takes all memory, and shows all columns. What it throws is this rank's
+  /// alone.
+  void begin_batch(DistMatrix<T>& X, const ColumnBatch& batch);
+  /// From now on these are the active columns; before, scalars of the old ones are put away.
+  void put_scalars_away(const ActiveColumns& columns);
+  void show(const ActiveColumns& columns);
+  /// Changes the places of columns.
+  void swap(const ActiveColumns::Swaps& swaps);
+  /// All of the state but X, with the columns of the batch where they lie, and scalars put away.
+  std::vector<NamedMatrix<T>> lasting();
+  void visit(StateArchive& archive);
+
+ private:
+  struct Vector {
+    const char* name;  // empty: does not last
+    DistMatrix<T>* view;
+    Space space;
+    std::vector<Space> members;
+    Buffer<T> memory;
+  };
+  struct Result {
+    const char* name;
+    DistMatrix<T>* view;
+    DistMatrix<T>* whole;
+    DistMatrix<T> of_batch;
+  };
+  struct Scalars {
+    ColumnScalars* active;
+    std::vector<double> all;  // of the batch
+  };
+  struct Memory {
+    Buffer<T>* buffer;
+    Space space;
+    Index (*elements)(Index, Index);
+  };
+  struct Shared {
+    const char* name;
+    std::function<DistMatrix<T>()> matrix;
+    std::vector<Space> members;
+  };
+
+  static DistMatrix<T> view(const Vector& vector, const Partition& columns);
+
+  DistMatrix<T>* solution_ = nullptr;
+  DistMatrix<T> best_x_;
+  DistMatrix<T> x_of_batch_;
+  std::list<Vector> vectors_;
+  std::list<Result> results_;
+  std::list<Scalars> scalars_;
+  std::vector<std::function<void(StateArchive&)>> numbers_;
+  std::vector<Memory> memory_;
+  std::vector<Shared> shared_;
+  Buffer<T> spare_;  // one column, for changes of places
+  Partition batch_;
+};
+
+}  // namespace gridlops

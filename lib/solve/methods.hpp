@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "gridlops/sparse_solver.hpp"
+#include "solve/column_method.hpp"
+
+namespace gridlops {
+
+// The methods, each in a file of its own. Operators and options must outlive them; what does not fit throws
+// ShapeError or UsageError on all ranks.
+
+template <Scalar T>
+using MethodPtr = std::unique_ptr<ColumnMethod<T>>;
+
+template <Scalar T>
+MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options);
+/// M: the preconditioner, or null.
+template <Scalar T>
+MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, double damp);
+/// members: the spaces that the range of A is a stack of, or just itself. variances: where they go, or null.
+template <Scalar T>
+MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options,
+                       DistMatrix<T>* variances);
+template <Scalar T>
+MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options);
+template <Scalar T>
+MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
+/// S: the sparsifying operator, or null. FISTA with momentum, ISTA without. options.step has been chosen when
+/// it starts.
+template <Scalar T>
+MethodPtr<T> make_ista(const LinearOperator<T>& A, const LinearOperator<T>* S, const SparseOptions& options,
+                       bool momentum);
+
+}  // namespace gridlops

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/solve_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/instantiate.hpp"
+#include "comm/failure_scope.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X)
+    : options_(options),
+      X_(X),
+      residual_norms_(at(X.cols()), 0.0),
+      tested_norms_(residual_norms_),
+      x_norms_(residual_norms_),
+      places_(at(X.local().cols)) {
+  report_.solver = solver;
+  report_.columns.resize(residual_norms_.size());
+}
+
+template <Scalar T>
+template <class Tell>
+void SolveLog<T>::tell_all(const Tell& tell) {
+  FailureScope failures;
+  for (const auto& observer : options_.observers) failures.run([&] { tell(*observer); });
+}
+
+template <Scalar T>
+void SolveLog<T>::start(const SolveStart& start) {
+  tell_all([&start](SolveObserver& observer) { observer.start(start); });
+}
+
+template <Scalar T>
+void SolveLog<T>::end() {
+  tell_all([this](SolveObserver& observer) { observer.end(report_); });
+}
+
+template <Scalar T>
+void SolveLog<T>::begin_batch(Index batch, const ColumnBatch& columns) {
+  batch_ = batch;
+  numbers_ = columns.numbers_in(X_.layout().cols.partition);
+  first_here_ = columns.first[at(X_.grid()->my_part(X_.layout().cols.axis))];
+}
+
+template <Scalar T>
+void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Verdicts& verdicts) {
+  IterationRecord record;
+  record.iteration = iteration;
+  for (Index k = 0; k < columns.count(); ++k) {
+    const ColumnState& column = verdicts[columns.column(k)];
+    const Index number = numbers_[at(columns.column(k))];
+    residual_norms_[at(number)] = column.residual_norm;
+    tested_norms_[at(number)] = column.relative_norm();
+    x_norms_[at(number)] = column.x_norm;
+    if (!options_.record_history) continue;
+    record.columns.push_back(number);
+    record.residual_norms.push_back(column.residual_norm);
+    record.tested_norms.push_back(column.relative_norm());
+  }
+  if (options_.record_history) report_.history.push_back(std::move(record));
+}
+
+template <Scalar T>
+void SolveLog<T>::tell_observers(Index iteration, bool at_start, const ActiveColumns& columns,
+                                 const Verdicts& verdicts) {
+  if (options_.observers.empty()) return;
+  Index active = 0;
+  for (Index k = 0; k < columns.count(); ++k) active += verdicts[columns.column(k)].reason ? 0 : 1;
+  std::iota(places_.begin(), places_.end(), Index{0});
+  const std::vector<Index>& order = columns.order(X_.grid()->my_part(X_.layout().cols.axis));
+  for (std::size_t position = 0; position < order.size(); ++position)
+    places_[at(first_here_ + order[position])] = first_here_ + static_cast<Index>(position);
+  const Iterate iterate(X_, places_);
+  const IterationInfo info{iteration, at_start, active, residual_norms_, tested_norms_, x_norms_, iterate};
+  tell_all([&](SolveObserver& observer) {
+    if (observer.step(info)) stop_is_wanted_ = true;
+  });
+}
+
+template <Scalar T>
+void SolveLog<T>::report_batch(const Verdicts& verdicts) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t j = 0; j < numbers_.size(); ++j) {
+    const ColumnState& column = verdicts[static_cast<Index>(j)];
+    const bool lost = column.reason == StopReason::non_finite;
+    report_.columns[at(numbers_[j])] = {*column.reason,
+                                        column.iterations,
+                                        lost ? nan : column.final_residual_norm,
+                                        lost ? nan : column.final_normal_norm,
+                                        column.operator_norm,
+                                        column.condition};
+    report_.iterations = std::max(report_.iterations, column.iterations);
+  }
+}
+
+template <Scalar T>
+void SolveLog<T>::visit(StateArchive& archive) {
+  archive.visit(batch_, report_.iterations);
+  for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_}) archive.visit_list(*norms);
+  for (ColumnReport& column : report_.columns)
+    archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
+                  column.operator_norm, column.condition);
+  auto records = static_cast<Index>(report_.history.size());
+  archive.visit(records);
+  report_.history.resize(at(records));
+  for (IterationRecord& record : report_.history) {
+    archive.visit(record.iteration);
+    archive.visit_list(record.columns);
+    archive.visit_list(record.residual_norms);
+    archive.visit_list(record.tested_norms);
+  }
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class SolveLog<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

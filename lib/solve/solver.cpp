@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solver.hpp"
+
+#include <algorithm>
+
+#include "gridlops/operator_algebra.hpp"
+#include "solve/batches.hpp"
+#include "solve/methods.hpp"
+
+namespace gridlops {
+
+const char* name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::converged:
+      return "converged";
+    case StopReason::stagnated:
+      return "stagnated";
+    case StopReason::iteration_limit:
+      return "iteration_limit";
+    case StopReason::condition_limit:
+      return "condition_limit";
+    case StopReason::user_stop:
+      return "user_stop";
+    case StopReason::breakdown:
+      return "breakdown";
+    case StopReason::non_finite:
+      break;
+  }
+  return "non_finite";
+}
+
+double default_tolerance(ScalarType type) {
+  return type == ScalarType::f32 || type == ScalarType::c64 ? 1e-4 : 1e-8;
+}
+
+Index batch_count(const Partition& columns, Index batch) {
+  return static_cast<Index>(column_batches(columns, batch).size());
+}
+
+const char* name_of(Solver solver) {
+  switch (solver) {
+    case Solver::cgls:
+      return "cgls";
+    case Solver::cg:
+      return "cg";
+    case Solver::pcg:
+      return "pcg";
+    case Solver::lsqr:
+      return "lsqr";
+    case Solver::lsmr:
+      return "lsmr";
+    case Solver::block_cgls:
+      return "block-cgls";
+    case Solver::ista:
+      return "ista";
+    case Solver::fista:
+      break;
+  }
+  return "fista";
+}
+
+namespace {
+
+/// To be described, not to be run: its operands have no elements.
+MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, const LinearOperator<double>& M,
+                            const SolveOptions& options, const SparseOptions& sparse_options) {
+  switch (solver) {
+    case Solver::cgls:
+      return make_cgls(A, options);
+    case Solver::cg:
+      return make_cg<double>(A, nullptr, options.damp);
+    case Solver::pcg:
+      return make_cg(A, &M, options.damp);
+    case Solver::lsqr:
+      return make_lsqr<double>(A, {A.range()}, options, nullptr);
+    case Solver::lsmr:
+      return make_lsmr(A, {A.range()}, options);
+    case Solver::block_cgls:
+      return make_block_cgls(A, options.damp);
+    case Solver::ista:
+    case Solver::fista:
+      break;
+  }
+  return make_ista<double>(A, nullptr, sparse_options, solver == Solver::fista);
+}
+
+}  // namespace
+
+Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
+  const ProcessGrid& grid = *of.range.grid;
+  const Partition columns = of.range.layout(of.nrhs).cols.partition;
+  const Index mine = columns.size(grid.part_at(of.range.columns, row, col));
+  const Index width = std::min(batch_width(columns, of.batch), mine);
+  const auto elements = [&](const LinearOperator<double>& A, double damp) {
+    SolveOptions options;
+    options.damp = damp;
+    options.one_pass = of.one_pass;
+    const SparseOptions sparse_options;
+    const OperatorPtr<double> M = identity<double>(A.domain());
+    MethodState<double> state(A.domain());
+    const MethodPtr<double> method = method_of(of.solver, A, *M, options, sparse_options);
+    method->describe(state);
+    return state.elements_at(row, col, width);
+  };
+  const OperatorPtr<double> A = zero<double>(of.range, of.domain);
+  const bool corrects =
+      of.damped && of.initial_guess && (of.solver == Solver::lsqr || of.solver == Solver::lsmr);
+  if (!corrects) return elements(*A, of.damped ? 1 : 0) * size_of(of.type);
+  // [B; 0] comes in addition, and at the end a gradient, when the method's state is gone.
+  const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
+  const OperatorPtr<double> full = damped(A, 1);
+  return (rows_in(full->range()) * mine + std::max(elements(*full, 0), rows_in(of.domain) * mine)) *
+         size_of(of.type);
+}
+
+}  // namespace gridlops
