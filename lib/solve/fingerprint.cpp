@@ -71,7 +71,7 @@ bool close(double saved, double found, double allowed) {
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B) {
   const ProcessGrid& grid = *A.range().grid;
-  const ConstDistMatrix<T> Z = test_models(A);
+  const DistMatrix<T> Z = test_models(A);
   DistMatrix<T> W = make_together<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
   FailureScope failures;
   A.apply(T(1), Z, T(0), W);
@@ -91,7 +91,7 @@ std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatri
 
 template <Scalar T>
 std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X) {
-  const ConstDistMatrix<T> Z = test_models(A);
+  const DistMatrix<T> Z = test_models(A);
   std::vector<double> values(per_vector * static_cast<std::size_t>(X.cols()), 0.0);
   FailureScope failures;
   failures.run([&] { add_columns(std::as_const(Z).local(), X, 0, values); });
