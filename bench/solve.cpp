@@ -133,14 +133,19 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
 void solve(Communicator& world, const SolveArguments& arguments) {
   if (arguments.one_pass && arguments.solver != "cgls")
     throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
+  const auto check_algorithm = [&](Algorithm algorithm) {
+    if (arguments.one_pass && algorithm != Algorithm::stationary_a)
+      throw UsageError(std::string("--one-pass is for --algorithm stationary-a, not for ") +
+                       name_of(algorithm));
+  };
+  for (const Algorithm algorithm : arguments.cases.algorithms)
+    if (algorithm != Algorithm::automatic) check_algorithm(algorithm);
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   Cases cases = arguments.cases;
   if (arguments.one_pass) cases.storages = {Storage::packed};
   for_each_case(world, cases, [&](const Case& what) {
-    if (arguments.one_pass && what.algorithm != Algorithm::stationary_a)
-      throw UsageError(std::string("--one-pass is for --algorithm stationary-a, not for ") +
-                       name_of(what.algorithm));
+    check_algorithm(what.algorithm);
     with_scalar_type(what.shape.type, [&]<Scalar T>() { writer.add(measure<T>(what, arguments, meter)); });
   });
   writer.close();

@@ -99,7 +99,7 @@ GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> after_each_iteration(
 template <Scalar T>
 class GRIDLOPS_EXPORT ModelErrors final : public SolveObserver {
  public:
-  /// truth: X*, lies as X, and must outlive this. Collective over its grid; OutOfMemory on all ranks.
+  /// truth: X*, lies as X; its memory must outlive this. Collective over its grid; OutOfMemory on all ranks.
   explicit ModelErrors(const ConstDistMatrix<T>& truth);
   bool step(const IterationInfo& info) override;
 
@@ -107,7 +107,7 @@ class GRIDLOPS_EXPORT ModelErrors final : public SolveObserver {
   const std::vector<ColumnScalars>& errors() const { return errors_; }
 
  private:
-  const ConstDistMatrix<T>& truth_;
+  const ConstDistMatrix<T> truth_;
   DistMatrix<T> difference_;
   ColumnSums<T> sums_;
   std::vector<ColumnScalars> errors_;

@@ -158,11 +158,14 @@ template <Scalar T>
 void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
                            std::vector<double>& numbers) {
   const Index columns = terms.empty() ? 0 : terms.front().X.cols();
+  Index local_columns = 0;
   for (const ColumnSum<T>& term : terms) {
+    require<ShapeError>(term.X.grid() == grid_, "sums of a matrix on another grid than that of the sums");
     require<ShapeError>(term.X.cols() == columns, "sums of ", columns, " and of ", term.X.cols(),
                         " columns cannot travel together");
     if (&term.X != &term.Y) require_same_layout(term.X, term.Y, "sums");
     if (term.difference != nullptr) require_same_layout(term.X, *term.difference, "sums");
+    local_columns = std::max(local_columns, term.X.local().cols);
   }
   values_.assign(terms.size() * at(columns), 0.0);
   values_.insert(values_.end(), numbers.begin(), numbers.end());
@@ -171,6 +174,7 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
     failures.run([&] {
       pending_.clear();
       used_ = 0;
+      reserve(local_columns);
       for (std::size_t k = 0; k < terms.size(); ++k) compute(terms[k], k * at(columns));
       collect();
     });
@@ -189,7 +193,6 @@ template <Scalar T>
 void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   using Kind = typename ColumnSum<T>::Kind;
   const MatrixView<const T> X = term.X.local(), Y = term.Y.local();
-  reserve(X.cols);
   if (term.difference != nullptr) {
     copy(term.X, *term.difference);
     *term.difference -= term.Y;

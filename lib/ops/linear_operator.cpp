@@ -106,9 +106,11 @@ void LinearOperator<T>::do_reserve_normal_product(const Partition& columns) cons
 template <Scalar T>
 void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
                                           DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
-  do_apply(T(1), P, T(0), Q);
-  do_apply_adjoint(T(1), R, T(0), U);
-  do_apply_adjoint(T(1), Q, T(0), V);
+  FailureScope failures;  // a rank goes on to the next product, since others wait for it there
+  failures.run([&] { do_apply(T(1), P, T(0), Q); });
+  failures.run([&] { do_apply_adjoint(T(1), R, T(0), U); });
+  failures.run([&] { do_apply_adjoint(T(1), Q, T(0), V); });
+  failures.close();
 }
 
 /// multiply(), after reserve() if there are more columns in some part than ever.

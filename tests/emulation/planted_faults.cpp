@@ -390,6 +390,7 @@ const std::map<std::string, std::function<void()>> faults{
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   if (argc != 2 || faults.count(argv[1]) == 0) return 2;
+  std::fprintf(stderr, "%s begins\n", argv[1]);
   faults.at(argv[1])();
   MPI_Finalize();
   return 0;

@@ -148,6 +148,22 @@ TEMPLATE_LIST_TEST_CASE("sums of any mixture travel in one reduction, and are ri
   });
 }
 
+TEST_CASE("sums of columns that are cut and of columns that are not travel together", "[dist_matrix]") {
+  const Whole<double> x = integers<double>(5, rows, cols);
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    const DistMatrix<double> cut =
+        filled(grid, layout_along(*grid, Axis::grid_rows, Axis::grid_cols, rows, cols, 0), x);
+    const DistMatrix<double> uncut =
+        filled(grid, layout_along(*grid, Axis::grid_rows, Axis::uncut, rows, cols, 0), x);
+    const auto [of_cut, of_uncut] = ColumnSums<double>(grid)(norm2(cut), norm2(uncut));
+    CHECK(of_cut.values() == of_uncut.values());
+    const auto other = std::make_shared<ProcessGrid>(*grid, grid->backend());
+    CHECK_THROWS_AS(ColumnSums<double>(other)(norm2(cut)), ShapeError);
+  }
+}
+
 TEST_CASE("scalars of columns are computed with entry by entry", "[dist_matrix]") {
   const ColumnScalars a(std::vector<double>{3, 0, -8}), b(std::vector<double>{4, 0, 2});
   using Values = std::vector<double>;

@@ -209,6 +209,44 @@ TEST_CASE("An operator that is applied alone throws on its rank, and nobody wait
 
 namespace {
 
+/// M, as a caller's operator that has no algebra between itself and the matrix's products.
+class Sensor final : public LinearOperator<double> {
+ public:
+  Sensor(OperatorPtr<double> M, Fault forward)
+      : LinearOperator<double>(M->range(), M->domain()), M_(std::move(M)), forward_(forward) {}
+
+ private:
+  void do_apply(double alpha, const ConstDistMatrix<double>& X, double beta,
+                DistMatrix<double>& Y) const override {
+    M_->apply(alpha, X, beta, Y);
+    count_towards(forward_, *X.grid());
+  }
+  void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
+                        DistMatrix<double>& X) const override {
+    M_->apply_adjoint(alpha, Y, beta, X);
+  }
+
+  OperatorPtr<double> M_;
+  mutable Fault forward_;
+};
+
+}  // namespace
+
+TEST_CASE("A normal product of three goes through all of them on a rank where the first throws") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int last = grid->comm().size() - 1;
+    Problem problem(grid);
+    const Sensor A(problem.M, {last, 2});
+    SolveOptions options = at_most(5);
+    options.one_pass = true;
+    check_agreed<InputError>(*grid, last, "the filter has no coefficients",
+                             [&] { cgls(A, problem.B, problem.X, options); });
+  }
+}
+
+namespace {
+
 class Watcher final : public SolveObserver {
  public:
   Watcher(const ProcessGrid& grid, Fault start, Fault step, Fault end)

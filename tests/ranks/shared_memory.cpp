@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that read each other's memory in address.
+// Ranks that read each other's memory in place.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
