@@ -16,28 +16,6 @@ namespace {
 
 constexpr Index rows = 6, cols = 8;
 
-/// Calls visit(grid, layout) for every grid and every legal pair of axes.
-template <class Function>
-void for_each_layout(int variant, Function&& visit) {
-  for (const GridPtr& grid : all_grids()) {
-    for (const Axis row_axis : all_axes) {
-      for (const Axis col_axis : all_axes) {
-        if (!legal(row_axis, col_axis)) continue;
-        const Layout layout = layout_along(*grid, row_axis, col_axis, rows, cols, variant);
-        INFO(describe(*grid) << ": " << layout.describe() << ", cut in variant " << variant);
-        visit(grid, layout);
-      }
-    }
-  }
-}
-
-template <Scalar T>
-DistMatrix<T> filled(const GridPtr& grid, const Layout& layout, const Whole<T>& value) {
-  DistMatrix<T> X(grid, layout);
-  X.fill(value);
-  return X;
-}
-
 ColumnScalars scalars_for_columns() {
   ColumnScalars alpha(cols);
   for (Index j = 0; j < cols; ++j) alpha[j] = static_cast<double>(j - 3);
@@ -52,7 +30,7 @@ TEMPLATE_LIST_TEST_CASE("every column has a factor of its own", "[dist_matrix]",
   const ColumnScalars alpha = scalars_for_columns();
   const auto factor = [&alpha](Index j) { return static_cast<T>(static_cast<Real<T>>(alpha[j])); };
   for (const int variant : {0, 2, 5}) {
-    for_each_layout(variant, [&](const GridPtr& grid, const Layout& layout) {
+    for_each_layout(rows, cols, variant, [&](const GridPtr& grid, const Layout& layout) {
       const DistMatrix<T> X = filled(grid, layout, x);
       const TrafficSince traffic(world());
       DistMatrix<T> Y = filled(grid, layout, y);
@@ -76,7 +54,7 @@ TEMPLATE_LIST_TEST_CASE("one factor may serve all columns", "[dist_matrix]", Sca
   using T = TestType;
   const Whole<T> x = integers<T>(7, rows, cols), y = integers<T>(8, rows, cols);
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
-  for_each_layout(2, [&](const GridPtr& grid, const Layout& layout) {
+  for_each_layout(rows, cols, 2, [&](const GridPtr& grid, const Layout& layout) {
     const DistMatrix<T> X = filled(grid, layout, x);
     DistMatrix<T> Y = filled(grid, layout, y), undefined(grid, layout);
     undefined.fill([nan](Index, Index) { return nan; });
@@ -93,7 +71,7 @@ TEMPLATE_LIST_TEST_CASE("one factor may serve all columns", "[dist_matrix]", Sca
 }
 
 TEST_CASE("every column has a threshold of its own", "[dist_matrix]") {
-  for_each_layout(3, [](const GridPtr& grid, const Layout& layout) {
+  for_each_layout(rows, cols, 3, [](const GridPtr& grid, const Layout& layout) {
     DistMatrix<double> X(grid, layout);
     X.fill([](Index i, Index j) { return static_cast<double>((i + j) % 2 == 0 ? i : -i); });
     ColumnScalars t(cols);
@@ -120,7 +98,7 @@ TEMPLATE_LIST_TEST_CASE("sums of any mixture travel in one reduction, and are ri
     }
   }
   const std::vector<double> none(cols, 0);
-  for_each_layout(4, [&](const GridPtr& grid, const Layout& layout) {
+  for_each_layout(rows, cols, 4, [&](const GridPtr& grid, const Layout& layout) {
     const DistMatrix<T> X = filled(grid, layout, x), Y = filled(grid, layout, y);
     ColumnSums<T> sums(grid);
     const auto [first] = sums(norm2(Y));

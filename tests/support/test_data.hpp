@@ -158,4 +158,26 @@ inline Index sum_over_ranks(Index value) {
   return sum[0];
 }
 
+/// Calls visit(grid, layout) for every grid and every legal pair of axes.
+template <class Function>
+void for_each_layout(Index rows, Index cols, int variant, Function&& visit) {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Axis row_axis : all_axes) {
+      for (const Axis col_axis : all_axes) {
+        if (!legal(row_axis, col_axis)) continue;
+        const Layout layout = layout_along(*grid, row_axis, col_axis, rows, cols, variant);
+        INFO(describe(*grid) << ": " << layout.describe() << ", cut in variant " << variant);
+        visit(grid, layout);
+      }
+    }
+  }
+}
+
+template <Scalar T>
+DistMatrix<T> filled(const GridPtr& grid, const Layout& layout, const Whole<T>& value) {
+  DistMatrix<T> X(grid, layout);
+  X.fill(value);
+  return X;
+}
+
 }  // namespace gridlops::testing
