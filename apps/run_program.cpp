@@ -16,18 +16,27 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Spares a process without mpirun the daemon that Open MPI 4 starts for it, which takes longer than all the
-/// rest of its start. The daemon is for MPI_Comm_spawn and for names published to other jobs; these fail
-/// without it, and our programs use neither. Debuggers attach to processes, and do not need it either. Under
-/// mpirun, in Open MPI 5 and in MPICH nothing reads the variable; what the user has set stays.
-void start_without_daemon() { setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); }
+/// The rank that a common launcher gives this process in the environment, before MPI runs; null without one.
+const char* launched_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(variable); rank != nullptr) return rank;
+  return nullptr;
+}
 
-/// Whether this process is rank 0, before MPI runs, by what common launchers put into the environment.
+/// Spares a process without mpirun what Open MPI 4 does for jobs only. Its daemon takes longer than all the
+/// rest of the start; it is for MPI_Comm_spawn and for names published to other jobs, which our programs do
+/// not use. Its session folder is shared by all jobs of a user on a host, and two jobs that begin or end at
+/// once may fail to make it. Debuggers attach to processes and need neither. Open MPI 5 and MPICH do not read
+/// these variables. A user who has set the first one decides alone.
+void start_without_daemon() {
+  if (launched_rank() != nullptr || std::getenv("OMPI_MCA_ess_singleton_isolated") != nullptr) return;
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+}
+
 bool is_launched_as_first() {
-  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* rank = std::getenv(variable); rank != nullptr) return std::string_view(rank) == "0";
-  }
-  return true;
+  const char* const rank = launched_rank();
+  return rank == nullptr || std::string_view(rank) == "0";
 }
 
 // Texts travel one after the other, each ended by a null character, which none of them can contain.

@@ -44,12 +44,12 @@ def check_version(suite):
 
 
 def check_start(suite):
-    """Without mpirun the program starts where Open MPI finds no daemon, unless the user asks for one."""
+    """Without mpirun the program needs neither Open MPI's daemon nor its session folder, unless the user asks for them."""
     if "Open MPI v4" not in suite.run("--version").output:
         print("not tested: the daemon of Open MPI 4")
         return
     no_daemon = {"OPAL_BINDIR": "/nowhere"}
-    suite.succeeded(suite.run("info", environment=no_daemon))
+    suite.succeeded(suite.run("info", environment={**no_daemon, "OMPI_MCA_orte_tmpdir_base": "/dev/null/no/folder"}))
     wanted = suite.run("info", environment={**no_daemon, "OMPI_MCA_ess_singleton_isolated": "0"})
     suite.check(wanted.status != 0, "the user's choice is not heard:", wanted.output)
 
