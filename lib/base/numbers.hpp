@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "gridlops/types.hpp"
@@ -9,6 +10,12 @@ namespace gridlops {
 
 /// An index, converted to a position in a standard container.
 constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// Part k of [0, total), cut into parts whose sizes differ by at most one, larger ones first.
+constexpr Range balanced_part(Index total, Index parts, Index k) {
+  const Index size = total / parts, larger = total % parts;
+  return {k * size + std::min(k, larger), size + (k < larger ? 1 : 0)};
+}
 
 /// A real number, rounded to the precision of T and converted to T.
 template <Scalar T>

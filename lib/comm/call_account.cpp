@@ -156,11 +156,6 @@ class Arguments {
   int rank_, size_;
 };
 
-/// The bytes of this rank's part in a balanced cut of the elements.
-Index balanced_part_bytes(const ConstElements& data, int rank, int size) {
-  return (data.count / size + (rank < data.count % size ? 1 : 0)) * data.element_size();
-}
-
 }  // namespace
 
 CallAccount& CallAccount::enter(CommOperation operation, Index sent, Index received, Index operand_bytes,
@@ -209,7 +204,7 @@ CallAccount& CallAccount::all_reduce(const ConstElements& data, ReduceOp op) {
   const Arguments arguments(CommOperation::all_reduce, rank(), size());
   arguments.array(data, "data");
   arguments.reducible(data, op);
-  const Index own = balanced_part_bytes(data, rank(), size());
+  const Index own = balanced_part(data.count, size(), rank()).size * data.element_size();
   const Index moved = own * (size() - 1) + data.bytes() - own;
   return enter(CommOperation::all_reduce, moved, moved, data.bytes());
 }

@@ -31,11 +31,11 @@ class RankParts {
     offsets_.reserve(counts.size() + 1);
     for (const Index count : counts) offsets_.push_back(offsets_.back() + count * reals_per_element);
   }
-  /// Cuts `total` elements into parts whose sizes differ by at most one, larger ones first.
+  /// As balanced_part() cuts `total` elements.
   static RankParts balanced(Index total, int ranks) {
     RankParts parts;
     for (int rank = 0; rank < ranks; ++rank)
-      parts.offsets_.push_back(parts.offsets_.back() + total / ranks + (rank < total % ranks ? 1 : 0));
+      parts.offsets_.push_back(balanced_part(total, ranks, rank).end());
     return parts;
   }
 

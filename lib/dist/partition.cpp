@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -12,10 +13,7 @@ namespace {
 
 /// Appends the ends of `parts` balanced blocks of [begin, begin + total).
 void append_balanced(std::vector<Index>& begins, Index begin, Index total, int parts) {
-  const Index quotient = total / parts;
-  const Index larger_parts = total % parts;
-  for (Index part = 1; part <= parts; ++part)
-    begins.push_back(begin + part * quotient + std::min(part, larger_parts));
+  for (int part = 0; part < parts; ++part) begins.push_back(begin + balanced_part(total, parts, part).end());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "local/packed_matrix.hpp"
@@ -32,13 +33,13 @@ struct Formulas {
             Cx = Partition::balanced(r, Q);  // rows and columns of X, blocks_2d
 
   RankCost block(bool adjoint) const {
-    const Index m_q = Partition::balanced(m, Q).size(q);
-    const Index r_p = Partition::balanced(r, P).size(p);
+    const Index m_q = balanced_part(m, Q, q).size;
+    const Index r_p = balanced_part(r, P, p).size;
     RankCost cost;
     cost.flops = 2.0 * static_cast<double>(m_q) * static_cast<double>(n) * static_cast<double>(r_p);
     if (adjoint && Q > 1) {
       const Index N = n * r_p;
-      const Index own = Partition::balanced(N, Q).size(q);
+      const Index own = balanced_part(N, Q, q).size;
       cost.bytes_received = cost.bytes_sent = own * (Q - 1) + (N - own);
       cost.messages = 1;
       cost.workspace_bytes = N;
@@ -70,7 +71,7 @@ struct Formulas {
     // Forward: X gathered in the grid column, Y reduce-scattered in the grid row. The adjoint exchanges the
     // roles.
     const Index m_p = R.size(p), n_q = C.size(q);
-    const Index own_m = Partition::balanced(m_p, Q).size(q), own_n = Partition::balanced(n_q, P).size(p);
+    const Index own_m = balanced_part(m_p, Q, q).size, own_n = balanced_part(n_q, P, p).size;
     RankCost cost;
     cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
     const Index n_gathered = (n_q - own_n) * r, n_spread = own_n * r * (P - 1);
@@ -85,7 +86,7 @@ struct Formulas {
   /// Gathers P and R, sums Q in the grid row, chunk by chunk, and spreads U and V together.
   RankCost normal_product(Index element_bytes) const {
     const Index m_p = R.size(p), n_q = C.size(q);
-    const Index own_m = Partition::balanced(m_p, Q).size(q), own_n = Partition::balanced(n_q, P).size(p);
+    const Index own_m = balanced_part(m_p, Q, q).size, own_n = balanced_part(n_q, P, p).size;
     RankCost cost;
     cost.flops = 6.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
     cost.workspace_bytes = 2 * n_q * r;
@@ -101,7 +102,7 @@ struct Formulas {
       ++cost.messages;
       const Index chunk = one_pass_chunk(C.largest(), element_bytes);
       const auto add_chunks = [&](Index count, Index rows) {
-        const Index N = rows * r, own = Partition::balanced(N, Q).size(q);
+        const Index N = rows * r, own = balanced_part(N, Q, q).size;
         cost.bytes_received += count * (own * (Q - 1) + N - own);
         cost.bytes_sent += count * (own * (Q - 1) + N - own);
         cost.messages += count;
@@ -216,7 +217,7 @@ Index read_in_place(const Formulas& f, Algorithm algorithm, bool adjoint, const 
   const bool rows = machine.rows_share_memory, columns = machine.columns_share_memory;
   if (algorithm == Algorithm::stationary_a) {
     const RankCost all = f.stationary_a(adjoint);
-    const Index own_m = Partition::balanced(m_p, f.Q).size(f.q);
+    const Index own_m = balanced_part(m_p, f.Q, f.q).size;
     const Index in_row = adjoint ? (m_p - own_m) * f.r : own_m * f.r * (f.Q - 1);
     return (rows ? in_row : 0) + (columns ? all.bytes_received - in_row : 0);
   }
@@ -233,11 +234,11 @@ Index copied(const Formulas& f, Algorithm algorithm, bool adjoint, const Machine
   const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q), n_p = f.Rx.size(f.p), r_q = f.Cx.size(f.q);
   switch (algorithm) {
     case Algorithm::block:
-      return adjoint && f.Q > 1 ? f.n * Partition::balanced(f.r, f.P).size(f.p) : 0;
+      return adjoint && f.Q > 1 ? f.n * balanced_part(f.r, f.P, f.p).size : 0;
     case Algorithm::stationary_a: {
       // What is gathered or summed, and the part that is this rank's own; in place, the former.
-      const Index models = n_q + (machine.columns_share_memory ? 0 : Partition::balanced(n_q, f.P).size(f.p));
-      const Index data = m_p + (machine.rows_share_memory ? 0 : Partition::balanced(m_p, f.Q).size(f.q));
+      const Index models = n_q + (machine.columns_share_memory ? 0 : balanced_part(n_q, f.P, f.p).size);
+      const Index data = m_p + (machine.rows_share_memory ? 0 : balanced_part(m_p, f.Q, f.q).size);
       return ((f.P > 1 ? models : 0) + (f.Q > 1 ? data : 0)) * f.r;
     }
     // BLAS packs what stays, Y or X, anew for each panel of A whose product with it is added up over all
