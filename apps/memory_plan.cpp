@@ -7,7 +7,6 @@
 #include <array>
 
 #include "console.hpp"
-#include "gridlops/operator_algebra.hpp"
 #include "gridlops/solver.hpp"
 
 namespace gridlops::program {
@@ -56,11 +55,8 @@ class RankPlan {
            size_of(plan_.shape.type);
   }
 
-  /// A batch has at least one column in each part.
   Index columns_at_once() const {
-    const Index nrhs = plan_.shape.nrhs;
-    return plan_.batch == 0 ? nrhs
-                            : std::min(nrhs, std::max<Index>(plan_.batch, grid_.parts(plan_.range.columns)));
+    return largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
   }
 
   RankCost cost(bool adjoint, Index columns) const {
@@ -76,39 +72,29 @@ class RankPlan {
     return normal_product_cost(shape, grid_.shape(), row_, col_);
   }
 
-  /// With scaled columns the solver gets another problem, whose data and models come in addition, and whose
-  /// operator has the damping.
   Index solver_workspace() const {
-    const bool stacked = plan_.scaled && plan_.damped;
-    const Space range = stacked ? damped(zero<double>(plan_.range, plan_.domain), 1)->range() : plan_.range;
-    const Index nrhs = plan_.shape.nrhs;
     return solver_workspace_bytes(
-               {plan_.solver, range, plan_.domain, plan_.shape.type, nrhs, plan_.batch,
-                plan_.damped && !stacked, plan_.initial_guess && !plan_.scaled, plan_.one_pass},
-               row_, col_) +
-           (plan_.scaled ? block(range.layout(nrhs)) + block(plan_.domain.layout(nrhs)) +
-                               block(plan_.domain.layout(columns_at_once()))
-                         : 0);
+        {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, plan_.shape.nrhs, plan_.batch,
+         plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled},
+        row_, col_);
   }
 
   bool redistributes() const { return plan_.range != plan_.product_range; }
-
-  /// Memory for the product in its own layout, for what is sent of it, and for what is received.
+  /// Of the result of a product to the operator's range, or of data back.
+  RankCost redistribution(bool adjoint, Index columns) const {
+    const Layout product = plan_.product_range.layout(columns), range = plan_.range.layout(columns);
+    return redistribution_cost(grid_, adjoint ? range : product, adjoint ? product : range, plan_.shape.type,
+                               row_, col_);
+  }
   Index redistribution_workspace() const {
     if (!redistributes()) return 0;
-    return 2 * block(plan_.product_range.layout(columns_at_once())) +
-           block(plan_.range.layout(columns_at_once()));
+    const Index columns = columns_at_once();
+    return block(plan_.product_range.layout(columns)) +
+           std::max(redistribution(false, columns).workspace_bytes,
+                    redistribution(true, columns).workspace_bytes);
   }
-
-  /// The rank's block of the result, without what it owns of it before.
   Index redistribution_received() const {
-    if (!redistributes()) return 0;
-    const Layout from = plan_.product_range.layout(plan_.shape.nrhs),
-                 to = plan_.range.layout(plan_.shape.nrhs);
-    if (!from.owned_at(grid_, row_, col_)) return block(to);
-    const Index rows = intersect(from.row_range(grid_, row_, col_), to.row_range(grid_, row_, col_)).size;
-    const Index cols = intersect(from.col_range(grid_, row_, col_), to.col_range(grid_, row_, col_)).size;
-    return block(to) - rows * cols * size_of(plan_.shape.type);
+    return redistributes() ? redistribution(false, plan_.shape.nrhs).bytes_received : 0;
   }
 
   const PlannedSolve& plan_;

@@ -44,10 +44,11 @@ bool may_be_stationary_a(const SolveArguments& arguments) {
   return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
 }
 
-/// The products of a batch, if there are batches.
-ProductShape shape_at_once(const Task& task) {
+/// The products of a batch by an algorithm that never moves A: only `block` cuts columns.
+ProductShape shape_at_once(const Task& task, Algorithm algorithm) {
   ProductShape shape = task.shape;
-  if (const Index batch = task.arguments.options.batch; batch > 0) shape.nrhs = std::min(shape.nrhs, batch);
+  const int parts = algorithm == Algorithm::block ? task.grid->rows() : 1;
+  shape.nrhs = largest_batch(Partition::balanced(shape.nrhs, parts), task.arguments.options.batch);
   return shape;
 }
 
@@ -58,7 +59,8 @@ bool reads_once(const Task& task) {
   if (arguments.one_pass != "auto") return arguments.one_pass == "on";
   if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
   return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
-         arguments.product.device == "cpu" && one_pass_is_faster(shape_at_once(task), task.grid->shape());
+         arguments.product.device == "cpu" &&
+         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a), task.grid->shape());
 }
 
 /// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
@@ -83,7 +85,8 @@ Storage storage_for(const Task& task) {
   if (const std::string saved = saved_fact(task.saved, storage_fact);
       !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
     return parse_storage(saved);
-  return on_host ? faster_storage(task.algorithm, shape_at_once(task), task.grid->shape()) : Storage::columns;
+  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm), task.grid->shape())
+                 : Storage::columns;
 }
 
 Task read_headers(Communicator& world, const SolveArguments& arguments,

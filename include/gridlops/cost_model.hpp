@@ -37,6 +37,10 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
 /// What it does in one LinearOperator::normal_product() with a packed stationary_a.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
+/// What it does in one redistribute().
+GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to,
+                                             ScalarType type, int row, int col);
+
 /// The storage with which repeated products are faster on this processor, in host memory, by the measured
 /// crossovers of its instruction set and type (docs/performance.md). Packing takes as long as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);

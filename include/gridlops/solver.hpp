@@ -56,8 +56,10 @@ struct SolveOptions {
 
 /// SolveOptions::tolerance where none is given.
 GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
-/// How many batches SolveOptions::batch makes of columns that are cut so; at least one.
+/// How many batches SolveOptions::batch makes of columns that are cut so, at least one; and how many columns
+/// the largest of them has.
 GRIDLOPS_EXPORT Index batch_count(const Partition& columns, Index batch);
+GRIDLOPS_EXPORT Index largest_batch(const Partition& columns, Index batch);
 
 struct ColumnReport {
   StopReason reason = StopReason::iteration_limit;
@@ -160,6 +162,8 @@ struct SolverMemory {
   Index nrhs = 1;
   Index batch = 0;  ///< as in SolveOptions
   bool damped = false, initial_guess = false, one_pass = false;
+  /// The solver is called by preconditioned_inversion(), which damps x, and whose P is from domain to domain.
+  bool preconditioned = false;
 };
 
 /// The bytes that a solver takes on the rank at (row, col) beyond A, B and X, and beyond the scratch memory

@@ -3,6 +3,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -16,13 +17,18 @@ struct Piece {
   Index size() const { return rows.size * cols.size; }
 };
 
-/// One piece per rank of the grid: the intersection of this rank's block in `mine` and that rank's block in
-/// `other`. Only canonical owners send.
-std::vector<Piece> pieces_with(const ProcessGrid& grid, const Layout& mine, bool i_must_own,
+struct Place {
+  int row, col;
+};
+Place my_place(const ProcessGrid& grid) { return {grid.my_row(), grid.my_col()}; }
+
+/// One piece per rank of the grid: the intersection of the block in `mine` of the rank at `me` and of that
+/// rank's block in `other`. Only canonical owners send.
+std::vector<Piece> pieces_with(const ProcessGrid& grid, Place me, const Layout& mine, bool i_must_own,
                                const Layout& other, bool other_must_own) {
-  const Range my_rows = mine.row_range(grid, grid.my_row(), grid.my_col());
-  const Range my_cols = mine.col_range(grid, grid.my_row(), grid.my_col());
-  const bool i_take_part = !i_must_own || mine.owned_at(grid, grid.my_row(), grid.my_col());
+  const Range my_rows = mine.row_range(grid, me.row, me.col);
+  const Range my_cols = mine.col_range(grid, me.row, me.col);
+  const bool i_take_part = !i_must_own || mine.owned_at(grid, me.row, me.col);
   std::vector<Piece> pieces;
   Index offset = 0;
   for (int row = 0; row < grid.rows(); ++row) {
@@ -39,11 +45,11 @@ std::vector<Piece> pieces_with(const ProcessGrid& grid, const Layout& mine, bool
   return pieces;
 }
 
-std::vector<Piece> outgoing_pieces(const ProcessGrid& grid, const Layout& from, const Layout& to) {
-  return pieces_with(grid, from, true, to, false);
+std::vector<Piece> outgoing_pieces(const ProcessGrid& grid, Place me, const Layout& from, const Layout& to) {
+  return pieces_with(grid, me, from, true, to, false);
 }
-std::vector<Piece> incoming_pieces(const ProcessGrid& grid, const Layout& from, const Layout& to) {
-  return pieces_with(grid, to, false, from, true);
+std::vector<Piece> incoming_pieces(const ProcessGrid& grid, Place me, const Layout& from, const Layout& to) {
+  return pieces_with(grid, me, to, false, from, true);
 }
 
 std::vector<Index> sizes_of(const std::vector<Piece>& pieces) {
@@ -63,18 +69,26 @@ MatrixView<T> within(MatrixView<T> local, Index row_begin, Index col_begin, cons
 
 }  // namespace
 
+RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to,
+                                         int row, int col) {
+  const std::vector<Piece> out = outgoing_pieces(grid, {row, col}, from, to);
+  const std::vector<Piece> in = incoming_pieces(grid, {row, col}, from, to);
+  return {total_size(out), total_size(in), out[at(Index{row} * grid.cols() + col)].size()};
+}
+
 template <Scalar T>
 void RedistributionWorkspace<T>::reserve(const ProcessGrid& grid, const Layout& from, const Layout& to) {
-  outgoing.reserve(grid.backend(), total_size(outgoing_pieces(grid, from, to)));
-  incoming.reserve(grid.backend(), total_size(incoming_pieces(grid, from, to)));
+  const RedistributionSizes sizes = redistribution_sizes(grid, from, to, grid.my_row(), grid.my_col());
+  outgoing.reserve(grid.backend(), sizes.outgoing);
+  incoming.reserve(grid.backend(), sizes.incoming);
 }
 
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace) {
   const ProcessGrid& grid = *to.grid();
-  const std::vector<Piece> out = outgoing_pieces(grid, from.layout(), to.layout());
-  const std::vector<Piece> in = incoming_pieces(grid, from.layout(), to.layout());
+  const std::vector<Piece> out = outgoing_pieces(grid, my_place(grid), from.layout(), to.layout());
+  const std::vector<Piece> in = incoming_pieces(grid, my_place(grid), from.layout(), to.layout());
   const Kernels<T>& kernels = grid.backend()->template kernels<T>();
   T* const outgoing = workspace.outgoing.data();
   T* const incoming = workspace.incoming.data();

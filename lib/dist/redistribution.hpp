@@ -5,6 +5,14 @@
 
 namespace gridlops {
 
+/// What the rank at (row, col) of the grid sends and receives in a redistribution, in elements; `kept` of
+/// both stay on the rank.
+struct RedistributionSizes {
+  Index outgoing = 0, incoming = 0, kept = 0;
+};
+RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to,
+                                         int row, int col);
+
 /// The arrays that redistributions exchange. They are kept from one redistribution to the next.
 template <Scalar T>
 struct RedistributionWorkspace {

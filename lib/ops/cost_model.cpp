@@ -7,6 +7,7 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "local/packed_matrix.hpp"
@@ -178,6 +179,18 @@ RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape 
 RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
   const Formulas formulas = formulas_of(shape, grid, row, col);
   return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
+}
+
+RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to, ScalarType type,
+                             int row, int col) {
+  const RedistributionSizes sizes = redistribution_sizes(grid, from, to, row, col);
+  const Index bytes = size_of(type);
+  RankCost cost;
+  cost.bytes_received = (sizes.incoming - sizes.kept) * bytes;
+  cost.bytes_sent = (sizes.outgoing - sizes.kept) * bytes;
+  cost.messages = 1;
+  cost.workspace_bytes = (sizes.incoming + sizes.outgoing) * bytes;
+  return cost;
 }
 
 namespace {

@@ -37,6 +37,10 @@ Index batch_count(const Partition& columns, Index batch) {
   return static_cast<Index>(column_batches(columns, batch).size());
 }
 
+Index largest_batch(const Partition& columns, Index batch) {
+  return column_batches(columns, batch).front().sizes.total();
+}
+
 const char* name_of(Solver solver) {
   switch (solver) {
     case Solver::cgls:
@@ -89,9 +93,10 @@ MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, cons
 Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const ProcessGrid& grid = *of.range.grid;
   const Partition columns = of.range.layout(of.nrhs).cols.partition;
-  const Index mine = columns.size(grid.part_at(of.range.columns, row, col));
-  const Index width = std::min(batch_width(columns, of.batch), mine);
-  const auto elements = [&](const LinearOperator<double>& A, double damp) {
+  const int part = grid.part_at(of.range.columns, row, col);
+  const Index mine = columns.size(part),
+              of_batch = column_batches(columns, of.batch).front().sizes.size(part);
+  const auto method_elements = [&](const LinearOperator<double>& A, double damp) {
     SolveOptions options;
     options.damp = damp;
     options.one_pass = of.one_pass;
@@ -100,17 +105,22 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     MethodState<double> state(A.domain());
     const MethodPtr<double> method = method_of(of.solver, A, *M, options, sparse_options);
     method->describe(state);
-    return state.elements_at(row, col, width);
+    return state.elements_at(row, col, of_batch);
   };
-  const OperatorPtr<double> A = zero<double>(of.range, of.domain);
-  const bool corrects =
-      of.damped && of.initial_guess && (of.solver == Solver::lsqr || of.solver == Solver::lsmr);
-  if (!corrects) return elements(*A, of.damped ? 1 : 0) * size_of(of.type);
-  // [B; 0] comes in addition, and at the end a gradient, when the method's state is gone.
   const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
-  const OperatorPtr<double> full = damped(A, 1);
-  return (rows_in(full->range()) * mine + std::max(elements(*full, 0), rows_in(of.domain) * mine)) *
-         size_of(of.type);
+  const OperatorPtr<double> A = zero<double>(of.range, of.domain);
+  const bool damps_guess =
+      of.damped && of.initial_guess && (of.solver == Solver::lsqr || of.solver == Solver::lsmr);
+  if (!of.preconditioned && !damps_guess) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
+
+  // The method works on [A; D·I]. Its data come in addition, and at the end, when the state of the method is
+  // gone, a gradient. With a preconditioner the gradient takes the place of Z, and A P Z goes through P Z.
+  const OperatorPtr<double> full = of.damped ? damped(A, 1) : A;
+  const Index data = rows_in(full->range()) * mine, models = rows_in(of.domain) * mine,
+              state = method_elements(*full, 0);
+  const Index besides =
+      of.preconditioned ? models + rows_in(of.domain) * of_batch + state : std::max(state, models);
+  return (data + besides) * size_of(of.type);
 }
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/redistribute.hpp"
 
+#include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
 #include "support/test_data.hpp"
 
@@ -50,6 +51,12 @@ void check_traffic(const TrafficSince& traffic, const ProcessGrid& grid, const L
   }
   CHECK(traffic.sent() == sent * Index{sizeof(T)} + agreement);
   CHECK(traffic.received() == received * Index{sizeof(T)} + agreement);
+  const RankCost cost =
+      redistribution_cost(grid, before, after, scalar_type_of<T>, grid.my_row(), grid.my_col());
+  CHECK(cost.bytes_sent == sent * Index{sizeof(T)});
+  CHECK(cost.bytes_received == received * Index{sizeof(T)});
+  const Index kept = elements_moved(grid, before, after, me, me);
+  CHECK(cost.workspace_bytes == (sent + received + 2 * kept) * Index{sizeof(T)});
 }
 
 /// From every legal layout to every other, with all pairs of these coefficients.

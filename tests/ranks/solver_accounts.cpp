@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gridlops/cost_model.hpp"
+#include "gridlops/inversion.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
@@ -116,7 +117,8 @@ namespace {
 
 template <Scalar T>
 void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T>& A, MeteredBackend& backend,
-                  Index nrhs, Index batch, double damp = 0, bool initial_guess = false) {
+                  Index nrhs, Index batch, double damp = 0, bool initial_guess = false,
+                  bool preconditioned = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
   B.fill(random_elements<T>(1));
@@ -135,7 +137,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   if (!grid->is_member()) return;
   const Index predicted =
       solver_workspace_bytes({which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0,
-                              initial_guess, solver == SolverFunction<T>(one_pass_cgls<T>)},
+                              initial_guess, solver == SolverFunction<T>(one_pass_cgls<T>), preconditioned},
                              grid->my_row(), grid->my_col());
   CAPTURE(name_of(which), grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_bytes_in_use() - before;
@@ -160,6 +162,13 @@ template <Scalar T>
 SolveReport pcg_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                      const SolveOptions& options) {
   return cg(A, *identity<T>(A.domain()), B, X, options);
+}
+template <Scalar T>
+SolveReport lsqr_of_scaled(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                           const SolveOptions& options) {
+  const OperatorPtr<T> shared(OperatorPtr<T>(), &A);
+  return preconditioned_inversion<T>(shared, B, X,
+                                     {.P = scale(T(2), identity<T>(A.domain())), .damps_x = true}, options);
 }
 template <Scalar T>
 SolveReport ista_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
@@ -198,6 +207,8 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
         for (const bool guess : {false, true}) {
           check_memory<TestType>(lsqr, Solver::lsqr, *tall, *backend, 13, batch, damp, guess);
           check_memory<TestType>(lsmr, Solver::lsmr, *tall, *backend, 13, batch, damp, guess);
+          check_memory<TestType>(lsqr_of_scaled<TestType>, Solver::lsqr, *tall, *backend, 13, batch, damp,
+                                 guess, true);
         }
       }
       check_memory<TestType>(ista_with<TestType>, Solver::ista, *tall, *backend, 13, batch);

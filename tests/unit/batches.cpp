@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <numeric>
 
+#include "gridlops/solver.hpp"
 #include "solve/batches.hpp"
 #include "support/catch.hpp"
 
@@ -43,9 +44,12 @@ TEST_CASE("A batch has no more columns than allowed, but one per part") {
     for (const Index batch : {1, 2, 3, 7, 16, 17}) {
       const std::vector<ColumnBatch> batches = column_batches(whole, batch);
       CHECK(batches.size() >= 1);
+      CHECK(static_cast<Index>(batches.size()) == batch_count(whole, batch));
+      CHECK(batches.front().sizes.total() == largest_batch(whole, batch));
       for (const ColumnBatch& columns : batches) {
         CHECK(columns.sizes.total() <= std::max<Index>(batch, whole.parts()));
         CHECK(columns.sizes.largest() <= batch_width(whole, batch));
+        CHECK(columns.sizes.total() <= largest_batch(whole, batch));
         CHECK((columns.sizes.total() > 0 || whole.total() == 0));
       }
     }
