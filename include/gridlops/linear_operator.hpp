@@ -25,6 +25,11 @@ struct GRIDLOPS_EXPORT Space {
   /// nrhs columns, balanced over the axis; or cut as given.
   Layout layout(Index nrhs) const;
   Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
+  /// A matrix whose block on this rank, a member of the grid, lies in memory that has room for it.
+  template <Scalar T>
+  DistMatrix<T> matrix(const Partition& cols, const Buffer<T>& memory) const {
+    return DistMatrix<T>(grid, layout(cols), memory.matrix(local_rows(), local_columns(cols)));
+  }
 
   template <Scalar T>
   bool contains(const ConstDistMatrix<T>& X) const {

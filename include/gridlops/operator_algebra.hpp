@@ -44,37 +44,38 @@ GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
 
-// Stacks. The rows of a stacked space are ordered part by part: a rank's block is the blocks of the members
-// one below the other, so nothing moves, and a stack is a matrix like any other to dots, norms and solvers.
-// Members must be held by the same ranks part for part: cut along the same axis, or along `all` and
-// `all_transposed`.
+// Stacks. The rows of a stacked space are ordered part by part: a rank has its rows of the first space, below
+// them its rows of the second, and so on. So nothing moves when operators are stacked, and dots, norms and
+// solvers take a matrix in a stacked space as any other. The spaces must be held by the same ranks part for
+// part: cut along the same axis, or along `all` and `all_transposed`.
 
 /// [A₁; A₂; …]: same domain.
 template <Scalar T>
-GRIDLOPS_EXPORT OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> members);
+GRIDLOPS_EXPORT OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> operators);
 
 /// [A₁ A₂ …]: same range.
 template <Scalar T>
-GRIDLOPS_EXPORT OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> members);
+GRIDLOPS_EXPORT OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> operators);
 
 template <Scalar T>
-GRIDLOPS_EXPORT OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> members);
+GRIDLOPS_EXPORT OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> operators);
 
 /// [A; damp · I], the operator of Tikhonov regularisation. Where model and data are not held by the same
 /// ranks part for part, the identity redistributes the model to where the data are.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> damped(OperatorPtr<T> A, double damp);
-/// What its range is a stack of: the data, and the model in its own order, where the identity puts it.
+/// The two spaces that its range is a stack of: that of the data, and that in which the identity puts the
+/// model.
 GRIDLOPS_EXPORT std::vector<Space> damped_range(const Space& data, const Space& model);
 
-/// The space of a stack of these, and member k's rows of a matrix X in it, as a matrix of its own that uses
-/// X's memory.
-GRIDLOPS_EXPORT Space stack_spaces(const std::vector<Space>& members);
+/// The space that is a stack of these.
+GRIDLOPS_EXPORT Space stack_spaces(const std::vector<Space>& spaces);
+/// The rows that belong to spaces[k] of a matrix X in the stack of these spaces: a matrix in spaces[k], in
+/// the memory of X.
 template <Scalar T>
-GRIDLOPS_EXPORT DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
-                                           DistMatrix<T>& X);
+GRIDLOPS_EXPORT DistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k, DistMatrix<T>& X);
 template <Scalar T>
-GRIDLOPS_EXPORT ConstDistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
-                                                const ConstDistMatrix<T>& X);
+GRIDLOPS_EXPORT ConstDistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k,
+                                              const ConstDistMatrix<T>& X);
 
 }  // namespace gridlops

@@ -5,7 +5,6 @@
 #include "base/message.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
-#include "ops/scratch.hpp"
 
 namespace gridlops {
 
@@ -77,19 +76,22 @@ class Product final : public LinearOperator<T> {
   }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override { scratch_.matrix(B_->range(), columns); }
+  void do_reserve(Op, const Partition& columns) const override {
+    const Space& between = B_->range();
+    memory_.reserve(between.grid->backend(), between.local_rows() * between.local_columns(columns));
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    DistMatrix<T> between = scratch_.matrix(B_->range(), X.layout().cols.partition);
+    DistMatrix<T> between = B_->range().matrix(X.layout().cols.partition, memory_);
     B_->apply(T(1), X, T(0), between);
     A_->apply(alpha, between, beta, Y);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    DistMatrix<T> between = scratch_.matrix(B_->range(), Y.layout().cols.partition);
+    DistMatrix<T> between = B_->range().matrix(Y.layout().cols.partition, memory_);
     A_->apply_adjoint(T(1), Y, T(0), between);
     B_->apply_adjoint(alpha, between, beta, X);
   }
   OperatorPtr<T> A_, B_;
-  mutable Scratch<T> scratch_;
+  mutable Buffer<T> memory_;
 };
 
 template <Scalar T>

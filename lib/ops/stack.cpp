@@ -27,112 +27,111 @@ bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
   return true;
 }
 
-/// Member k's rows of X, with X's columns, as a Matrix of its own in X's memory.
+/// The rows of spaces[k], with X's columns, as a Matrix of its own in X's memory.
 template <class Matrix, class View>
-Matrix member_of(const std::vector<Space>& members, std::size_t k, const Layout& layout_of_X, View local) {
-  const Space& member = members.at(k);
+Matrix rows_of(const std::vector<Space>& spaces, std::size_t k, const Layout& layout_of_X, View local) {
+  const Space& space = spaces.at(k);
   Range rows;
-  if (member.grid->is_member()) {
-    for (std::size_t before = 0; before < k; ++before) rows.begin += members[before].local_rows();
-    rows.size = member.local_rows();
+  if (space.grid->is_member()) {
+    for (std::size_t before = 0; before < k; ++before) rows.begin += spaces[before].local_rows();
+    rows.size = space.local_rows();
   }
-  return {member.grid, {member.rows, layout_of_X.cols}, local.row_block(rows)};
+  return {space.grid, {space.rows, layout_of_X.cols}, local.row_block(rows)};
 }
 
 template <Scalar T>
-std::vector<Space> ranges_of(const std::vector<OperatorPtr<T>>& members) {
+std::vector<Space> ranges_of(const std::vector<OperatorPtr<T>>& operators) {
   std::vector<Space> spaces;
-  for (const OperatorPtr<T>& member : members) spaces.push_back(member->range());
+  for (const OperatorPtr<T>& op : operators) spaces.push_back(op->range());
   return spaces;
 }
 
 template <Scalar T>
-std::vector<Space> domains_of(const std::vector<OperatorPtr<T>>& members) {
+std::vector<Space> domains_of(const std::vector<OperatorPtr<T>>& operators) {
   std::vector<Space> spaces;
-  for (const OperatorPtr<T>& member : members) spaces.push_back(member->domain());
+  for (const OperatorPtr<T>& op : operators) spaces.push_back(op->domain());
   return spaces;
 }
 
 template <Scalar T>
-const LinearOperator<T>& first_of(const std::vector<OperatorPtr<T>>& members) {
-  require<ShapeError>(!members.empty(), "a stack of operators needs at least one member");
-  return *members.front();
+const LinearOperator<T>& first_of(const std::vector<OperatorPtr<T>>& operators) {
+  require<ShapeError>(!operators.empty(), "a stack needs at least one operator");
+  return *operators.front();
 }
 
 template <Scalar T>
 class VerticalStack final : public LinearOperator<T> {
  public:
-  explicit VerticalStack(std::vector<OperatorPtr<T>> members)
-      : LinearOperator<T>(stack_spaces(ranges_of(members)), first_of(members).domain()),
-        members_(std::move(members)),
-        ranges_(ranges_of(members_)) {
-    for (const OperatorPtr<T>& member : members_)
+  explicit VerticalStack(std::vector<OperatorPtr<T>> operators)
+      : LinearOperator<T>(stack_spaces(ranges_of(operators)), first_of(operators).domain()),
+        operators_(std::move(operators)),
+        ranges_(ranges_of(operators_)) {
+    for (const OperatorPtr<T>& op : operators_)
       require<ShapeError>(
-          member->domain() == this->domain(), "operators with ", this->cols(), " and ", member->cols(),
+          op->domain() == this->domain(), "operators with ", this->cols(), " and ", op->cols(),
           " columns cannot be stacked vertically: their domains must be the same, layouts included");
   }
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      DistMatrix<T> part = stack_member(ranges_, k, Y);
-      members_[k]->apply(alpha, X, beta, part);
+    for (std::size_t k = 0; k < operators_.size(); ++k) {
+      DistMatrix<T> part = stack_rows(ranges_, k, Y);
+      operators_[k]->apply(alpha, X, beta, part);
     }
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for (std::size_t k = 0; k < members_.size(); ++k)
-      members_[k]->apply_adjoint(alpha, stack_member(ranges_, k, Y), k == 0 ? beta : T(1), X);
+    for (std::size_t k = 0; k < operators_.size(); ++k)
+      operators_[k]->apply_adjoint(alpha, stack_rows(ranges_, k, Y), k == 0 ? beta : T(1), X);
   }
-  std::vector<OperatorPtr<T>> members_;
+  std::vector<OperatorPtr<T>> operators_;
   std::vector<Space> ranges_;
 };
 
 template <Scalar T>
 class BlockDiagonal final : public LinearOperator<T> {
  public:
-  explicit BlockDiagonal(std::vector<OperatorPtr<T>> members)
-      : LinearOperator<T>(stack_spaces(ranges_of(members)), stack_spaces(domains_of(members))),
-        members_(std::move(members)),
-        ranges_(ranges_of(members_)),
-        domains_(domains_of(members_)) {}
+  explicit BlockDiagonal(std::vector<OperatorPtr<T>> operators)
+      : LinearOperator<T>(stack_spaces(ranges_of(operators)), stack_spaces(domains_of(operators))),
+        operators_(std::move(operators)),
+        ranges_(ranges_of(operators_)),
+        domains_(domains_of(operators_)) {}
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      DistMatrix<T> part = stack_member(ranges_, k, Y);
-      members_[k]->apply(alpha, stack_member(domains_, k, X), beta, part);
+    for (std::size_t k = 0; k < operators_.size(); ++k) {
+      DistMatrix<T> part = stack_rows(ranges_, k, Y);
+      operators_[k]->apply(alpha, stack_rows(domains_, k, X), beta, part);
     }
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      DistMatrix<T> part = stack_member(domains_, k, X);
-      members_[k]->apply_adjoint(alpha, stack_member(ranges_, k, Y), beta, part);
+    for (std::size_t k = 0; k < operators_.size(); ++k) {
+      DistMatrix<T> part = stack_rows(domains_, k, X);
+      operators_[k]->apply_adjoint(alpha, stack_rows(ranges_, k, Y), beta, part);
     }
   }
-  std::vector<OperatorPtr<T>> members_;
+  std::vector<OperatorPtr<T>> operators_;
   std::vector<Space> ranges_, domains_;
 };
 
 }  // namespace
 
-Space stack_spaces(const std::vector<Space>& members) {
-  require<ShapeError>(!members.empty(), "a stack needs at least one member");
-  const Space& first = members.front();
+Space stack_spaces(const std::vector<Space>& spaces) {
+  require<ShapeError>(!spaces.empty(), "a stack needs at least one space");
+  const Space& first = spaces.front();
   const ProcessGrid& grid = *first.grid;
   std::vector<Index> sizes(static_cast<std::size_t>(grid.parts(first.rows.axis)), 0);
-  for (const Space& member : members) {
-    require<ShapeError>(member.grid == first.grid && member.columns == first.columns &&
-                            held_by_same_ranks(grid, first.rows.axis, member.rows.axis),
-                        "rows along ", name_of(first.rows.axis), " and along ", name_of(member.rows.axis),
+  for (const Space& space : spaces) {
+    require<ShapeError>(space.grid == first.grid && space.columns == first.columns &&
+                            held_by_same_ranks(grid, first.rows.axis, space.rows.axis),
+                        "rows along ", name_of(first.rows.axis), " and along ", name_of(space.rows.axis),
                         " are not held by the same ranks part for part, so they cannot be stacked in place; "
-                        "put an identity() "
-                        "that redistributes before one of them");
+                        "put an identity() that redistributes before one of them");
     const std::vector<int> part_in_first = parts_by_rank(grid, first.rows.axis);
-    const std::vector<int> part_in_member = parts_by_rank(grid, member.rows.axis);
+    const std::vector<int> part_in_space = parts_by_rank(grid, space.rows.axis);
     std::vector<bool> counted(sizes.size(), false);
     for (std::size_t rank = 0; rank < part_in_first.size(); ++rank) {
       const auto part = static_cast<std::size_t>(part_in_first[rank]);
-      if (!counted[part]) sizes[part] += member.rows.partition.size(part_in_member[rank]);
+      if (!counted[part]) sizes[part] += space.rows.partition.size(part_in_space[rank]);
       counted[part] = true;
     }
   }
@@ -140,30 +139,29 @@ Space stack_spaces(const std::vector<Space>& members) {
 }
 
 template <Scalar T>
-DistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k, DistMatrix<T>& X) {
-  return member_of<DistMatrix<T>>(members, k, X.layout(), X.local());
+DistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k, DistMatrix<T>& X) {
+  return rows_of<DistMatrix<T>>(spaces, k, X.layout(), X.local());
 }
 
 template <Scalar T>
-ConstDistMatrix<T> stack_member(const std::vector<Space>& members, std::size_t k,
-                                const ConstDistMatrix<T>& X) {
-  return member_of<ConstDistMatrix<T>>(members, k, X.layout(), X.local());
+ConstDistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k, const ConstDistMatrix<T>& X) {
+  return rows_of<ConstDistMatrix<T>>(spaces, k, X.layout(), X.local());
 }
 
 template <Scalar T>
-OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> members) {
-  return std::make_shared<VerticalStack<T>>(std::move(members));
+OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> operators) {
+  return std::make_shared<VerticalStack<T>>(std::move(operators));
 }
 
 template <Scalar T>
-OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> members) {
-  for (OperatorPtr<T>& member : members) member = adjoint(std::move(member));
-  return adjoint(vertical_stack(std::move(members)));
+OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> operators) {
+  for (OperatorPtr<T>& op : operators) op = adjoint(std::move(op));
+  return adjoint(vertical_stack(std::move(operators)));
 }
 
 template <Scalar T>
-OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> members) {
-  return std::make_shared<BlockDiagonal<T>>(std::move(members));
+OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> operators) {
+  return std::make_shared<BlockDiagonal<T>>(std::move(operators));
 }
 
 std::vector<Space> damped_range(const Space& data, const Space& model) {
@@ -179,13 +177,12 @@ OperatorPtr<T> damped(OperatorPtr<T> A, double damp) {
   return vertical_stack<T>({std::move(A), std::move(penalty_operator)});
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                \
-  template DistMatrix<T> stack_member(const std::vector<Space>&, std::size_t, DistMatrix<T>&); \
-  template ConstDistMatrix<T> stack_member(const std::vector<Space>&, std::size_t,             \
-                                           const ConstDistMatrix<T>&);                         \
-  template OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>>);                         \
-  template OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>>);                       \
-  template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                         \
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template DistMatrix<T> stack_rows(const std::vector<Space>&, std::size_t, DistMatrix<T>&);                 \
+  template ConstDistMatrix<T> stack_rows(const std::vector<Space>&, std::size_t, const ConstDistMatrix<T>&); \
+  template OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>>);                                       \
+  template OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>>);                                     \
+  template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                                       \
   template OperatorPtr<T> damped(OperatorPtr<T>, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -47,16 +47,16 @@ ColumnScalars normalise(DistMatrix<T>& X, const ColumnScalars& squares) {
 template <Scalar T>
 class BidiagonalMethod : public ColumnMethod<T> {
  public:
-  /// members: the spaces that the range of A is a stack of.
-  BidiagonalMethod(const LinearOperator<T>& op, std::vector<Space> members, const SolveOptions& options)
-      : A(op), D(options.damp), D2(D * D), options_(options), members_(std::move(members)) {}
+  /// range_stack: the spaces that the range of A is a stack of.
+  BidiagonalMethod(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options)
+      : A(op), D(options.damp), D2(D * D), options_(options), range_stack_(std::move(range_stack)) {}
 
   const LinearOperator<T>& op() const final { return A; }
   std::string parameters() const final { return message("damping ", D); }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
-    state.vector("u", u, A.range(), members_);
+    state.vector("u", u, A.range(), range_stack_);
     state.vector("v", v, A.domain());
     state.scalars(alpha);
   }
@@ -120,7 +120,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
 
  private:
   const SolveOptions& options_;
-  const std::vector<Space> members_;
+  const std::vector<Space> range_stack_;
 };
 
 }  // namespace gridlops

@@ -42,11 +42,11 @@ std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
 }
 
 template <Scalar T>
-void BlockBasis<T>::describe(const char* name, std::vector<Space> members, MethodState<T>& state) {
+void BlockBasis<T>::describe(const char* name, std::vector<Space> stack, MethodState<T>& state) {
   for (const Part& part : parts()) state.memory(*part.buffer, space_, part.elements);
   state.number(width_);
   state.shared(
-      name, [this] { return block(); }, std::move(members));
+      name, [this] { return block(); }, std::move(stack));
 }
 
 template <Scalar T>

@@ -24,8 +24,8 @@ class BlockBasis {
 
   explicit BlockBasis(const Space& space) : space_(space) {}
 
-  /// Its memory, and the block, under this name. members: the spaces that `space` is a stack of.
-  void describe(const char* name, std::vector<Space> members, MethodState<T>& state);
+  /// Names its memory to the state, and the block by this name. stack: the spaces that its own is a stack of.
+  void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
   /// Memory for blocks of so many columns.
   void reserve(Index columns);
 
@@ -62,8 +62,7 @@ class BlockBasis {
   std::vector<Part> parts();
 
   DistMatrix<T> matrix(std::size_t which, Index columns) {
-    return DistMatrix<T>(space_.grid, space_.layout(uncut_columns(columns)),
-                         blocks_[which].matrix(space_.local_rows(), columns));
+    return space_.matrix(uncut_columns(columns), blocks_[which]);
   }
   MatrixView<const T> upload(const Small& small);
   void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);

@@ -71,14 +71,10 @@ class BlockCgls final : public ColumnMethod<T> {
     const double penalty = damp_ * column.x_norm;
     return std::sqrt(column.residual_norm * column.residual_norm + penalty * penalty);
   }
-  DistMatrix<T> directions() {
-    const Space& space = A_.domain();
-    return DistMatrix<T>(space.grid, space.layout(uncut_columns(p_width_)),
-                         p_.matrix(space.local_rows(), p_width_));
-  }
+  DistMatrix<T> directions() { return A_.domain().matrix(uncut_columns(p_width_), p_); }
   T scaled(double alpha) const { return to_scalar<T>(alpha / scale_); }
 
-  DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_member({A_.range()}, 0, R); }
+  DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_rows({A_.range()}, 0, R); }
   DistMatrix<T> load_data(ColumnRun<T>& run);
   Small adopt(ColumnRun<T>& run, BlockBasis<T>& basis, double norm) {
     return basis.adopt([&run](std::vector<double>& numbers) { run.sum_with(numbers); }, norm);
@@ -115,9 +111,9 @@ DistMatrix<T> BlockCgls<T>::load_data(ColumnRun<T>& run) {
 template <Scalar T>
 void BlockCgls<T>::describe(MethodState<T>& state) {
   state.solution(x_);
-  std::vector<Space> members;
-  if (stacked_) members = damped_range(A_.range(), A_.domain());
-  u_.describe("u", std::move(members), state);
+  std::vector<Space> range_stack;
+  if (stacked_) range_stack = damped_range(A_.range(), A_.domain());
+  u_.describe("u", std::move(range_stack), state);
   v_.describe("v", {}, state);
   state.memory(p_, A_.domain(), [](Index rows, Index columns) { return rows * columns; });
   state.number(p_width_);

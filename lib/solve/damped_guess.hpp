@@ -32,7 +32,7 @@ template <Scalar T>
 class DampedSystem {
  public:
   DampedSystem(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, double damp)
-      : members_(damped_range(A.range(), A.domain())),
+      : range_stack_(damped_range(A.range(), A.domain())),
         A_(damped(OperatorPtr<T>(OperatorPtr<T>(), &A), damp)),
         B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     B_.set_zero();
@@ -43,12 +43,12 @@ class DampedSystem {
   const LinearOperator<T>& A() const { return *A_; }
   const ConstDistMatrix<T>& B() const { return B_; }
   /// The upper part of [B; 0].
-  DistMatrix<T> data() { return stack_member(members_, 0, B_); }
-  /// What the range is a stack of.
-  const std::vector<Space>& members() const { return members_; }
+  DistMatrix<T> data() { return stack_rows(range_stack_, 0, B_); }
+  /// The spaces that the range is a stack of.
+  const std::vector<Space>& range_stack() const { return range_stack_; }
 
  private:
-  const std::vector<Space> members_;
+  const std::vector<Space> range_stack_;
   OperatorPtr<T> A_;
   DistMatrix<T> B_;
 };
@@ -65,7 +65,8 @@ SolveReport solve_with_damped_guess(const Make& make, const LinearOperator<T>& A
   DampedSystem<T> system(A, B, options.damp);
   SolveOptions undamped = options;
   undamped.damp = 0;
-  SolveReport report = solve_columns(*make(system.A(), system.members(), undamped), system.B(), X, undamped);
+  SolveReport report =
+      solve_columns(*make(system.A(), system.range_stack(), undamped), system.B(), X, undamped);
   DistMatrix<T> r = system.data(), s = make_together<T>(X.grid(), X.layout());
   recompute_norms(A, B, X, options.damp, r, s, report);
   return report;

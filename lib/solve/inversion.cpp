@@ -2,6 +2,7 @@
 #include "gridlops/inversion.hpp"
 
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -22,18 +23,18 @@ void check_epsilon(double epsilon) {
 }
 
 template <Scalar T>
-void check_regularizers(const std::vector<Regularizer<T>>& regularizers, const LinearOperator<T>& A,
-                        const ConstDistMatrix<T>& B) {
-  for (const Regularizer<T>& term : regularizers) {
+void check_operands(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                    const std::vector<Regularizer<T>>& regularizers) {
+  A.require_operands(X, B);
+  for (std::size_t k = 0; k < regularizers.size(); ++k) {
+    const Regularizer<T>& term = regularizers[k];
+    const std::string name = message("regulariser ", k);
     check_epsilon(term.epsilon);
-    require<ShapeError>(term.R->domain() == A.domain(), "a ", term.R->rows(), " x ", term.R->cols(),
-                        " regulariser does not take the models of a ", A.rows(), " x ", A.cols(),
-                        " operator: their domains must be the same, layouts included");
-    require<ShapeError>(
-        term.data == nullptr || (term.R->range().contains(*term.data) &&
-                                 term.data->layout().cols.partition == B.layout().cols.partition),
-        "the data of a ", term.R->rows(), " x ", term.R->cols(),
-        " regulariser must be in its range, with the columns of B");
+    if (term.data != nullptr) {
+      term.R->require_operands(X, *term.data, name);
+    } else {
+      term.R->domain().require_contains(X, name + ": the model");
+    }
   }
 }
 
@@ -72,14 +73,14 @@ class RegularizedSystem {
  public:
   RegularizedSystem(const OperatorPtr<T>& A, const ConstDistMatrix<T>& B, const RegularizedTerms<T>& terms)
       : A_(stack(A, terms)), B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
-    DistMatrix<T> upper = stack_member(ranges_, 0, B_);
+    DistMatrix<T> upper = stack_rows(ranges_, 0, B_);
     if (terms.weight) {
       terms.weight->apply(T(1), B, T(0), upper);
     } else {
       copy(B, upper);
     }
     for (std::size_t k = 0; k < terms.regularizers.size(); ++k) {
-      DistMatrix<T> part = stack_member(ranges_, k + 1, B_);
+      DistMatrix<T> part = stack_rows(ranges_, k + 1, B_);
       const Regularizer<T>& term = terms.regularizers[k];
       if (term.data == nullptr) {
         part.set_zero();
@@ -94,16 +95,16 @@ class RegularizedSystem {
 
  private:
   OperatorPtr<T> stack(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms) {
-    std::vector<OperatorPtr<T>> members{terms.weight ? product(terms.weight, A) : A};
-    ranges_.push_back(members.front()->range());
+    std::vector<OperatorPtr<T>> operators{terms.weight ? product(terms.weight, A) : A};
+    ranges_.push_back(operators.front()->range());
     for (const Regularizer<T>& term : terms.regularizers) {
       into_stack_.push_back(into_stack<T>(ranges_.front(), term.R->range()));
       const bool in_place = into_stack_.back()->range() == term.R->range();
-      members.push_back(
+      operators.push_back(
           scale(to_scalar<T>(term.epsilon), in_place ? term.R : product(into_stack_.back(), term.R)));
-      ranges_.push_back(members.back()->range());
+      ranges_.push_back(operators.back()->range());
     }
-    return vertical_stack(std::move(members));
+    return vertical_stack(std::move(operators));
   }
 
   std::vector<OperatorPtr<T>> into_stack_;
@@ -117,8 +118,7 @@ class RegularizedSystem {
 template <Scalar T>
 SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                        const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
-  A->require_operands(X, B);
-  check_regularizers(terms.regularizers, *A, B);
+  check_operands(*A, B, X, terms.regularizers);
   for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
   const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
   OperatorPtr<T> normal = product(adjoint(A), weighted);
@@ -143,8 +143,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
 template <Scalar T>
 SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
-  A->require_operands(X, B);
-  check_regularizers(terms.regularizers, *A, B);
+  check_operands(*A, B, X, terms.regularizers);
   require_least_squares(terms.solver);
   FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
@@ -164,7 +163,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   if (copies) {  // [B; 0] − [A; D·I] X₀
     residual = make_together<T>(B.grid(), full->range().layout(columns));
     residual.set_zero();
-    data = stack_member({A->range()}, 0, residual);
+    data = stack_rows({A->range()}, 0, residual);
     copy(B, data);
     if (options.initial_guess) full->apply(T(-1), X, T(1), residual);
   }

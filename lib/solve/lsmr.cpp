@@ -127,8 +127,9 @@ class Lsmr final : public BidiagonalMethod<T> {
 }  // namespace
 
 template <Scalar T>
-MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options) {
-  return std::make_unique<Lsmr<T>>(A, std::move(members), options);
+MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> range_stack,
+                       const SolveOptions& options) {
+  return std::make_unique<Lsmr<T>>(A, std::move(range_stack), options);
 }
 
 template <Scalar T>

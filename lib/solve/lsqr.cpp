@@ -18,9 +18,9 @@ template <Scalar T>
 class Lsqr final : public BidiagonalMethod<T> {
  public:
   /// diagonals: where variances go, or null.
-  Lsqr(const LinearOperator<T>& op, std::vector<Space> members, const SolveOptions& options,
+  Lsqr(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options,
        DistMatrix<T>* diagonals)
-      : BidiagonalMethod<T>(op, std::move(members), options), all_variances(diagonals) {}
+      : BidiagonalMethod<T>(op, std::move(range_stack), options), all_variances(diagonals) {}
 
   const char* name() const override { return "lsqr"; }
 
@@ -92,9 +92,9 @@ class Lsqr final : public BidiagonalMethod<T> {
 }  // namespace
 
 template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options,
-                       DistMatrix<T>* variances) {
-  return std::make_unique<Lsqr<T>>(A, std::move(members), options, variances);
+MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> range_stack,
+                       const SolveOptions& options, DistMatrix<T>* variances) {
+  return std::make_unique<Lsqr<T>>(A, std::move(range_stack), options, variances);
 }
 
 namespace {
@@ -103,8 +103,8 @@ template <Scalar T>
 SolveReport solve_lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        DistMatrix<T>* variances, const SolveOptions& options) {
   return solve_with_damped_guess<T>(
-      [variances](const LinearOperator<T>& op, std::vector<Space> members, const SolveOptions& how) {
-        return make_lsqr(op, std::move(members), how, variances);
+      [variances](const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& how) {
+        return make_lsqr(op, std::move(range_stack), how, variances);
       },
       A, B, X, options);
 }

@@ -16,13 +16,13 @@ DistMatrix<T> first_columns(DistMatrix<T>& X, const Partition& columns) {
   return X.column_slice(std::vector<Index>(at(columns.parts()), 0), columns);
 }
 
-/// The matrix, or the members of the stack that it is.
+/// Adds the matrix, or one matrix for each of the spaces that its space is a stack of.
 template <Scalar T>
-void add_named(const char* name, DistMatrix<T> matrix, const std::vector<Space>& members,
+void add_named(const char* name, DistMatrix<T> matrix, const std::vector<Space>& stack,
                std::vector<NamedMatrix<T>>& all) {
-  if (members.size() <= 1) return all.push_back({name, std::move(matrix)});
-  for (std::size_t k = 0; k < members.size(); ++k)
-    all.push_back({name + (k == 0 ? "" : "_" + std::to_string(k)), stack_member(members, k, matrix)});
+  if (stack.size() <= 1) return all.push_back({name, std::move(matrix)});
+  for (std::size_t k = 0; k < stack.size(); ++k)
+    all.push_back({name + (k == 0 ? "" : "_" + std::to_string(k)), stack_rows(stack, k, matrix)});
 }
 
 }  // namespace
@@ -43,9 +43,7 @@ Index MethodState<T>::elements_at(int row, int col, Index columns) const {
 
 template <Scalar T>
 DistMatrix<T> MethodState<T>::view(const Vector& vector, const Partition& columns) {
-  const Space& space = vector.space;
-  return DistMatrix<T>(space.grid, space.layout(columns),
-                       vector.memory.matrix(space.local_rows(), space.local_columns(columns)));
+  return vector.space.matrix(columns, vector.memory);
 }
 
 template <Scalar T>
@@ -111,8 +109,8 @@ std::vector<NamedMatrix<T>> MethodState<T>::lasting() {
     all.push_back(
         {result.name, DistMatrix<T>(result.whole->grid(), result.whole->layout(), result.whole->local())});
   for (Vector& vector : vectors_)
-    if (*vector.name != '\0') add_named(vector.name, view(vector, batch_), vector.members, all);
-  for (Shared& shared : shared_) add_named(shared.name, shared.matrix(), shared.members, all);
+    if (*vector.name != '\0') add_named(vector.name, view(vector, batch_), vector.stack, all);
+  for (Shared& shared : shared_) add_named(shared.name, shared.matrix(), shared.stack, all);
   return all;
 }
 

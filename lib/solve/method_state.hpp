@@ -21,9 +21,9 @@ struct NamedMatrix {
   DistMatrix<T> matrix;
 };
 
-/// The state of a method as the method describes it, once, by naming its members. All that is done with
-/// state follows from that: taking memory, showing the active columns, following them when they change
-/// places, saving and loading, and saying how much memory it is. Members must outlive this.
+/// The state of a method as the method describes it, once, by naming its matrices and scalars. All that is
+/// done with state follows from that: taking memory, showing the active columns, following them when they
+/// change places, saving and loading, and saying how much memory it is. What was named must outlive this.
 template <Scalar T>
 class MethodState {
  public:
@@ -39,10 +39,10 @@ class MethodState {
   void result(const char* name, DistMatrix<T>& view, DistMatrix<T>& whole) {
     results_.push_back({name, &view, &whole, {}});
   }
-  /// A matrix that lasts from one iteration to the next. members: the spaces that `space` is a stack of, if
-  /// it is one, since their order in it depends on the grid.
-  void vector(const char* name, DistMatrix<T>& X, const Space& space, std::vector<Space> members = {}) {
-    vectors_.push_back({name, &X, space, std::move(members), {}});
+  /// A matrix that lasts from one iteration to the next. stack: the spaces that `space` is a stack of, if it
+  /// is one. Checkpoints have their rows apart, since the order of rows in a stack depends on the grid.
+  void vector(const char* name, DistMatrix<T>& X, const Space& space, std::vector<Space> stack = {}) {
+    vectors_.push_back({name, &X, space, std::move(stack), {}});
   }
   /// A matrix that does not.
   void scratch(DistMatrix<T>& X, const Space& space) { vectors_.push_back({"", &X, space, {}, {}}); }
@@ -58,8 +58,8 @@ class MethodState {
     memory_.push_back({&buffer, space, elements});
   }
   /// A matrix that lasts and belongs to no column; asked for once the numbers are loaded.
-  void shared(const char* name, std::function<DistMatrix<T>()> matrix, std::vector<Space> members = {}) {
-    shared_.push_back({name, std::move(matrix), std::move(members)});
+  void shared(const char* name, std::function<DistMatrix<T>()> matrix, std::vector<Space> stack = {}) {
+    shared_.push_back({name, std::move(matrix), std::move(stack)});
   }
 
   // What the run does with it.
@@ -87,7 +87,7 @@ class MethodState {
     const char* name;  // empty: does not last
     DistMatrix<T>* view;
     Space space;
-    std::vector<Space> members;
+    std::vector<Space> stack;
     Buffer<T> memory;
   };
   struct Result {
@@ -108,7 +108,7 @@ class MethodState {
   struct Shared {
     const char* name;
     std::function<DistMatrix<T>()> matrix;
-    std::vector<Space> members;
+    std::vector<Space> stack;
   };
 
   static DistMatrix<T> view(const Vector& vector, const Partition& columns);

@@ -19,12 +19,14 @@ MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options);
 /// M: the preconditioner, or null.
 template <Scalar T>
 MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, double damp);
-/// members: the spaces that the range of A is a stack of, or just itself. variances: where they go, or null.
+/// range_stack: the spaces that the range of A is a stack of, or the range alone. variances: where they go,
+/// or null.
 template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options,
-                       DistMatrix<T>* variances);
+MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> range_stack,
+                       const SolveOptions& options, DistMatrix<T>* variances);
 template <Scalar T>
-MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> members, const SolveOptions& options);
+MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> range_stack,
+                       const SolveOptions& options);
 template <Scalar T>
 MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
 /// S: the sparsifying operator, or null. FISTA with momentum, ISTA without. options.step has been chosen when

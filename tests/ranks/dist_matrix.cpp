@@ -25,11 +25,11 @@ concept Writable = requires(Matrix& X) {
 template <class Matrix>
 using ColumnSlice = decltype(std::declval<Matrix>().column_slice({}, Partition()));
 template <class Matrix>
-using StackMember = decltype(stack_member(std::vector<Space>(), 0, std::declval<Matrix>()));
+using StackRows = decltype(stack_rows(std::vector<Space>(), 0, std::declval<Matrix>()));
 
-static_assert(Writable<ColumnSlice<DistMatrix<float>&>> && Writable<StackMember<DistMatrix<float>&>>);
+static_assert(Writable<ColumnSlice<DistMatrix<float>&>> && Writable<StackRows<DistMatrix<float>&>>);
 static_assert(!Writable<ColumnSlice<const DistMatrix<float>&>>);
-static_assert(!Writable<StackMember<const DistMatrix<float>&>>);
+static_assert(!Writable<StackRows<const DistMatrix<float>&>>);
 static_assert(!Writable<ColumnSlice<ConstDistMatrix<float>&>>);
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST_CASE("The work is the sum of the columns' own iterations, not the most of t
       const std::vector<Space> ranges(parts, A->range());
       DistMatrix<double> B(grid, all->range().layout(1)), X(grid, all->domain().layout(1));
       for (Index j = 0; j < parts; ++j)
-        stack_member(ranges, static_cast<std::size_t>(j), B).fill([&](Index i, Index) { return b(i, j); });
+        stack_rows(ranges, static_cast<std::size_t>(j), B).fill([&](Index i, Index) { return b(i, j); });
       const SolveReport flattened = cgls(*all, B, X);
       if (grid->is_member()) CHECK(2 * flattened.iterations > 3 * excited_by(parts - 1));
     }

@@ -63,10 +63,10 @@ void check_direction(const LinearOperator<T>& op, bool forward, const Blocks<T>&
   EmbeddedMatrix<T> Y(in_space.grid, out_space.layout(nrhs), 2, [](Index, Index) { return quiet_nan<T>(); });
   DistMatrix<T> in = X.matrix(), out = Y.matrix();
   for (std::size_t l = 0; l < from.size(); ++l)
-    stack_member(from, l, in).fill(member_values<T>(1, l, from[l], nrhs));
+    stack_rows(from, l, in).fill(member_values<T>(1, l, from[l], nrhs));
   if (beta != T(0))
     for (std::size_t k = 0; k < to.size(); ++k)
-      stack_member(to, k, out).fill(member_values<T>(2, k, to[k], nrhs));
+      stack_rows(to, k, out).fill(member_values<T>(2, k, to[k], nrhs));
   forward ? op.apply(alpha, in, beta, out) : op.apply_adjoint(alpha, in, beta, out);
 
   CAPTURE(forward, nrhs, alpha, beta);
@@ -79,7 +79,7 @@ void check_direction(const LinearOperator<T>& op, bool forward, const Blocks<T>&
     const Whole<T> old = beta == T(0) ? sum : member_values<T>(2, k, to[k], nrhs);
     const DistMatrix<T>& constant = out;
     CAPTURE(k);
-    CHECK(mismatches(stack_member(to, k, constant),
+    CHECK(mismatches(stack_rows(to, k, constant),
                      [&](Index i, Index j) { return alpha * sum(i, j) + beta * old(i, j); }) == 0);
   }
   CHECK(X.surroundings_untouched());
@@ -276,7 +276,7 @@ TEST_CASE("stacked spaces may mix axes that the same ranks hold part for part", 
     CHECK(stack.dimension() == 18);
     DistMatrix<double> X(grid, stack.layout(2));
     X.fill([](Index i, Index j) { return static_cast<double>(i + 100 * j); });
-    DistMatrix<double> upper = stack_member(members, 0, X), lower = stack_member(members, 1, X);
+    DistMatrix<double> upper = stack_rows(members, 0, X), lower = stack_rows(members, 1, X);
     CHECK(upper.layout() == first.layout(2));
     CHECK(lower.layout() == second.layout(2));
     if (!grid->is_member()) continue;
