@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "gridlops/buffer.hpp"
@@ -109,6 +110,12 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   Buffer<T> memory_;
   MatrixView<T> local_;
 };
+
+/// Throws ShapeError, on all ranks, unless X and Y are on one grid and have one layout. The text begins with
+/// the name of the operation.
+template <Scalar T>
+GRIDLOPS_EXPORT void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
+                                         std::string_view operation);
 
 /// Returns xⱼᴴ yⱼ for each column j on every rank (collective over the grid; one all_reduce). Throws
 /// ShapeError, on all ranks, unless the layouts are the same.

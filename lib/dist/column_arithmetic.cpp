@@ -10,7 +10,6 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
-#include "dist/same_layout.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {

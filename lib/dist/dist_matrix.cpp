@@ -7,7 +7,6 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
-#include "dist/same_layout.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -138,6 +137,14 @@ std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& c
 }  // namespace
 
 template <Scalar T>
+void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
+                         std::string_view operation) {
+  if (X.grid() == Y.grid() && X.layout() == Y.layout()) return;
+  throw ShapeError(message(operation, " of matrices that lie differently: ", X.layout().describe(), " and ",
+                           Y.layout().describe(), "; redistribute one of them to the layout of the other"));
+}
+
+template <Scalar T>
 std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   require_same_layout(X, Y, "dot products");
   return sum_over_owners<Accumulator<T>>(X, [&](const Kernels<T>& kernels, Accumulator<T>* dots) {
@@ -160,11 +167,12 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                           \
-  template class ConstDistMatrix<T>;                                                                      \
-  template class DistMatrix<T>;                                                                           \
-  template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&); \
-  template std::vector<double> column_norms(const ConstDistMatrix<T>&);                                   \
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template class ConstDistMatrix<T>;                                                                         \
+  template class DistMatrix<T>;                                                                              \
+  template void require_same_layout(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, std::string_view); \
+  template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&);    \
+  template std::vector<double> column_norms(const ConstDistMatrix<T>&);                                      \
   template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -13,7 +13,6 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/same_layout.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
 

@@ -15,11 +15,54 @@
 #include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
-#include "solve/tridiagonal.hpp"
 
 namespace gridlops {
 
 namespace {
+
+/// A real symmetric tridiagonal matrix; off_diagonal has one entry less.
+struct Tridiagonal {
+  std::vector<double> diagonal, off_diagonal;
+};
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// The number of eigenvalues above x, by the signs in Sturm's sequence (Golub, Van Loan: Matrix Computations,
+/// §8.4).
+int eigenvalues_above(const Tridiagonal& matrix, double x) {
+  int count = 0;
+  double pivot = 1;
+  for (std::size_t i = 0; i < matrix.diagonal.size(); ++i) {
+    const double coupling = i == 0 ? 0 : matrix.off_diagonal[i - 1] * matrix.off_diagonal[i - 1];
+    pivot = matrix.diagonal[i] - x - (coupling == 0 ? 0 : coupling / pivot);
+    if (pivot == 0) pivot = -1e-300;
+    if (pivot > 0) ++count;
+  }
+  return count;
+}
+
+/// An interval that holds all eigenvalues (Gershgorin).
+Interval eigenvalue_bounds(const Tridiagonal& matrix) {
+  Interval bounds;
+  for (std::size_t i = 0; i < matrix.diagonal.size(); ++i) {
+    const double left = i > 0 ? std::abs(matrix.off_diagonal[i - 1]) : 0;
+    const double right = i < matrix.off_diagonal.size() ? std::abs(matrix.off_diagonal[i]) : 0;
+    const double low = matrix.diagonal[i] - left - right, high = matrix.diagonal[i] + left + right;
+    bounds = i == 0 ? Interval{low, high} : Interval{std::min(bounds.low, low), std::max(bounds.high, high)};
+  }
+  return bounds;
+}
+
+/// The k-th largest eigenvalue, k ≥ 1, if it lies in the interval: by bisection, to 2⁻⁶⁰ of its length.
+double eigenvalue(const Tridiagonal& matrix, int k, Interval within) {
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = 0.5 * (within.low + within.high);
+    (eigenvalues_above(matrix, middle) >= k ? within.low : within.high) = middle;
+  }
+  return within.high;
+}
 
 template <Scalar T>
 void require_square(const LinearOperator<T>& A) {
