@@ -5,7 +5,7 @@
 #include <exception>
 #include <thread>
 
-#include "conformance/operands.hpp"
+#include "comm/communicator_contract.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"

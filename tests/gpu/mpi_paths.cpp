@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks that device memory reaches MPI only where MPI says and shows that it takes it.
 // GRIDLOPS_EMULATION_MPI says what the emulation's MPI does.
-#include "conformance/communicator_contract.hpp"
+#include "comm/communicator_contract.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/gpu.hpp"
 #include "support/mpi_main.hpp"

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 // Catch2 of either generation: one header in version 2, several in version 3.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #else
 #include <catch2/catch.hpp>
 #endif
+
+namespace gridlops::testing {
+
+/// Runs the test cases that the command line asks for, and returns the exit status of the program. Ranks must
+/// take the same test cases in the same order: agree_on_seed gets the seed of Catch2's random numbers, and
+/// returns the one to use.
+int run_catch(int argc, char** argv, const std::function<std::uint32_t(std::uint32_t)>& agree_on_seed);
+
+}  // namespace gridlops::testing

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one place where Catch2 itself is compiled, if it is version 2.
+// Compiles Catch2 itself, if it is version 2, once for all test programs.
 #define CATCH_CONFIG_RUNNER
-#include "support/run_catch.hpp"
-
 #include "support/catch.hpp"
 
 int gridlops::testing::run_catch(int argc, char** argv,

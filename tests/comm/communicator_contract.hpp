@@ -20,6 +20,9 @@ struct Subject {
   std::shared_ptr<Backend> memory;
 };
 
+/// Checks what every Communicator must do, in sections of the calling test case. make() is collective.
+void check_communicator_contract(const std::function<Subject()>& make);
+
 /// An array of T in the memory of the subject.
 template <class T>
 class Operand {

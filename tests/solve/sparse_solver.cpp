@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gridlops/spectrum.hpp"
-#include "ranks/sparse_problems.hpp"
+#include "solve/sparse_problems.hpp"
 #include "support/catch.hpp"
 #include "support/solution_checks.hpp"
 

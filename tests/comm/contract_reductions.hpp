@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "conformance/operands.hpp"
+#include "comm/communicator_contract.hpp"
 
 // What every Communicator must do, part 2: reductions. Each function is collective over the subject.
 

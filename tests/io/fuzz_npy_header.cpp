@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Build with: clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -Iinclude -Ilib
-// tests/unit/fuzz_npy_header.cpp lib/io/npy_header.cpp
+// tests/io/fuzz_npy_header.cpp lib/io/npy_header.cpp
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

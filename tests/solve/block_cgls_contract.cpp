@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ranks/block_problems.hpp"
+#include "solve/block_problems.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

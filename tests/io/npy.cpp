@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gridlops/error.hpp"
-#include "ranks/npy_files.hpp"
+#include "io/npy_files.hpp"
 #include "support/catch.hpp"
 #include "support/mpi_main.hpp"
 #include "support/reference.hpp"

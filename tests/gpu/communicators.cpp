@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "conformance/communicator_contract.hpp"
+#include "comm/communicator_contract.hpp"
 #include "cuda/gpu_backend.hpp"
 #include "cuda/nccl_communicator.hpp"
 #include "cuda/staged_communicator.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "gridlops/solve_observer.hpp"
-#include "ranks/sparse_problems.hpp"
+#include "solve/sparse_problems.hpp"
 #include "support/catch.hpp"
 #include "support/solution_checks.hpp"
 

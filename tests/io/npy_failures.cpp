@@ -5,7 +5,7 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
-#include "ranks/npy_files.hpp"
+#include "io/npy_files.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
 #include "support/thrown.hpp"

@@ -6,7 +6,7 @@
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
-#include "ranks/npy_files.hpp"
+#include "io/npy_files.hpp"
 #include "support/grids.hpp"
 #include "support/solution_checks.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "conformance/operands.hpp"
+#include "comm/communicator_contract.hpp"
 
 // What every Communicator must do, part 1: operations that move data. Each function is collective over the
 // subject. Ranks go on after a failed check, so that none is left waiting.

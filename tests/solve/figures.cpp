@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "ranks/block_problems.hpp"
+#include "solve/block_problems.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

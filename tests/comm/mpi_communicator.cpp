@@ -2,8 +2,8 @@
 #include <mpi.h>
 
 #include "comm/chain_broadcast.hpp"
-#include "conformance/communicator_contract.hpp"
-#include "conformance/contract_reductions.hpp"
+#include "comm/communicator_contract.hpp"
+#include "comm/contract_reductions.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 

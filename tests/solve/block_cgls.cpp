@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include "ranks/block_problems.hpp"
+#include "solve/block_problems.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
