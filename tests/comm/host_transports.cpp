@@ -11,25 +11,19 @@
 #include "support/grids.hpp"
 #include "support/problems.hpp"
 #include "support/thrown.hpp"
+#include "support/variable.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
 
 namespace {
 
-/// While it lives, ranks seem to be on machines of this many each, in rank order (pretended_machines.cpp).
-class PretendedMachines {
- public:
-  PretendedMachines(int ranks_of_each, int ranks) {
-    std::string machine_of_ranks;
-    for (int rank = 0; rank < ranks; ++rank)
-      machine_of_ranks += static_cast<char>('0' + rank / ranks_of_each);
-    setenv("GRIDLOPS_TEST_MACHINES", machine_of_ranks.c_str(), 1);
-  }
-  ~PretendedMachines() { unsetenv("GRIDLOPS_TEST_MACHINES"); }
-  PretendedMachines(const PretendedMachines&) = delete;
-  PretendedMachines& operator=(const PretendedMachines&) = delete;
-};
+/// Until the result dies, ranks seem to be on machines of this many each, in rank order.
+Variable pretended_machines(int ranks_of_each, int ranks) {
+  std::string machine_of_ranks;
+  for (int rank = 0; rank < ranks; ++rank) machine_of_ranks += static_cast<char>('0' + rank / ranks_of_each);
+  return {"GRIDLOPS_TEST_MACHINES", machine_of_ranks.c_str()};
+}
 
 }  // namespace
 
@@ -52,11 +46,11 @@ TEST_CASE("What descends from a communicator has its transport") {
 TEST_CASE("Ranks of several machines share memory with their neighbours only") {
   const int ranks = world().size(), me = world().rank();
   {
-    const PretendedMachines alone(1, ranks);
+    const Variable alone = pretended_machines(1, ranks);
     CHECK(make_host_communicator(world(), "auto")->transport() == "mpi");
   }
   if (ranks < 4) return;
-  const PretendedMachines pairs(2, ranks);
+  const Variable pairs = pretended_machines(2, ranks);
   const auto comm = make_host_communicator(world(), "auto");
   CHECK(comm->transport() == "mixed");
   CHECK(comm->split(me / 2, me)->transport() == "shared");
@@ -70,9 +64,9 @@ TEMPLATE_TEST_CASE("Products of several machines read in grid rows that are on o
                    float, std::complex<double>) {
   using T = TestType;
   constexpr Index m = 131, n = 97, nrhs = 11, size = sizeof(T);
-  for (const GridShape shape : grid_shapes(world().size())) {
+  for (const GridShape shape : all_shapes(world().size())) {
     if (shape.rows == 1 || shape.size() != world().size()) continue;
-    const PretendedMachines machines(shape.cols, world().size());
+    const Variable machines = pretended_machines(shape.cols, world().size());
     const auto comm = make_host_communicator(world(), "mixed");
     const auto grid = std::make_shared<const ProcessGrid>(*comm, shape, make_shared_host_backend());
     const Layout blocks = blocks_2d(*grid, m, n);
@@ -128,7 +122,7 @@ TEMPLATE_TEST_CASE("Products through windows get what the formulas say, and send
   using T = TestType;
   constexpr Index m = 131, n = 97, nrhs = 11, size = sizeof(T), place = 2 * sizeof(Index);
   const auto comm = make_host_communicator(world(), "one-sided");
-  for (const GridShape shape : grid_shapes(world().size())) {
+  for (const GridShape shape : all_shapes(world().size())) {
     const auto grid = std::make_shared<const ProcessGrid>(*comm, shape, make_host_backend());
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
       const auto A = dense_operator<T>(grid, algorithm, m, n, random_elements<T>(1));

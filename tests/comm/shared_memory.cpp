@@ -251,7 +251,7 @@ TEMPLATE_TEST_CASE("Products that read in place send nothing, and read what the 
   using T = TestType;
   constexpr Index m = 131, n = 97, nrhs = 11, size = sizeof(T);
   const std::unique_ptr<Communicator> neighbours = make_host_communicator(world(), "shared");
-  for (const GridShape shape : grid_shapes(world().size())) {
+  for (const GridShape shape : all_shapes(world().size())) {
     const auto grid = std::make_shared<const ProcessGrid>(*neighbours, shape, make_shared_host_backend());
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
       const auto A = dense_operator<T>(grid, algorithm, m, n, random_elements<T>(1));

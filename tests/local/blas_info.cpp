@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <optional>
 
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
 #include "local/instruction_set.hpp"
 #include "support/catch.hpp"
+#include "support/variable.hpp"
 
 using namespace gridlops;
-
-namespace {
-
-/// Sets or removes an environment variable while it lives.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    set(value);
-  }
-  ~Environment() { set(old_ ? old_->c_str() : nullptr); }
-
- private:
-  void set(const char* value) {
-    if (value != nullptr) {
-      setenv(name_, value, 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> old_;
-};
-
-}  // namespace
+using gridlops::testing::Variable;
 
 TEST_CASE("the BLAS in use is found by asking it", "[blas_info]") {
   const BlasInfo info = blas_info();
@@ -49,13 +24,13 @@ TEST_CASE("the BLAS in use is found by asking it", "[blas_info]") {
 
 TEST_CASE("a kernel that the environment pins is reported", "[blas_info]") {
   {
-    const Environment unpinned("OPENBLAS_CORETYPE", nullptr);
+    const Variable unpinned("OPENBLAS_CORETYPE", nullptr);
     CHECK(blas_info().pinned_by.empty());
     CHECK_FALSE(blas_info().pinned_below_cpu);
   }
   const std::string kernel = blas_info().kernel;
   if (kernel.empty()) return;
-  const Environment pinned("OPENBLAS_CORETYPE", kernel.c_str());
+  const Variable pinned("OPENBLAS_CORETYPE", kernel.c_str());
   const BlasInfo info = blas_info();
   CHECK(info.pinned_by == "OPENBLAS_CORETYPE=" + kernel);
   // OpenBLAS chose its kernel when it was loaded: run this program with the variable set to see both

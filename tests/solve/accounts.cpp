@@ -31,8 +31,7 @@ Index own_reductions(const ProcessGrid& grid, Algorithm algorithm) {
   return algorithm == Algorithm::block && grid.cols() > 1 ? 1 : 0;
 }
 
-void check_reductions(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index nrhs,
-                      bool initial_guess, double damp) {
+void check_reductions(const GridPtr& grid, Algorithm algorithm, Index nrhs, bool initial_guess, double damp) {
   const OperatorPtr<double> A = dense_operator(grid, algorithm, KnownSpectrum<double>(m, n, geometric(n, 3)));
   const auto reductions = [&grid] { return grid->comm().traffic().calls_of(CommOperation::all_reduce); };
   std::vector<Index> after_iterations;
@@ -62,7 +61,7 @@ void check_reductions(const std::shared_ptr<const ProcessGrid>& grid, Algorithm 
 }  // namespace
 
 TEST_CASE("An iteration takes two reductions, whatever the number of columns") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const Index nrhs : {1, 7, 64}) check_reductions(grid, algorithm, nrhs, false, 0);
       check_reductions(grid, algorithm, 5, true, 0);
@@ -80,7 +79,7 @@ Index bytes_of_all_reduce(const Communicator& comm, Index count) {
 }
 
 template <Scalar T>
-void check_bytes(const std::shared_ptr<const ProcessGrid>& grid, SolverFunction<T> solver, Index nrhs) {
+void check_bytes(const GridPtr& grid, SolverFunction<T> solver, Index nrhs) {
   const OperatorPtr<T> A =
       dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(m, n, geometric(n, 30)));
   std::vector<Index> received;
@@ -109,7 +108,7 @@ void check_bytes(const std::shared_ptr<const ProcessGrid>& grid, SolverFunction<
 
 TEMPLATE_TEST_CASE("An iteration with a matrix that stays moves vectors and scalars alone, to the byte", "",
                    float, std::complex<double>) {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const Index nrhs : {1, 5}) check_bytes<TestType>(grid, cgls, nrhs);
 }
 
@@ -186,7 +185,7 @@ SolveReport fista_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, 
 TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::complex<double>) {
   const auto backend = std::make_shared<MeteredBackend>();
   const KnownSpectrum<TestType> matrix(m, n, geometric(n, 3));
-  for (const auto& grid : test_grids(backend)) {
+  for (const auto& grid : compact_grids(backend)) {
     for (const Algorithm algorithm : all_algorithms) {
       const auto A = dense_operator(grid, algorithm, matrix);
       for (const Index nrhs : {1, 13})
@@ -222,7 +221,7 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
 
 TEST_CASE("From the second iteration on nothing is allocated, though columns leave") {
   for (const bool column_stable : {false, true}) {
-    for (const auto& grid : test_grids()) {
+    for (const auto& grid : compact_grids()) {
       for (const Algorithm algorithm : all_algorithms) {
         const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
         MatrixMultOptions mult_options;

@@ -33,12 +33,12 @@ void compare_iterations(const GridPtr& grid, Index rows, Index cols, Index outli
 }  // namespace
 
 TEST_CASE("Columns that share a space need a third of the iterations where few directions are large") {
-  for (const auto& grid : test_grids()) compare_iterations(grid, 320, 240, 10, 16);
+  for (const auto& grid : compact_grids()) compare_iterations(grid, 320, 240, 10, 16);
 }
 
 TEST_CASE("A shared space saves iterations for 32 columns of a 3200 x 2400 problem with 20 outliers",
           "[.full]") {
-  compare_iterations(test_grids().back(), 3200, 2400, 20, 32);
+  compare_iterations(compact_grids().back(), 3200, 2400, 20, 32);
 }
 
 namespace {
@@ -68,20 +68,20 @@ void compare_with_lapack(const GridPtr& grid, double condition, double damp, boo
 
 TEMPLATE_TEST_CASE("Block CGLS finds what LAPACK's least squares find", "", float, double,
                    std::complex<float>, std::complex<double>) {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const double damp : {0.0, 0.3})
       for (const bool guess : {false, true}) compare_with_lapack<TestType>(grid, 30, damp, guess, 5);
 }
 
 TEMPLATE_TEST_CASE("Block CGLS finds what LAPACK's least squares find at a condition of 1e4", "", double,
                    std::complex<double>) {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const Index nrhs : {1, 7}) compare_with_lapack<TestType>(grid, 1e4, 0, false, nrhs);
 }
 
 TEST_CASE("A column goes on from a gradient that is near the rounding of A") {
   using T = std::complex<float>;
-  const auto grid = test_grids().back();
+  const auto grid = compact_grids().back();
   const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
   const auto A = uncut_operator<T>(grid, m, n, matrix);
   SolveOptions options;
@@ -96,7 +96,7 @@ TEST_CASE("A column goes on from a gradient that is near the rounding of A") {
 }
 
 TEST_CASE("A single column takes the iterations of CGLS where rounding cannot decide") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 3));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
     const Element<double> b = random_elements<double>(4);
@@ -115,7 +115,7 @@ TEST_CASE("A single column takes the iterations of CGLS where rounding cannot de
 }
 
 TEMPLATE_TEST_CASE("More columns than unknowns, and than data", "", float, std::complex<double>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Index rows : {Index{30}, Index{7}}) {
       const KnownSpectrum<TestType> matrix(rows, 11, geometric(std::min<Index>(rows, 11), 10));
       const auto A = uncut_operator<TestType>(grid, rows, 11, matrix);
@@ -134,7 +134,7 @@ TEMPLATE_TEST_CASE("More columns than unknowns, and than data", "", float, std::
 }
 
 TEST_CASE("Of a matrix that has lost rank it finds the solution of least norm") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     std::vector<double> values = geometric(n, 100);
     std::fill(values.begin() + n / 2, values.end(), 0.0);
     const KnownSpectrum<double> matrix(m, n, values);

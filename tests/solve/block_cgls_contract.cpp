@@ -83,13 +83,13 @@ void solve_awkward_columns(const GridPtr& grid, double nearly, bool guess_given)
 
 TEMPLATE_TEST_CASE("Zero, infinite, equal, tiny, solved and dependent columns leave each other right", "",
                    float, double, std::complex<float>, std::complex<double>) {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const double nearly : {1e-4, 1e-9, 1e-12, 1e-14})
       for (const bool guess : {false, true}) solve_awkward_columns<TestType>(grid, nearly, guess);
 }
 
 TEST_CASE("Columns that are done early keep what the others have learnt") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(320, 240, with_outliers(240, 10));
     const auto A = uncut_operator<double>(grid, 320, 240, matrix);
     // Every other column has two singular directions only.
@@ -114,7 +114,7 @@ TEST_CASE("Columns that are done early keep what the others have learnt") {
 }
 
 TEMPLATE_TEST_CASE("A scale of 1e25 in A or in B changes nothing", "", float, std::complex<float>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const double exponent : {-25.0, 25.0}) {
       for (const bool scales_matrix : {false, true}) {
         const auto factor = static_cast<Real<TestType>>(std::pow(10.0, exponent));
@@ -141,7 +141,7 @@ TEMPLATE_TEST_CASE("A scale of 1e25 in A or in B changes nothing", "", float, st
 
 TEMPLATE_TEST_CASE("Far past convergence columns stagnate, as accurate as they can be", "", double,
                    std::complex<float>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const double condition : {3.0, 30.0, 1e4}) {
       if (sizeof(Real<TestType>) == 4 && condition > 1000) continue;
       for (const double damp : {0.0, 0.1}) {
@@ -178,7 +178,7 @@ TEMPLATE_TEST_CASE("Far past convergence columns stagnate, as accurate as they c
 }
 
 TEST_CASE("Batches bound the block, and each has a space of its own") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
     const Element<double> b = random_elements<double>(4);
@@ -197,7 +197,7 @@ TEST_CASE("Batches bound the block, and each has a space of its own") {
 }
 
 TEST_CASE("Limits, requests to stop and empty blocks are honoured") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 100));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
     const Element<double> b = random_elements<double>(4);
@@ -253,14 +253,14 @@ void check_reductions(const GridPtr& grid, Index nrhs, bool initial_guess, doubl
 }  // namespace
 
 TEST_CASE("An iteration takes four reductions, and allocates nothing") {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const Index nrhs : {1, 6})
       for (const bool guess : {false, true})
         for (const double damp : {0.0, 0.1}) check_reductions(grid, nrhs, guess, damp);
 }
 
 TEST_CASE("An ill-conditioned block takes at most eight") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 10));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
     std::vector<Index> reductions;
@@ -279,7 +279,7 @@ TEST_CASE("An ill-conditioned block takes at most eight") {
 }
 
 TEST_CASE("Columns that are cut are refused on all ranks, with a way out") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A =
         dense_operator<double>(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(n, 3)));
     DistMatrix<double> B(grid, A->range().layout(4)), X(grid, A->domain().layout(4));

@@ -14,8 +14,7 @@ constexpr Index n = 37;
 
 /// Operators from a space to itself, by all four algorithms.
 template <Scalar T>
-OperatorPtr<T> square_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
-                               const KnownSpectrum<T>& matrix) {
+OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix) {
   const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
   if (A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
@@ -36,8 +35,8 @@ std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<doubl
 }
 
 template <Scalar T>
-void check_solution(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, double condition,
-                    SolveOptions options, bool initial_guess) {
+void check_solution(const GridPtr& grid, Algorithm algorithm, double condition, SolveOptions options,
+                    bool initial_guess) {
   const Index nrhs = 7;
   const std::vector<double> values = geometric(n, condition);
   const auto matrix = KnownSpectrum<T>::hermitian(values);
@@ -81,7 +80,7 @@ void check_solution(const std::shared_ptr<const ProcessGrid>& grid, Algorithm al
 
 TEMPLATE_TEST_CASE("CG solves Hermitian positive definite systems", "", float, double, std::complex<float>,
                    std::complex<double>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const double damp : {0.0, 0.3}) {
         SolveOptions options;
@@ -94,7 +93,7 @@ TEMPLATE_TEST_CASE("CG solves Hermitian positive definite systems", "", float, d
 
 TEMPLATE_TEST_CASE("CG far past convergence stagnates, as accurate as it can be", "", double,
                    std::complex<float>) {
-  const auto grid = test_grids().front();
+  const auto grid = compact_grids().front();
   for (const double condition : {3.0, 30.0, 1e4}) {
     for (const double damp : {0.0, 0.1}) {
       SolveOptions options;
@@ -107,7 +106,7 @@ TEMPLATE_TEST_CASE("CG far past convergence stagnates, as accurate as it can be"
 }
 
 TEST_CASE("CG takes columns up again whose recurrence claimed too much") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const std::vector<double> values = geometric(n, 100);
     const auto matrix = KnownSpectrum<std::complex<float>>::hermitian(values);
     const auto A = square_operator(grid, Algorithm::stationary_a, matrix);
@@ -129,7 +128,7 @@ TEMPLATE_TEST_CASE("CG breaks down for the columns that meet a negative eigenval
                    double, std::complex<float>) {
   std::vector<double> values = geometric(n, 3);
   values[4] = -0.5;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::block, Algorithm::summa}) {
       const auto matrix = KnownSpectrum<TestType>::hermitian(values);
       const auto A = square_operator(grid, algorithm, matrix);
@@ -172,7 +171,7 @@ TEMPLATE_TEST_CASE("CG breaks down for the columns that meet a negative eigenval
 }
 
 TEST_CASE("CG keeps a column that is not finite to itself") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto matrix = KnownSpectrum<double>::hermitian(geometric(n, 3));
     const auto A = square_operator(grid, Algorithm::summa, matrix);
     const Element<double> b = [](Index i, Index j) {
@@ -187,7 +186,7 @@ TEST_CASE("CG keeps a column that is not finite to itself") {
 }
 
 TEST_CASE("CG refuses an operator whose models and data differ, and says what to do") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto wide = dense_operator<double>(grid, Algorithm::summa, 5, 9, random_elements<double>(1));
     DistMatrix<double> B(grid, wide->range().layout(2)), X(grid, wide->domain().layout(2));
     CHECK_THROWS_AS(cg(*wide, B, X), ShapeError);

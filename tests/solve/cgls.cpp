@@ -14,8 +14,7 @@ namespace {
 constexpr Index m = 45, n = 23;
 
 template <Scalar T>
-void compare_with_lapack(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, double damp,
-                         bool initial_guess) {
+void compare_with_lapack(const GridPtr& grid, Algorithm algorithm, double damp, bool initial_guess) {
   const Index nrhs = 5;
   const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
   const Element<T> b = random_elements<T>(4), guess = initial_guess ? random_elements<T>(9) : Element<T>{};
@@ -37,7 +36,7 @@ void compare_with_lapack(const std::shared_ptr<const ProcessGrid>& grid, Algorit
 }  // namespace
 
 TEMPLATE_TEST_CASE("CGLS finds what LAPACK's least squares find", "", double, std::complex<double>) {
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (const double damp : {0.0, 0.3})
         for (const bool guess : {false, true}) compare_with_lapack<TestType>(grid, algorithm, damp, guess);
@@ -45,7 +44,7 @@ TEMPLATE_TEST_CASE("CGLS finds what LAPACK's least squares find", "", double, st
 
 TEMPLATE_TEST_CASE("By default columns converge to the tolerance of their precision", "", float, double,
                    std::complex<float>, std::complex<double>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     // With a kernel, and so well conditioned that the tolerance is reached long before the n-th step, which
     // ends at rounding.
     const KnownSpectrum<TestType> wide(n, m, geometric(n, 2));
@@ -102,7 +101,7 @@ struct DampedModel {
 
 /// Even columns are consistent, odd ones are not.
 template <Scalar T>
-void run_far_past_convergence(const std::shared_ptr<const ProcessGrid>& grid, double condition, double damp) {
+void run_far_past_convergence(const GridPtr& grid, double condition, double damp) {
   const Index nrhs = 8;
   const DampedModel<T> model(condition, damp);
   const auto A = dense_operator(grid, Algorithm::stationary_a, model.A);
@@ -134,7 +133,7 @@ void run_far_past_convergence(const std::shared_ptr<const ProcessGrid>& grid, do
 
 TEMPLATE_TEST_CASE("Far past convergence every column stagnates, as accurate as it can be", "", double,
                    std::complex<float>) {
-  const auto grids = test_grids();
+  const auto grids = compact_grids();
   for (const double condition : {3.0, 30.0, 1e4}) {
     if (sizeof(Real<TestType>) == 4 && condition > 1000) continue;  // κ²ε > 1
     for (const double damp : {0.0, 0.01, 1.0})
@@ -147,7 +146,7 @@ TEMPLATE_TEST_CASE("Far past convergence every column stagnates, as accurate as 
 TEMPLATE_TEST_CASE("A consistent system that rounding ends is solved, whatever its gradient was before", "",
                    float, double) {
   const double condition = sizeof(TestType) == 4 ? 1e4 : 1e8;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<TestType> matrix(m, n, geometric(n, condition));
     const auto A = dense_operator(grid, Algorithm::stationary_a, matrix);
     SolveOptions options;
@@ -188,7 +187,7 @@ class Mismatched final : public LinearOperator<double> {
 }  // namespace
 
 TEST_CASE("A column whose gradient stops falling ends with its best iterate, to a factor of two") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 3));
     const Element<double> perturbed = [&](Index i, Index j) {
       return matrix(i, j) + 0.1 * counter_random<double>(31, i, j);
@@ -252,7 +251,7 @@ Index times_taken_up_again(const SolveReport& report, double tolerance) {
 }  // namespace
 
 TEST_CASE("Tolerances that rounding may not allow give honest verdicts") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<float> matrix(m, n, geometric(n, 100));
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const Element<float> b = random_elements<float>(4), guess = faint_guess(matrix);
@@ -286,7 +285,7 @@ TEST_CASE("Tolerances that rounding may not allow give honest verdicts") {
 }
 
 TEST_CASE("A stop that one rank asks for when the last columns claim to be done leaves all ranks agreed") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<float> matrix(m, n, geometric(n, 100));
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const Element<float> b = random_elements<float>(4), guess = faint_guess(matrix);
@@ -308,7 +307,7 @@ TEST_CASE("A stop that one rank asks for when the last columns claim to be done 
 
 TEMPLATE_TEST_CASE("A guess that solves the system to the last bit stays the solution", "", float, double) {
   using T = TestType;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<T> matrix(m, n, geometric(n, 3));
     for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::summa}) {
       const auto A = dense_operator(grid, algorithm, matrix);

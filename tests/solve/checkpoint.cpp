@@ -119,7 +119,7 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 
 TEMPLATE_TEST_CASE("A restart on the same grid ends as the run that was not interrupted, to the bit", "",
                    double, std::complex<float>) {
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     for (const Case<TestType>& how : all_cases<TestType>()) {
       const Problem<TestType> problem(grid, how, 30);
       for (const Index batch : {0, 2}) {
@@ -140,7 +140,7 @@ TEMPLATE_TEST_CASE("A restart on the same grid ends as the run that was not inte
 
 TEST_CASE("CG restarts to the bit") {
   const auto values = geometric(n, 30);
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     const KnownSpectrum<double> matrix = KnownSpectrum<double>::hermitian(values);
     const OperatorPtr<double> product =
         dense_operator(grid, Algorithm::stationary_a, matrix, {.column_stable = needs_order()});
@@ -162,7 +162,7 @@ TEST_CASE("CG restarts to the bit") {
 }
 
 TEST_CASE("LSQR's variances restart to the bit, also those of batches that are through") {
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
     const OperatorPtr<double> A =
         dense_operator(grid, Algorithm::stationary_a, matrix, {.column_stable = needs_order()});
@@ -192,7 +192,7 @@ TEST_CASE("LSQR's variances restart to the bit, also those of batches that are t
 }
 
 TEST_CASE("On another grid ten further iterations agree to rounding") {
-  std::vector<GridPtr> grids = test_grids();
+  std::vector<GridPtr> grids = compact_grids();
   // Stacks are ordered as the grid is: one grid of two dimensions, and one of one.
   if (world().size() == 4)
     grids.push_back(std::make_shared<const ProcessGrid>(world(), GridShape{4, 1}, grids.front()->backend()));
@@ -219,7 +219,7 @@ TEST_CASE("On another grid ten further iterations agree to rounding") {
 }
 
 TEST_CASE("Only two checkpoints are kept, and what a writer that died left is removed") {
-  const GridPtr grid = test_grids().back();
+  const GridPtr grid = compact_grids().back();
   const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
   const ScratchFolder folder;
   const std::filesystem::path saved = folder.file("saved");
@@ -248,7 +248,7 @@ TEMPLATE_TEST_CASE(
     "The end at the limit of iterations is saved, and with more of them a restart is the run without "
     "interruption",
     "", double, std::complex<float>) {
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     for (const Case<TestType>& how : all_cases<TestType>()) {
       const Problem<TestType> problem(grid, how, 3);
       SolveOptions options;
@@ -282,7 +282,7 @@ TEMPLATE_TEST_CASE(
 }
 
 TEST_CASE("Columns of the last batch go on where more iterations are allowed") {
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     for (const Case<double>& how : all_cases<double>()) {
       CAPTURE(how.name, describe(*grid));
       const Problem<double> problem(grid, how, 3);
@@ -316,7 +316,7 @@ TEST_CASE("Nobody waits in a checkpoint for a rank that asks for the end") {
     bool step(const IterationInfo& info) override { return info.iteration == when_; }
     Index when_;
   };
-  for (const GridPtr& grid : test_grids()) {
+  for (const GridPtr& grid : compact_grids()) {
     for (const Case<double>& how : all_cases<double>()) {
       for (int asking = 0; asking < grid->shape().size(); ++asking) {
         for (const bool observes : {false, true}) {
@@ -345,7 +345,7 @@ TEST_CASE("Nobody waits in a checkpoint for a rank that asks for the end") {
 }
 
 TEST_CASE("A checkpoint of something else is refused on all ranks") {
-  const GridPtr grid = test_grids().back();
+  const GridPtr grid = compact_grids().back();
   const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
   const ScratchFolder folder;
   SolveOptions options;
@@ -384,7 +384,7 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
 }
 
 TEST_CASE("A damaged checkpoint is refused on all ranks, whatever byte it is") {
-  const GridPtr grid = test_grids().back();
+  const GridPtr grid = compact_grids().back();
   const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
   const ScratchFolder folder;
   SolveOptions options;

@@ -2,15 +2,9 @@
 // What a caller's own operator or observer throws on one rank, in the middle of a solve.
 #include <stdexcept>
 
-#include "gridlops/dot_test.hpp"
-#include "gridlops/inversion.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
-#include "gridlops/sparse_solver.hpp"
-#include "gridlops/spectrum.hpp"
+#include "solve/every_solver.hpp"
 #include "support/agreed_failures.hpp"
-#include "support/test_data.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -51,87 +45,13 @@ class Filter final : public LinearOperator<double> {
   }
 };
 
-DistMatrix<double> filled(const GridPtr& grid, const Layout& layout, std::uint64_t seed) {
-  DistMatrix<double> X(grid, layout);
-  X.fill([seed](Index i, Index j) { return counter_random<double>(seed, i, j); });
-  return X;
-}
+/// The filter behind a matrix's products, which all ranks take part in.
+struct FilteredProblem : Problem {
+  explicit FilteredProblem(const GridPtr& grid, Algorithm algorithm = Algorithm::stationary_a)
+      : Problem(grid, algorithm, [](const Space& space) { return std::make_shared<Filter>(space); }) {}
 
-/// The filter between two matrices' products, which all ranks take part in.
-struct Problem {
-  explicit Problem(const GridPtr& grid, Algorithm algorithm = Algorithm::stationary_a)
-      : M(matrix_mult(algorithm, filled(grid, matrix_layout(algorithm, *grid, 23, 11), 1))),
-        filter(std::make_shared<Filter>(M->domain())),
-        A(product(M, OperatorPtr<double>(filter))),
-        N(sum(product(adjoint(A), A), identity<double>(A->domain()))),
-        B(filled(grid, A->range().layout(3), 3)),
-        R(filled(grid, A->domain().layout(3), 3)),
-        X(grid, A->domain().layout(3)) {
-    X.set_zero();
-  }
-
-  OperatorPtr<double> M;
-  std::shared_ptr<Filter> filter;
-  OperatorPtr<double> A, N;
-  DistMatrix<double> B, R, X;
+  const Filter& filter() const { return dynamic_cast<const Filter&>(*S); }
 };
-
-SparseOptions sparse(const SolveOptions& options) {
-  SparseOptions result;
-  result.lambda = 0.01;
-  result.common.max_iterations = options.max_iterations;
-  result.common.observers = options.observers;
-  return result;
-}
-
-SolveOptions at_most(Index iterations) {
-  SolveOptions options;
-  options.max_iterations = iterations;
-  return options;
-}
-
-using Solve = std::function<void(Problem&, const SolveOptions&)>;
-
-const std::vector<std::pair<const char*, Solve>>& solvers() {
-  static const std::vector<std::pair<const char*, Solve>> all{
-      {"cgls", [](Problem& p, const SolveOptions& o) { cgls(*p.A, p.B, p.X, o); }},
-      {"damped cgls",
-       [](Problem& p, SolveOptions o) {
-         o.damp = 0.5;
-         o.initial_guess = true;
-         cgls(*p.A, p.B, p.X, o);
-       }},
-      {"lsqr", [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, o); }},
-      {"lsqr for a correction",
-       [](Problem& p, SolveOptions o) {
-         o.damp = 0.5;
-         o.initial_guess = true;
-         lsqr(*p.A, p.B, p.X, o);
-       }},
-      {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
-      {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
-      {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
-      {"pcg",
-       [](Problem& p, const SolveOptions& o) {
-         cg(*sum(product(adjoint(p.M), p.M), identity<double>(p.M->domain())), *p.filter, p.R, p.X, o);
-       }},
-      {"ista", [](Problem& p, const SolveOptions& o) { ista(*p.A, p.B, p.X, sparse(o)); }},
-      {"fista", [](Problem& p, const SolveOptions& o) { fista(*p.M, *p.filter, p.B, p.X, sparse(o)); }},
-      {"normal equations",
-       [](Problem& p, const SolveOptions& o) { normal_equations_inversion<double>(p.A, p.B, p.X, {}, o); }},
-      {"regularised inversion",
-       [](Problem& p, const SolveOptions& o) {
-         RegularizedTerms<double> terms;
-         terms.regularizers.push_back({p.filter, 1.0, &p.R});
-         regularized_inversion(p.M, p.B, p.X, terms, o);
-       }},
-      {"preconditioned inversion",
-       [](Problem& p, const SolveOptions& o) {
-         preconditioned_inversion<double>(p.M, p.B, p.X, {.P = p.filter, .damps_x = o.damp > 0}, o);
-       }},
-  };
-  return all;
-}
 
 /// action(problem) with the filter failing at its first and its third call, on the first and the last rank,
 /// in either direction; then without.
@@ -144,9 +64,8 @@ void check_filter(const GridPtr& grid, const std::string& what, const std::funct
       for (const bool adjoint : {false, true}) {
         INFO(what << " " << describe(*grid) << ", rank " << rank << ", call " << call
                   << (adjoint ? ", adjoint" : ", forward"));
-        Problem problem(grid, algorithm);
-        Problem sound(grid, algorithm);
-        Fault& fault = adjoint ? problem.filter->backward : problem.filter->forward;
+        FilteredProblem problem(grid, algorithm), sound(grid, algorithm);
+        Fault& fault = adjoint ? problem.filter().backward : problem.filter().forward;
         fault = {rank, call};
         const Ending mine = ending_of([&] { action(problem); });
         const bool came_to_it = fault.call == 0;
@@ -158,7 +77,7 @@ void check_filter(const GridPtr& grid, const std::string& what, const std::funct
         } else {
           CHECK(mine.text.empty());
         }
-        problem.X.set_zero();
+        problem.set_guess();
         action(problem);
         action(sound);
         CHECK(on_host(problem.X) == on_host(sound.X));
@@ -168,11 +87,16 @@ void check_filter(const GridPtr& grid, const std::string& what, const std::funct
 }  // namespace
 
 TEST_CASE("What an operator throws on one rank within a solver all ranks throw") {
-  for (const GridPtr& grid : all_grids())
-    for (const auto& [name, solve] : solvers()) {
-      const Solve& run = solve;
-      check_filter(grid, name, [&run](Problem& problem) { run(problem, at_most(5)); });
-    }
+  SolveOptions correction = at_most(5);
+  correction.damp = 0.5;
+  correction.initial_guess = true;
+  for (const GridPtr& grid : all_grids()) {
+    for (const auto& call : solver_calls())
+      for (const SolveOptions& options : {at_most(5), correction})
+        check_filter(grid, call.first, [&](Problem& problem) { call.second(problem, options); });
+    for (const auto& call : inversion_calls())
+      check_filter(grid, call.first, [&](Problem& problem) { call.second(problem, at_most(5)); });
+  }
 }
 
 TEST_CASE("All ranks throw what an operator throws within a solver also where right-hand sides are cut") {
@@ -182,24 +106,20 @@ TEST_CASE("All ranks throw what an operator throws within a solver also where ri
 }
 
 TEST_CASE("All ranks throw what an operator throws within a norm estimate or a dot test") {
-  for (const GridPtr& grid : all_grids()) {
-    check_filter(grid, "estimate_norm", [](Problem& p) { estimate_norm(*p.A, 5); });
-    check_filter(grid, "power_iteration", [](Problem& p) { power_iteration(*p.N, 5); });
-    check_filter(grid, "lanczos_extremes", [](Problem& p) { lanczos_extremes(*p.N, 5); });
-    check_filter(grid, "dot_test", [](Problem& p) { dot_test(*p.A, 2); });
-  }
+  for (const GridPtr& grid : all_grids())
+    for (const auto& [name, call] : estimate_calls()) check_filter(grid, name, call);
 }
 
 TEST_CASE("An operator that is applied alone throws on its rank, and nobody waits") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     const int last = grid->comm().size() - 1;
-    Problem problem(grid);
+    FilteredProblem problem(grid);
     DistMatrix<double> Y(grid, problem.A->range().layout(3));
-    problem.filter->forward = {last, 1};
+    problem.filter().forward = {last, 1};
     const Ending mine = ending_of([&] { problem.A->apply(1, problem.X, 0, Y); });
     CHECK(mine.text == (grid->comm().rank() == last ? "the filter has no coefficients" : ""));
-    problem.filter->forward = {last, 1};
+    problem.filter().forward = {last, 1};
     check_agreed<InputError>(*grid, last, "the filter has no coefficients", [&] {
       succeed_together(grid->comm(), [&] { problem.A->apply(1, problem.X, 0, Y); });
     });
@@ -269,12 +189,11 @@ TEST_CASE("What an observer, or a function that serves as one, throws on one ran
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     const int last = grid->comm().size() - 1;
-    for (const auto& [name, solve] : solvers()) {
-      const Solve& run = solve;
+    const auto check_call = [&](const char* name, const auto& solve) {
       const auto check = [&](const SolveOptions& options) {
         Problem problem(grid);
         check_agreed<InputError>(*grid, last, "the filter has no coefficients",
-                                 [&] { run(problem, options); });
+                                 [&] { solve(problem, options); });
       };
       for (const Index call : {1, 2, 3}) {  // the third iteration is the last
         CAPTURE(name, describe(*grid), call);
@@ -295,6 +214,8 @@ TEST_CASE("What an observer, or a function that serves as one, throws on one ran
       check(options);
       options.observers = {std::make_shared<Watcher>(*grid, Fault{}, Fault{}, Fault{last, 1})};
       check(options);
-    }
+    };
+    for (const auto& [name, solve] : solver_calls()) check_call(name, solve);
+    for (const auto& [name, solve] : inversion_calls()) check_call(name, solve);
   }
 }

@@ -40,7 +40,7 @@ Element<double> uneven_data(const KnownSpectrum<double>& matrix) {
 }  // namespace
 
 TEST_CASE("Figures: what leaves the products", "[.figures]") {
-  const auto grid = test_grids().back();
+  const auto grid = compact_grids().back();
   constexpr Index m = 2000, n = 1500, nrhs = 64;
   const KnownSpectrum<double> matrix(m, n, geometric(n, 4));
   const Element<double> b = uneven_data(matrix);
@@ -64,7 +64,7 @@ TEST_CASE("Figures: what leaves the products", "[.figures]") {
 }
 
 TEST_CASE("Figures: what a shared space saves", "[.figures]") {
-  const auto grid = test_grids().back();
+  const auto grid = compact_grids().back();
   constexpr Index m = 3200, n = 2400, nrhs = 32;
   const KnownSpectrum<double> matrix(m, n, with_outliers(n, 20));
   const auto A = uncut_operator<double>(grid, m, n, matrix);

@@ -70,8 +70,8 @@ void check_like_alone(const Solution<T>& together, Index j, const Solution<T>& a
 }
 
 template <Scalar T>
-void compare_with_alone(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
-                        const Case& chosen, const std::vector<Index>& sampled) {
+void compare_with_alone(const GridPtr& grid, Algorithm algorithm, const Case& chosen,
+                        const std::vector<Index>& sampled) {
   CAPTURE(grid->rows(), grid->cols(), name_of(algorithm));
   const KnownSpectrum<T> matrix(chosen.m, chosen.n, geometric(chosen.n, chosen.condition));
   MatrixMultOptions mult_options;
@@ -100,7 +100,7 @@ const std::vector<Index>& a_few_columns() {
 }  // namespace
 
 TEST_CASE("A column of many is solved as if it were alone") {
-  const auto grids = test_grids();
+  const auto grids = compact_grids();
   for (const auto& grid : grids) {
     for (const Algorithm algorithm : all_algorithms) {
       compare_with_alone<double>(grid, algorithm, {3, 0, true}, {0, 3, 63});
@@ -117,7 +117,7 @@ TEST_CASE("A column of many is solved as if it were alone") {
 
 TEMPLATE_TEST_CASE("A column of many is solved as if it were alone, whatever its type", "", float,
                    std::complex<float>, std::complex<double>) {
-  const auto grid = test_grids().back();
+  const auto grid = compact_grids().back();
   compare_with_alone<TestType>(grid, Algorithm::stationary_a, {3, 0.1, true}, a_few_columns());
   compare_with_alone<TestType>(grid, Algorithm::summa, {30, 0.1, true, true}, {0, 1, 62});
 }
@@ -126,7 +126,7 @@ TEMPLATE_TEST_CASE("Every column of many is solved as if it were alone", "[.full
                    std::complex<float>, std::complex<double>) {
   std::vector<Index> all(nrhs);
   std::iota(all.begin(), all.end(), Index{0});
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (const double condition : {3.0, 30.0})
         for (const double damp : {0.0, 0.1})
@@ -149,7 +149,7 @@ Partition uneven(int parts) {
 }
 
 template <Scalar T>
-void check_batches(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, bool initial_guess) {
+void check_batches(const GridPtr& grid, Algorithm algorithm, bool initial_guess) {
   const KnownSpectrum<T> matrix(m, n, geometric(n, 3));
   MatrixMultOptions mult_options;
   mult_options.column_stable = true;
@@ -175,7 +175,7 @@ void check_batches(const std::shared_ptr<const ProcessGrid>& grid, Algorithm alg
 }  // namespace
 
 TEST_CASE("Batches give the same columns as all at once") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::block, Algorithm::summa, Algorithm::stationary_a})
       check_batches<double>(grid, algorithm, false);
     check_batches<std::complex<float>>(grid, Algorithm::summa, true);
@@ -186,8 +186,7 @@ namespace {
 
 /// Sound columns with one spoiled among them, and the same without it.
 template <Scalar T>
-void check_spoiled(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index where,
-                   T spoiler, bool in_guess) {
+void check_spoiled(const GridPtr& grid, Algorithm algorithm, Index where, T spoiler, bool in_guess) {
   const Index columns = 11;
   const KnownSpectrum<T> matrix(m, n, geometric(n, 3));
   MatrixMultOptions mult_options;
@@ -225,7 +224,7 @@ TEMPLATE_TEST_CASE("A column with a number that is not finite is lost alone", ""
   const TestType nan(std::numeric_limits<Real<TestType>>::quiet_NaN());
   const TestType infinity(std::numeric_limits<Real<TestType>>::infinity());
   const bool real = !is_complex<TestType>;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {real ? Algorithm::summa : Algorithm::block,
                                       real ? Algorithm::stationary_a : Algorithm::stationary_b}) {
       check_spoiled<TestType>(grid, algorithm, 0, nan, false);
@@ -236,7 +235,7 @@ TEMPLATE_TEST_CASE("A column with a number that is not finite is lost alone", ""
 }
 
 TEST_CASE("With a matrix that has a number that is not finite all columns are lost, and the solvers end") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const double spoiler :
            {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
@@ -306,8 +305,7 @@ struct SpecialColumns {
 };
 
 template <Scalar T>
-void check_special_columns(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
-                           bool initial_guess) {
+void check_special_columns(const GridPtr& grid, Algorithm algorithm, bool initial_guess) {
   const SpecialColumns<T> special;
   const Element<T> b = [&](Index i, Index j) { return special.b(i, j); };
   const Element<T> elements = [&](Index i, Index j) { return special.A(i, j); };
@@ -346,7 +344,7 @@ TEMPLATE_TEST_CASE("Columns that need care end as they would alone", "", float, 
   const Algorithm algorithm = sizeof(TestType) == 4   ? Algorithm::block
                               : sizeof(TestType) == 8 ? Algorithm::summa
                                                       : Algorithm::stationary_a;
-  for (const auto& grid : test_grids())
+  for (const auto& grid : compact_grids())
     for (const bool initial_guess : {false, true})
       check_special_columns<TestType>(grid, algorithm, initial_guess);
 }

@@ -3,17 +3,12 @@
 #include <utility>
 
 #include "gridlops/column_arithmetic.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
-#include "gridlops/sparse_solver.hpp"
-#include "gridlops/spectrum.hpp"
+#include "solve/every_solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/metered_backend.hpp"
-#include "support/test_data.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -58,15 +53,13 @@ void check_every_allocation(const GridPtr& grid, const std::string& what,
   }
 }
 
-DistMatrix<double> filled(const GridPtr& grid, const Layout& layout, std::uint64_t seed) {
-  DistMatrix<double> X(grid, layout);
-  X.fill([seed](Index i, Index j) { return small_integer<double>(seed, i, j); });
-  return X;
+DistMatrix<double> of_integers(const GridPtr& grid, const Layout& layout, std::uint64_t seed) {
+  return filled(grid, layout, [seed](Index i, Index j) { return small_integer<double>(seed, i, j); });
 }
 
 OperatorPtr<double> matrix(const GridPtr& grid, Algorithm algorithm, Index rows, Index cols,
                            const MatrixMultOptions& options = {}) {
-  return matrix_mult(algorithm, filled(grid, matrix_layout(algorithm, *grid, rows, cols), 1), options);
+  return matrix_mult(algorithm, of_integers(grid, matrix_layout(algorithm, *grid, rows, cols), 1), options);
 }
 
 /// A first application; what an operator gives after a failure is what one gives that never failed.
@@ -81,7 +74,7 @@ void check_applications(const GridPtr& grid, const std::string& what,
                                  DistMatrix<double>& Y) {
       adjoint ? A.apply_adjoint(2.0, X, 0.0, Y) : A.apply(2.0, X, 0.0, Y);
     };
-    const auto X = std::make_shared<DistMatrix<double>>(filled(grid, from.layout(5), 2));
+    const auto X = std::make_shared<DistMatrix<double>>(of_integers(grid, from.layout(5), 2));
     DistMatrix<double> expected(grid, to.layout(5));
     apply(*sound, *X, expected);
     const auto Y = std::make_shared<DistMatrix<double>>(grid, to.layout(5));
@@ -119,13 +112,13 @@ TEST_CASE("Products are right after memory for a normal product was not enough")
           for (Index k = 1;; ++k) {
             CAPTURE(describe(*grid), name_of(algorithm), name_of(storage), options.column_stable, k);
             const OperatorPtr<double> A = matrix(grid, algorithm, 11, 13, options);
-            const DistMatrix<double> X = filled(grid, A->domain().layout(3), 2);
+            const DistMatrix<double> X = of_integers(grid, A->domain().layout(3), 2);
             DistMatrix<double> Y(grid, A->range().layout(3)), again = Y.clone();
             DistMatrix<double> Z(grid, A->domain().layout(3)), Z_again = Z.clone();
             A->apply(1, X, 0, Y);
             A->apply_adjoint(1, Y, 0, Z);
-            const DistMatrix<double> P = filled(grid, A->domain().layout(5), 3),
-                                     R = filled(grid, A->range().layout(5), 4);
+            const DistMatrix<double> P = of_integers(grid, A->domain().layout(5), 3),
+                                     R = of_integers(grid, A->range().layout(5), 4);
             DistMatrix<double> Q = R.clone(), U = P.clone(), V = P.clone();
             if (grid->comm().rank() == 0) backend.fail_at(k);
             const Ending mine = ending_of([&] { A->normal_product(P, R, Q, U, V); });
@@ -150,7 +143,7 @@ TEST_CASE("More columns than ever need memory again, and fewer need none") {
       CAPTURE(describe(*grid), name_of(algorithm));
       const OperatorPtr<double> A = matrix(grid, algorithm, 11, 13, {.panel = 3});
       const auto apply_to = [&](Index columns) {
-        const DistMatrix<double> X = filled(grid, A->domain().layout(columns), 2);
+        const DistMatrix<double> X = of_integers(grid, A->domain().layout(columns), 2);
         DistMatrix<double> Y(grid, A->range().layout(columns));
         const Index before = backend.allocations();
         A->apply(1, X, 0, Y);
@@ -160,7 +153,7 @@ TEST_CASE("More columns than ever need memory again, and fewer need none") {
       CHECK(apply_to(8) == 0);
       CHECK(apply_to(3) == 0);
       const int last = grid->comm().size() - 1;
-      const DistMatrix<double> X = filled(grid, A->domain().layout(30), 2);
+      const DistMatrix<double> X = of_integers(grid, A->domain().layout(30), 2);
       DistMatrix<double> Y(grid, A->range().layout(30));
       if (grid->comm().rank() == last) backend.fail_at(1);
       const Ending mine = ending_of([&] { A->apply(1, X, 0, Y); });
@@ -199,7 +192,7 @@ TEST_CASE("Matrices are gathered, scattered and moved on all ranks or on none") 
     if (!grid->is_member()) continue;
     const Layout blocks = blocks_2d(*grid, 11, 13),
                  other{Cut::uncut(11), Cut::balanced(Axis::all, 13, *grid)};
-    const auto X = std::make_shared<DistMatrix<double>>(filled(grid, blocks, 1));
+    const auto X = std::make_shared<DistMatrix<double>>(of_integers(grid, blocks, 1));
     const auto Y = std::make_shared<DistMatrix<double>>(grid, other);
     for (const int root : {0, grid->comm().size() - 1}) {
       const std::vector<double> whole = gather(*X, root);
@@ -216,124 +209,35 @@ TEST_CASE("Matrices are gathered, scattered and moved on all ranks or on none") 
   }
 }
 
-namespace {
-
-/// A problem whose columns lie together, as all solvers take it.
-struct Problem {
-  explicit Problem(const GridPtr& grid)
-      : A(matrix(grid, Algorithm::stationary_a, 19, 7)),
-        packed(matrix(grid, Algorithm::stationary_a, 19, 7, {.storage = Storage::packed})),
-        N(sum(product(adjoint(A), A), scale(40.0, identity<double>(A->domain())))),
-        B(filled(grid, A->range().layout(3), 3)),
-        R(filled(grid, A->domain().layout(3), 3)),
-        X(filled(grid, A->domain().layout(3), 4)),
-        variances(grid, A->domain().layout(3)) {}
-
-  OperatorPtr<double> A, packed, N;
-  DistMatrix<double> B, R, X, variances;
-};
-
-SolveOptions at_most(Index iterations) {
-  SolveOptions options;
-  options.max_iterations = iterations;
-  return options;
-}
-
-using Solve = std::function<void(Problem&, const SolveOptions&)>;
-
-const std::vector<std::pair<const char*, Solve>>& solvers() {
-  static const std::vector<std::pair<const char*, Solve>> all{
-      {"cgls", [](Problem& p, const SolveOptions& o) { cgls(*p.A, p.B, p.X, o); }},
-      {"lsqr", [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, o); }},
-      {"lsqr with variances",
-       [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }},
-      {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
-      {"one-pass-cgls",
-       [](Problem& p, SolveOptions o) {
-         o.one_pass = true;
-         cgls(*p.packed, p.B, p.X, o);
-       }},
-      {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
-      {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.N, p.R, p.X, o); }},
-      {"pcg",
-       [](Problem& p, const SolveOptions& o) {
-         cg(*p.N, *scale(0.1, identity<double>(p.A->domain())), p.R, p.X, o);
-       }},
-  };
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("Solvers have their memory on all ranks or on none") {
+TEST_CASE("Solvers have their memory on all ranks or on none", "[solver_memory]") {
   for (const GridPtr& grid : failing_grids())
-    for (const auto& [name, solve] : solvers())
+    for (const auto& call : solver_calls())
       for (const bool correction : {false, true}) {
         SolveOptions options = at_most(4);
         options.damp = correction ? 0.5 : 0;
         options.initial_guess = correction;
         options.batch = correction ? 2 : 0;
-        const Solve& run = solve;
-        check_every_allocation(grid, name, [&]() -> Action {
+        check_every_allocation(grid, call.first, [&]() -> Action {
           const auto problem = std::make_shared<Problem>(grid);
-          return [problem, run, options] { run(*problem, options); };
+          return [problem, &call, options] { call.second(*problem, options); };
         });
       }
 }
 
 TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory on all ranks or on none") {
-  const std::vector<std::pair<const char*, std::function<void(Problem&)>>> actions{
-      {"ista",
-       [](Problem& p) {
-         SparseOptions options;
-         options.lambda = 0.1;
-         options.common.max_iterations = 4;
-         ista(*p.A, p.B, p.X, options);
-       }},
-      {"fista",
-       [](Problem& p) {
-         SparseOptions options;
-         options.lambda = 0.1;
-         options.common.max_iterations = 4;
-         fista(*p.A, *scale(2.0, identity<double>(p.A->domain())), p.B, p.X, options);
-       }},
-      {"normal equations",
-       [](Problem& p) {
-         NormalEquationsTerms<double> terms;
-         terms.regularizers.push_back({identity<double>(p.A->domain()), 1.0, &p.R});
-         normal_equations_inversion(p.A, p.B, p.X, terms, at_most(3));
-       }},
-      {"regularised inversion",
-       [](Problem& p) {
-         RegularizedTerms<double> terms;
-         terms.regularizers.push_back({identity<double>(p.A->domain()), 1.0, &p.R});
-         regularized_inversion(p.A, p.B, p.X, terms, at_most(3));
-       }},
-      {"preconditioned inversion",
-       [](Problem& p) {
-         SolveOptions options = at_most(3);
-         options.initial_guess = true;
-         options.damp = 0.5;
-         preconditioned_inversion(p.A, p.B, p.X, {.P = p.N, .damps_x = true}, options);
-       }},
-      {"estimate of a norm", [](Problem& p) { estimate_norm(*p.A, 3); }},
-      {"power iteration", [](Problem& p) { power_iteration(*p.N, 3); }},
-      {"Lanczos", [](Problem& p) { lanczos_extremes(*p.N, 3); }},
-      {"dot test", [](Problem& p) { dot_test(*p.A, 3); }},
-      {"normal product",
-       [](Problem& p) {
-         DistMatrix<double> Q(p.B.grid(), p.B.layout(), p.B.local());
-         DistMatrix<double> U(p.R.grid(), p.R.layout(), p.R.local());
-         DistMatrix<double> V(p.R.grid(), p.R.layout(), p.variances.local());
-         p.packed->normal_product(p.X, p.B, Q, U, V);
-       }},
-  };
+  Calls<> calls = estimate_calls();
+  for (const auto& call : inversion_calls())
+    calls.emplace_back(call.first, [&call](Problem& p) { call.second(p, at_most(3)); });
+  calls.emplace_back("normal product", [](Problem& p) {
+    DistMatrix<double> Q(p.B.grid(), p.B.layout(), p.B.local());
+    DistMatrix<double> U(p.R.grid(), p.R.layout(), p.R.local());
+    DistMatrix<double> V(p.R.grid(), p.R.layout(), p.variances.local());
+    p.packed_A->normal_product(p.X, p.B, Q, U, V);
+  });
   for (const GridPtr& grid : failing_grids())
-    for (const auto& [name, action] : actions) {
-      const auto& run = action;
-      check_every_allocation(grid, name, [&]() -> Action {
+    for (const auto& call : calls)
+      check_every_allocation(grid, call.first, [&]() -> Action {
         const auto problem = std::make_shared<Problem>(grid);
-        return [problem, run] { run(*problem); };
+        return [problem, &call] { call.second(*problem); };
       });
-    }
 }

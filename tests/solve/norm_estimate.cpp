@@ -40,7 +40,7 @@ void check_estimate(const LinearOperator<T>& A, double norm, int steps = 20) {
 
 TEMPLATE_TEST_CASE("The norm is estimated from below, within a per cent", "", float, double,
                    std::complex<float>, std::complex<double>) {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const auto& values : {geometric(23, 3), geometric(23, 1e6), linear(23)}) {
         const auto tall = dense_operator(grid, algorithm, KnownSpectrum<TestType>(45, 23, values));
@@ -58,7 +58,7 @@ TEMPLATE_TEST_CASE("The norm is estimated from below, within a per cent", "", fl
 }
 
 TEST_CASE("The norm may be one whose square is out of range") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A =
         dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 3)));
     for (const double size : {1e-200, 1e200}) check_estimate(*scale(size, A), size);
@@ -66,7 +66,7 @@ TEST_CASE("The norm may be one whose square is out of range") {
 }
 
 TEST_CASE("The norm of a large matrix with a dense spectrum is estimated within a per cent") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
       const KnownSpectrum<double> matrix(400, 300, linear(300), seed);
       check_estimate(*dense_operator(grid, Algorithm::stationary_a, matrix), 1);
@@ -75,7 +75,7 @@ TEST_CASE("The norm of a large matrix with a dense spectrum is estimated within 
 }
 
 TEST_CASE("Nothing has the norm zero") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Element<double> nothing = [](Index, Index) { return 0.0; };
     CHECK(estimate_norm(*dense_operator<double>(grid, Algorithm::stationary_a, 7, 5, nothing)) == 0);
     for (const Index n : {0, 5})
@@ -85,7 +85,7 @@ TEST_CASE("Nothing has the norm zero") {
 }
 
 TEST_CASE("A matrix of one singular value is known after one step") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Element<double> rank_one = [](Index i, Index j) {
       return static_cast<double>((i + 1) * (j + 1)) / 100;
     };
@@ -98,7 +98,7 @@ TEST_CASE("A matrix of one singular value is known after one step") {
 }
 
 TEST_CASE("The norm of a matrix that has a number that is not finite is none") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const double spoiler : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       const Element<double> spoiled = [spoiler](Index i, Index j) {
         return i == 3 && j == 2 ? spoiler : counter_random<double>(1, i, j);
@@ -110,7 +110,7 @@ TEST_CASE("The norm of a matrix that has a number that is not finite is none") {
 }
 
 TEST_CASE("A norm cannot be estimated without a step") {
-  const auto grid = test_grids().front();
+  const auto grid = compact_grids().front();
   const Space space{grid, Cut::uncut(5), Axis::uncut};
   CHECK_THROWS_AS(estimate_norm(*identity<double>(space), 0), UsageError);
 }

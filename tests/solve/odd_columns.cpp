@@ -99,7 +99,7 @@ TEMPLATE_TEST_CASE("Of forty columns each odd one gets the verdict and the solut
   using T = TestType;
   const OddColumns<T> tall(KnownSpectrum<T>(m, n, geometric(n, condition))),
       hermitian(KnownSpectrum<T>::hermitian(geometric(n, condition)));
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
       const auto A = dense_operator(grid, algorithm, tall.matrix);
       for (const SolverFunction<T> solver :
@@ -141,7 +141,7 @@ TEST_CASE("The work is the sum of the columns' own iterations, not the most of t
       if (columns[static_cast<std::size_t>(k)] == j) sum += matrix.left(i, k);
     return sum;
   };
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
       for (const SolverFunction<double> solver :
            {SolverFunction<double>(cgls<double>), SolverFunction<double>(lsqr<double>),

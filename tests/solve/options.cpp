@@ -16,7 +16,7 @@ namespace {
 constexpr Index m = 45, n = 23, nrhs = 6;
 
 struct Problem {
-  explicit Problem(const std::shared_ptr<const ProcessGrid>& on) : grid(on) {}
+  explicit Problem(const GridPtr& on) : grid(on) {}
 
   Solution<double> solve_with(const SolveOptions& options) const {
     Solution<double> solution = solve<double>(cgls, *A, nrhs, b, options);
@@ -26,7 +26,7 @@ struct Problem {
     return solution;
   }
 
-  std::shared_ptr<const ProcessGrid> grid;
+  GridPtr grid;
   KnownSpectrum<double> matrix{m, n, geometric(n, 30)};
   OperatorPtr<double> A = dense_operator(grid, Algorithm::summa, matrix);
   /// Column 1 takes one iteration, column 2 none.
@@ -38,7 +38,7 @@ struct Problem {
 }  // namespace
 
 TEST_CASE("A function called after each iteration on any one rank ends all columns on all ranks") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Problem problem(grid);
     for (int asking = 0; asking < grid->shape().size(); ++asking) {
       for (const Index batch : {0, 2}) {
@@ -73,7 +73,7 @@ TEST_CASE("A function called after each iteration on any one rank ends all colum
 TEST_CASE(
     "A function called after each iteration sees every column, in the order of B, with its last known "
     "norms") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Problem problem(grid);
     SolveOptions options;
     std::vector<std::vector<double>> residual_norms, tested_norms;
@@ -108,7 +108,7 @@ TEST_CASE(
 }
 
 TEST_CASE("The history has every iteration of every column, and the residuals never grow") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Problem problem(grid);
     for (const double damp : {0.0, 0.2}) {
       SolveOptions options;
@@ -148,7 +148,7 @@ TEST_CASE("The history has every iteration of every column, and the residuals ne
 }
 
 TEST_CASE("Without iterations X is the initial guess, and its norms are told") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Problem problem(grid);
     for (const Element<double>& guess : {Element<double>{}, random_elements<double>(8)}) {
       SolveOptions options;
@@ -174,7 +174,7 @@ TEST_CASE("Systems without rows, columns or right-hand sides are solved") {
   struct Shape {
     Index m, n, nrhs;
   };
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const Shape shape : {Shape{0, 5, 3}, Shape{5, 0, 3}, Shape{5, 4, 0}, Shape{0, 0, 2},
                                 Shape{0, 0, 0}, Shape{1, 1, 1}, Shape{1, 3, 2}, Shape{3, 1, 2}}) {
@@ -202,7 +202,7 @@ TEST_CASE("Systems without rows, columns or right-hand sides are solved") {
 }
 
 TEST_CASE("Arguments that cannot be right are refused on all ranks, before any communication") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto other = std::make_shared<const ProcessGrid>(world(), grid->shape(), grid->backend());
     const Problem problem(grid);
     const LinearOperator<double>& A = *problem.A;

@@ -17,8 +17,8 @@ constexpr Index n = 37, nrhs = 5;
 
 /// From a space to itself, whatever the algorithm.
 template <Scalar T>
-OperatorPtr<T> square_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
-                               const KnownSpectrum<T>& matrix, const MatrixMultOptions& mult = {}) {
+OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix,
+                               const MatrixMultOptions& mult = {}) {
   const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix, mult);
   return A->domain() == A->range() ? A : product(identity<T>(A->domain(), A->range()), A);
 }
@@ -50,7 +50,7 @@ std::vector<double> reciprocals(std::vector<double> values) {
 TEMPLATE_TEST_CASE("Preconditioned with the identity, CG takes its own steps, bit for bit", "", double,
                    std::complex<float>) {
   using T = TestType;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = square_operator(grid, Algorithm::summa, KnownSpectrum<T>::hermitian(geometric(n, 30)),
                                    {.column_stable = true});
     const auto M = identity<T>(A->domain());
@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("Preconditioned with L Lᴴ, CG takes the steps of CG on Lᴴ
                    std::complex<double>) {
   using T = TestType;
   const Element<T> b = random_elements<T>(4);
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::block, Algorithm::summa}) {
       const auto A = square_operator(grid, algorithm, KnownSpectrum<T>::hermitian(geometric(n, 30)));
       const auto L = square_operator(grid, algorithm, KnownSpectrum<T>(n, n, geometric(n, 5), 21));
@@ -113,7 +113,7 @@ TEMPLATE_TEST_CASE("A good preconditioner saves iterations, and is held to the r
   std::vector<double> rough = reciprocals(values);
   for (std::size_t k = 0; k < rough.size(); ++k) rough[k] *= 1 + static_cast<double>(k % 7) / 6;
   const Element<T> b = random_elements<T>(4);
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = square_operator(grid, Algorithm::stationary_a, matrix);
     const auto exact =
         square_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>::hermitian(reciprocals(values)));
@@ -146,7 +146,7 @@ TEST_CASE("An indefinite preconditioner breaks down the columns that meet it, an
   const Element<double> b = [&](Index i, Index j) {
     return j == 1 ? matrix.left(i, 4) : matrix.left(i, 5 + j) + matrix.left(i, 20);
   };
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = square_operator(grid, Algorithm::summa, matrix);
     const auto M = square_operator(grid, Algorithm::summa, preconditioner);
     const Preconditioned<double> with(*A, *M, 3, b, {});
@@ -158,7 +158,7 @@ TEST_CASE("An indefinite preconditioner breaks down the columns that meet it, an
 }
 
 TEST_CASE("A preconditioned iteration takes two reductions, and allocates nothing") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A =
         square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(geometric(n, 30)));
     const auto M = scale(2.0, identity<double>(A->domain()));
@@ -178,7 +178,7 @@ TEST_CASE("A preconditioned iteration takes two reductions, and allocates nothin
 }
 
 TEST_CASE("A preconditioner that does not fit is refused on all ranks") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(geometric(n, 3)));
     const auto M =
         square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(geometric(n - 1, 3)));

@@ -65,14 +65,14 @@ const std::vector<std::pair<std::string, SolverFunction<double>>>& least_squares
   return all;
 }
 
-OperatorPtr<double> test_operator(const std::shared_ptr<const ProcessGrid>& grid) {
+OperatorPtr<double> test_operator(const GridPtr& grid) {
   return dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(m, n, geometric(n, 30)));
 }
 
 }  // namespace
 
 TEST_CASE("Observers are told of the start, of every iteration, and of the end, by every solver") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = test_operator(grid);
     for (const auto& [name, solver] : least_squares_solvers()) {
       CAPTURE(name);
@@ -101,7 +101,7 @@ TEST_CASE("Observers are told of the start, of every iteration, and of the end, 
 }
 
 TEST_CASE("An observer on any one rank ends all columns on all ranks, at the start too") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = test_operator(grid);
     for (const auto& [name, solver] : least_squares_solvers()) {
       for (const Index end_at : {0, 2}) {
@@ -122,7 +122,7 @@ TEST_CASE("An observer on any one rank ends all columns on all ranks, at the sta
 }
 
 TEST_CASE("A column ends where its residual has fallen to the ratio, whatever the others do") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = test_operator(grid);
     for (const auto& [name, solver] : least_squares_solvers()) {
       if (name == "fista") continue;
@@ -168,7 +168,7 @@ TEST_CASE("A column ends where its residual has fallen to the ratio, whatever th
 
 TEST_CASE(
     "Ready-made observers end all columns: at a ratio of the joint residual, and when one is not finite") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = test_operator(grid);
     const auto joint = [](const std::vector<double>& norms) { return norm_of(norms); };
     const auto diary = std::make_shared<Diary>();
@@ -243,7 +243,7 @@ class Onlooker final : public SolveObserver {
 }  // namespace
 
 TEST_CASE("Observers see X in its own order though columns change places, and may communicate") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::summa}) {
       const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
       const auto A = dense_operator(grid, algorithm, matrix);
@@ -278,7 +278,7 @@ TEST_CASE("Observers see X in its own order though columns change places, and ma
 }
 
 TEST_CASE("The model error of every column is known while it falls") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = test_operator(grid);
     DistMatrix<double> truth(grid, A->domain().layout(nrhs)), X(grid, truth.layout()),
         B(grid, A->range().layout(nrhs));
@@ -308,7 +308,7 @@ TEST_CASE("The model error of every column is known while it falls") {
 }
 
 TEST_CASE("An iterate is of one element type") {
-  const auto grid = test_grids().front();
+  const auto grid = compact_grids().front();
   DistMatrix<double> X(grid, replicated(3, 2));
   DistMatrix<float> Y(grid, replicated(3, 2));
   const std::vector<Index> places{0, 1};
@@ -344,7 +344,7 @@ Index rows_in(const std::string& table) {
 }  // namespace
 
 TEST_CASE("The table is the one that PyLops prints") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     // With A = I and D = 1 one iteration finds x = b/2: x₀₀ = 1.5, ‖B − X‖ = ‖B‖/2 = 2.5, and √(2.5² + 2.5²).
     const auto A = identity<double>({grid, Cut::balanced(Axis::grid_rows, 5, *grid), Axis::grid_cols});
     const Element<double> b = [](Index i, Index j) {
@@ -380,7 +380,7 @@ TEST_CASE("The table is the one that PyLops prints") {
 }
 
 TEST_CASE("The table has the first rows, the last before the limit, some between, and where it ended") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(60, 50, geometric(50, 1e6)));
     SolveOptions options;
     options.tolerance = 0;

@@ -23,7 +23,7 @@ SparseOptions options_with(double lambda) {
 
 TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fall monotonically") {
   constexpr Index few = 23;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, few, geometric(few, 30));
     const auto A = dense_operator(grid, Algorithm::stationary_a, matrix);
     const Element<double> b = random_elements<double>(3);
@@ -64,7 +64,7 @@ TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fa
 }
 
 TEST_CASE("An absolute tolerance bounds the update itself") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 10)));
     const Element<double> b = random_elements<double>(3);
     SparseOptions options = options_with(0.05);
@@ -82,7 +82,7 @@ TEST_CASE("An absolute tolerance bounds the update itself") {
 }
 
 TEST_CASE("Without a tolerance columns end where rounding begins") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const KnownSpectrum<float> matrix(m, n, geometric(m, 10));
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const Element<float> b = random_elements<float>(3);
@@ -106,7 +106,7 @@ TEST_CASE("Without a tolerance columns end where rounding begins") {
 }
 
 TEST_CASE("A stop that one rank asks for ends all columns") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::block, KnownSpectrum<double>(m, n, geometric(m, 10)));
     SparseOptions options = options_with(0.05);
     options.common.observers = {after_each_iteration([&grid](const IterationInfo& info) {
@@ -123,7 +123,7 @@ TEST_CASE("A stop that one rank asks for ends all columns") {
 }
 
 TEST_CASE("A sparse iteration takes one reduction and no memory, whatever the number of columns") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A =
         dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(m, n, geometric(m, 3)));
     for (const bool momentum : {false, true}) {
@@ -151,7 +151,7 @@ TEST_CASE("A sparse iteration takes one reduction and no memory, whatever the nu
 }
 
 TEST_CASE("Nothing to do is done at once, and nothing can be done with a matrix that is not finite") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Element<double> nothing = [](Index, Index) { return 0.0; };
     for (const Index columns : {0, 3}) {
       const auto A = dense_operator<double>(grid, Algorithm::stationary_a, 7, 5, nothing);
@@ -175,7 +175,7 @@ TEST_CASE("Nothing to do is done at once, and nothing can be done with a matrix 
 }
 
 TEST_CASE("Sparse options that cannot be are refused on all ranks") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 3)));
     const auto wrong = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, m, geometric(m, 3)));
     const auto attempt = [&](const SparseOptions& options, bool momentum = true) {

@@ -148,16 +148,4 @@ class NaiveSparse {
   Vector A_, b_, S_;
 };
 
-/// ‖x − y‖ / ‖y‖.
-template <Scalar T>
-double distance(const std::vector<T>& x, const std::vector<Extended<T>>& y) {
-  long double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    difference += std::norm(extended(x[i]) - y[i]);
-    norm += std::norm(y[i]);
-  }
-  return norm == 0 ? static_cast<double>(std::sqrt(difference))
-                   : static_cast<double>(std::sqrt(difference / norm));
-}
-
 }  // namespace gridlops::testing

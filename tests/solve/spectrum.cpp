@@ -17,7 +17,7 @@ constexpr Index n = 31;
 
 /// On one space, as eigenvalues need it.
 template <Scalar T>
-OperatorPtr<T> hermitian_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
+OperatorPtr<T> hermitian_operator(const GridPtr& grid, Algorithm algorithm,
                                   const std::vector<double>& values) {
   const auto A = dense_operator(grid, algorithm, KnownSpectrum<T>::hermitian(values));
   return product(identity<T>(A->domain(), A->range()), A);
@@ -42,7 +42,7 @@ void check_same_on_members(const ProcessGrid& grid, const std::vector<double>& v
 TEMPLATE_TEST_CASE("Power iteration finds the eigenvalue of largest modulus and its vector", "", float,
                    double, std::complex<float>, std::complex<double>) {
   using T = TestType;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const double dominant : {4.0, -4.0}) {
         std::vector<double> values = between(-1, 2);
@@ -69,7 +69,7 @@ TEMPLATE_TEST_CASE("Power iteration finds the eigenvalue of largest modulus and 
 
 TEST_CASE("Power iteration handles complex eigenvalues, ties, nothing, and a limit") {
   using Complex = std::complex<double>;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Space space{grid, Cut::balanced(Axis::all, n, *grid), Axis::uncut};
     const auto diagonal_of = [&](const Element<Complex>& entry) {
       DistMatrix<Complex> d(grid, {space.rows, Cut::uncut(1)});
@@ -97,7 +97,7 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
                    std::complex<double>) {
   using T = TestType;
   const double exact = sizeof(Real<T>) == 8 ? 1e-12 : 1e-5;
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const auto& [low, high] : {std::pair{-3.0, 2.0}, std::pair{0.5, 4.0}, std::pair{-4.0, -1.0}}) {
         const double expected_low = low, expected_high = high;
@@ -122,7 +122,7 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
 }
 
 TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") {
-  for (const auto& grid : test_grids()) {
+  for (const auto& grid : compact_grids()) {
     const Space space{grid, Cut::balanced(Axis::grid_rows, n, *grid), Axis::grid_cols};
     const SpectrumExtremes one = lanczos_extremes(*scale(-2.0, identity<double>(space)), 20);
     const SpectrumExtremes none = lanczos_extremes(*zero<double>(space, space), 20);
@@ -149,7 +149,7 @@ TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") 
 }
 
 TEST_CASE("Eigenvalues are refused to what has none, on all ranks") {
-  const auto grid = test_grids().front();
+  const auto grid = compact_grids().front();
   const auto wide = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(7, 9, geometric(7, 2)));
   const Space space{grid, Cut::uncut(5), Axis::uncut};
   CHECK_THROWS_AS(power_iteration(*wide), ShapeError);

@@ -15,9 +15,9 @@ namespace gridlops::testing {
 
 using GridPtr = std::shared_ptr<const ProcessGrid>;
 
-/// The shapes that a program on so many ranks visits: all that use every rank, and some smaller ones that
-/// leave ranks idle.
-inline std::vector<GridShape> grid_shapes(int ranks) {
+/// The shapes that tests on so many ranks visit: all that use every rank, and some smaller ones that leave
+/// ranks idle.
+inline std::vector<GridShape> all_shapes(int ranks) {
   std::vector<GridShape> shapes;
   for (int rows = 1; rows <= ranks; ++rows)
     if (ranks % rows == 0) shapes.push_back({rows, ranks / rows});
@@ -26,7 +26,19 @@ inline std::vector<GridShape> grid_shapes(int ranks) {
   return shapes;
 }
 
-/// Grids of these shapes, each with a backend of its own (collective over all ranks of the program).
+/// Those of at most three rows and columns, with one smaller shape for three and six ranks: enough for tests
+/// that solve something on each grid.
+inline std::vector<GridShape> compact_shapes(int ranks) {
+  std::vector<GridShape> shapes;
+  if (ranks == 3) shapes.push_back({1, 2});
+  if (ranks == 6) shapes.push_back({2, 2});
+  for (int rows = 1; rows <= std::min(ranks, 3); ++rows)
+    if (ranks % rows == 0 && ranks / rows <= 3) shapes.push_back({rows, ranks / rows});
+  if (shapes.empty()) shapes.push_back(near_square(ranks));
+  return shapes;
+}
+
+/// Grids of these shapes (collective over all ranks of the program).
 template <class MakeBackend>
 std::vector<GridPtr> grids_of(const std::vector<GridShape>& shapes, MakeBackend&& make_backend) {
   std::vector<GridPtr> grids;
@@ -35,23 +47,16 @@ std::vector<GridPtr> grids_of(const std::vector<GridShape>& shapes, MakeBackend&
   return grids;
 }
 
+/// Grids of all_shapes(), each with a backend of its own.
 template <class MakeBackend>
 std::vector<GridPtr> all_grids(MakeBackend&& make_backend) {
-  return grids_of(grid_shapes(world().size()), make_backend);
+  return grids_of(all_shapes(world().size()), make_backend);
 }
 inline std::vector<GridPtr> all_grids() { return all_grids(make_backend); }
 
-/// Of all_grids() those without lines of more than three ranks, and with one smaller grid at most, for three
-/// and six ranks: for tests that solve something on each. They share a backend.
-inline std::vector<GridPtr> test_grids(const std::shared_ptr<Backend>& backend = make_backend()) {
-  const int ranks = world().size();
-  std::vector<GridShape> shapes;
-  if (ranks == 3) shapes.push_back({1, 2});
-  if (ranks == 6) shapes.push_back({2, 2});
-  for (int rows = 1; rows <= std::min(ranks, 3); ++rows)
-    if (ranks % rows == 0 && ranks / rows <= 3) shapes.push_back({rows, ranks / rows});
-  if (shapes.empty()) shapes.push_back(near_square(ranks));
-  return grids_of(shapes, [&] { return backend; });
+/// Grids of compact_shapes(), which share a backend.
+inline std::vector<GridPtr> compact_grids(const std::shared_ptr<Backend>& backend = make_backend()) {
+  return grids_of(compact_shapes(world().size()), [&] { return backend; });
 }
 
 inline std::string describe(const ProcessGrid& grid) {

@@ -110,16 +110,16 @@ Element<T> random_elements(std::uint64_t seed, Index first = 0) {
 }
 
 template <Scalar T>
-OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm, Index m,
-                              Index n, const Element<T>& element, const MatrixMultOptions& options = {}) {
+OperatorPtr<T> dense_operator(const GridPtr& grid, Algorithm algorithm, Index m, Index n,
+                              const Element<T>& element, const MatrixMultOptions& options = {}) {
   DistMatrix<T> A(grid, matrix_layout(algorithm, *grid, m, n));
   A.fill(element);
   return matrix_mult(algorithm, std::move(A), options);
 }
 
 template <Scalar T>
-OperatorPtr<T> dense_operator(const std::shared_ptr<const ProcessGrid>& grid, Algorithm algorithm,
-                              const KnownSpectrum<T>& A, const MatrixMultOptions& options = {}) {
+OperatorPtr<T> dense_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& A,
+                              const MatrixMultOptions& options = {}) {
   return dense_operator<T>(grid, algorithm, A.rows(), A.cols(), Element<T>(A), options);
 }
 
@@ -201,6 +201,17 @@ double relative_difference(const std::vector<T>& x, const std::vector<T>& y) {
   for (std::size_t i = 0; i < y.size(); ++i) difference.push_back(x[i] - y[i]);
   const double norm = norm_of(difference);
   return norm == 0 ? 0 : norm / norm_of(y);
+}
+
+/// The same for a reference in extended precision; ‖x‖ where the reference is zero.
+template <Scalar T>
+double relative_difference(const std::vector<T>& x, const std::vector<Extended<T>>& y) {
+  long double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    difference += std::norm(extended(x[i]) - y[i]);
+    norm += std::norm(y[i]);
+  }
+  return static_cast<double>(std::sqrt(norm == 0 ? difference : difference / norm));
 }
 
 }  // namespace gridlops::testing

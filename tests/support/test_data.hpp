@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "gridlops/algorithm.hpp"
@@ -173,9 +174,10 @@ void for_each_layout(Index rows, Index cols, int variant, Function&& visit) {
   }
 }
 
-template <Scalar T>
-DistMatrix<T> filled(const GridPtr& grid, const Layout& layout, const Whole<T>& value) {
-  DistMatrix<T> X(grid, layout);
+/// A matrix of value(i, j).
+template <class Function>
+auto filled(const GridPtr& grid, const Layout& layout, const Function& value) {
+  DistMatrix<std::invoke_result_t<const Function&, Index, Index>> X(grid, layout);
   X.fill(value);
   return X;
 }

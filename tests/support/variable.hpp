@@ -2,19 +2,27 @@
 #pragma once
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 namespace gridlops::testing {
 
-/// A variable of the environment, on this rank and while this lives.
+/// Sets a variable of the environment on this rank while it lives, or removes it for a null value.
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    set(value);
+  }
+  ~Variable() { set(old_ ? old_->c_str() : nullptr); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
+  void set(const char* value) { value == nullptr ? unsetenv(name_) : setenv(name_, value, 1); }
+
   const char* name_;
+  std::optional<std::string> old_;
 };
 
 }  // namespace gridlops::testing
