@@ -24,7 +24,7 @@ ColumnScalars scalars_for_columns() {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("every column has a factor of its own", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Columns are added and scaled with factors of their own", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> x = integers<T>(7, rows, cols), y = integers<T>(8, rows, cols);
   const ColumnScalars alpha = scalars_for_columns();
@@ -50,7 +50,7 @@ TEMPLATE_LIST_TEST_CASE("every column has a factor of its own", "[dist_matrix]",
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("one factor may serve all columns", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Columns may be added and scaled with one factor for all", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> x = integers<T>(7, rows, cols), y = integers<T>(8, rows, cols);
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
@@ -70,7 +70,7 @@ TEMPLATE_LIST_TEST_CASE("one factor may serve all columns", "[dist_matrix]", Sca
   });
 }
 
-TEST_CASE("every column has a threshold of its own", "[dist_matrix]") {
+TEST_CASE("Every column has a threshold of its own", "[dist_matrix]") {
   for_each_layout(rows, cols, 3, [](const GridPtr& grid, const Layout& layout) {
     DistMatrix<double> X(grid, layout);
     X.fill([](Index i, Index j) { return static_cast<double>((i + j) % 2 == 0 ? i : -i); });
@@ -84,7 +84,7 @@ TEST_CASE("every column has a threshold of its own", "[dist_matrix]") {
   });
 }
 
-TEMPLATE_LIST_TEST_CASE("sums of any mixture travel in one reduction, and are right", "[dist_matrix]",
+TEMPLATE_LIST_TEST_CASE("Sums of any mixture travel in one reduction, and are right", "[dist_matrix]",
                         Scalars) {
   using T = TestType;
   const Whole<T> x = integers<T>(5, rows, cols), y = integers<T>(6, rows, cols);
@@ -126,7 +126,7 @@ TEMPLATE_LIST_TEST_CASE("sums of any mixture travel in one reduction, and are ri
   });
 }
 
-TEST_CASE("sums of columns that are cut and of columns that are not travel together", "[dist_matrix]") {
+TEST_CASE("Sums of columns that are cut and of columns that are not travel together", "[dist_matrix]") {
   const Whole<double> x = integers<double>(5, rows, cols);
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
@@ -142,7 +142,7 @@ TEST_CASE("sums of columns that are cut and of columns that are not travel toget
   }
 }
 
-TEST_CASE("scalars of columns are computed with entry by entry", "[dist_matrix]") {
+TEST_CASE("Scalars of columns are computed with entry by entry", "[dist_matrix]") {
   const ColumnScalars a(std::vector<double>{3, 0, -8}), b(std::vector<double>{4, 0, 2});
   using Values = std::vector<double>;
   CHECK((a + b).values() == Values{7, 0, -6});
@@ -166,7 +166,7 @@ TEST_CASE("scalars of columns are computed with entry by entry", "[dist_matrix]"
   CHECK_THROWS_AS(a + ColumnScalars(2), ShapeError);
 }
 
-TEMPLATE_LIST_TEST_CASE("a user's own solver takes one reduction an iteration, and no memory",
+TEMPLATE_LIST_TEST_CASE("A user's own solver takes one reduction an iteration, and no memory",
                         "[dist_matrix]", Scalars) {
   using T = TestType;
   constexpr Index m = 30, n = 9, nrhs = 5;

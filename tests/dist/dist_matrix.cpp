@@ -34,7 +34,7 @@ static_assert(!Writable<ColumnSlice<ConstDistMatrix<float>&>>);
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("fill, gather and scatter agree on every layout", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Fill, gather and scatter agree on every layout", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> value = integers<T>(1, 7, 5);
   for (const int variant : {0, 3}) {
@@ -52,7 +52,7 @@ TEMPLATE_LIST_TEST_CASE("fill, gather and scatter agree on every layout", "[dist
   }
 }
 
-TEST_CASE("matrices without elements can be filled, gathered and scattered", "[dist_matrix]") {
+TEST_CASE("Matrices without elements can be filled, gathered and scattered", "[dist_matrix]") {
   for (const Index rows : {Index{0}, Index{3}}) {
     for_each_layout(rows, 3 - rows, 0, [](const GridPtr& grid, const Layout& layout) {
       DistMatrix<double> X(grid, layout);
@@ -65,7 +65,7 @@ TEST_CASE("matrices without elements can be filled, gathered and scattered", "[d
   }
 }
 
-TEST_CASE("a root's array of another size is refused on all ranks", "[dist_matrix]") {
+TEST_CASE("A root's array of another size is refused on all ranks", "[dist_matrix]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     if (!grid->is_member()) continue;
@@ -76,7 +76,7 @@ TEST_CASE("a root's array of another size is refused on all ranks", "[dist_matri
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("views leave what surrounds them alone", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Operations on views leave what surrounds them alone", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> value = integers<T>(2, 6, 9);
   for_each_layout(6, 9, 3, [&](const GridPtr& grid, const Layout& layout) {
@@ -98,7 +98,7 @@ TEMPLATE_LIST_TEST_CASE("views leave what surrounds them alone", "[dist_matrix]"
   });
 }
 
-TEST_CASE("blocks of a wrong shape are refused where they are", "[dist_matrix]") {
+TEST_CASE("Blocks of a wrong shape are refused where they are", "[dist_matrix]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     std::vector<double> memory(40);
@@ -115,7 +115,7 @@ TEST_CASE("blocks of a wrong shape are refused where they are", "[dist_matrix]")
   }
 }
 
-TEST_CASE("idle ranks own nothing", "[dist_matrix]") {
+TEST_CASE("Idle ranks own nothing", "[dist_matrix]") {
   for (const GridPtr& grid : all_grids()) {
     if (grid->is_member()) continue;
     INFO(describe(*grid));
@@ -130,7 +130,7 @@ TEST_CASE("idle ranks own nothing", "[dist_matrix]") {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("a clone has the elements in memory of its own", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("A clone has the elements in memory of its own", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> value = integers<T>(4, 5, 6);
   for_each_layout(5, 6, 0, [&](const GridPtr& grid, const Layout& layout) {
@@ -146,7 +146,7 @@ TEMPLATE_LIST_TEST_CASE("a clone has the elements in memory of its own", "[dist_
   });
 }
 
-TEMPLATE_LIST_TEST_CASE("column-wise sums count copies once", "[dist_matrix]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Column-wise sums count copies once", "[dist_matrix]", Scalars) {
   using T = TestType;
   const Whole<T> x = integers<T>(5, 11, 7), y = integers<T>(6, 11, 7);
   std::vector<Accumulator<T>> dots(7, 0);
@@ -174,7 +174,7 @@ TEMPLATE_LIST_TEST_CASE("column-wise sums count copies once", "[dist_matrix]", S
   }
 }
 
-TEST_CASE("column-wise operations refuse matrices that lie differently, without a message", "[dist_matrix]") {
+TEST_CASE("Column-wise operations refuse matrices that lie differently, without a message", "[dist_matrix]") {
   const std::vector<GridPtr> grids = all_grids();
   for (const GridPtr& grid : grids) {
     INFO(describe(*grid));
@@ -201,7 +201,7 @@ TEST_CASE("column-wise operations refuse matrices that lie differently, without 
   }
 }
 
-TEST_CASE("a slice of columns shares its memory and keeps parts where they are", "[dist_matrix]") {
+TEST_CASE("A slice of columns shares its memory and keeps parts where they are", "[dist_matrix]") {
   const Whole<float> value = integers<float>(9, 5, 13);
   for (const int variant : {0, 1, 2, 3, 4}) {
     for_each_layout(5, 13, variant, [&](const GridPtr& grid, const Layout& layout) {
@@ -234,7 +234,7 @@ TEST_CASE("a slice of columns shares its memory and keeps parts where they are",
   }
 }
 
-TEST_CASE("slices of columns that a part does not have are refused", "[dist_matrix]") {
+TEST_CASE("Slices of columns that a part does not have are refused", "[dist_matrix]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     DistMatrix<double> X(grid, replicated(2, 4));

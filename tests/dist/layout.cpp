@@ -38,7 +38,7 @@ void check_owners(const ProcessGrid& grid, const Layout& layout) {
 
 }  // namespace
 
-TEST_CASE("each element of a legal layout has one canonical owner, the lowest rank", "[layout]") {
+TEST_CASE("Each element of a legal layout has one canonical owner, the lowest rank", "[layout]") {
   for (const GridPtr& grid : all_grids()) {
     for (const Axis rows : all_axes) {
       for (const Axis cols : all_axes) {
@@ -55,7 +55,7 @@ TEST_CASE("each element of a legal layout has one canonical owner, the lowest ra
   }
 }
 
-TEST_CASE("ranks that hold one part of a layout hold the same copy", "[layout]") {
+TEST_CASE("Ranks that hold one part of a layout hold the same copy", "[layout]") {
   for (const GridPtr& grid : all_grids()) {
     for (const Axis axis : all_axes) {
       INFO(describe(*grid) << " along " << name_of(axis));
@@ -76,7 +76,7 @@ TEST_CASE("ranks that hold one part of a layout hold the same copy", "[layout]")
   }
 }
 
-TEST_CASE("layouts that use a grid dimension twice are refused on all ranks", "[layout]") {
+TEST_CASE("Layouts that use a grid dimension twice are refused on all ranks", "[layout]") {
   for (const GridPtr& grid : all_grids()) {
     const TrafficSince traffic(world());
     for (const Axis rows : all_axes) {
@@ -92,7 +92,7 @@ TEST_CASE("layouts that use a grid dimension twice are refused on all ranks", "[
   }
 }
 
-TEST_CASE("partitions with another number of parts than the axis are refused on all ranks", "[layout]") {
+TEST_CASE("Partitions with another number of parts than the axis are refused on all ranks", "[layout]") {
   for (const GridPtr& grid : all_grids()) {
     for (const Axis axis : all_axes) {
       const int parts = grid->parts(axis);
@@ -107,7 +107,7 @@ TEST_CASE("partitions with another number of parts than the axis are refused on 
   }
 }
 
-TEST_CASE("the layouts with names are what their names say", "[layout]") {
+TEST_CASE("The layouts with names are what their names say", "[layout]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     const Layout blocks = blocks_2d(*grid, 7, 5);

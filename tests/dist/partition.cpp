@@ -42,7 +42,7 @@ std::vector<Partition> all_partitions(Index total, int parts) {
 
 }  // namespace
 
-TEST_CASE("a partition is empty and of one part by default", "[partition]") {
+TEST_CASE("A partition is empty and of one part by default", "[partition]") {
   const Partition partition;
   CHECK(partition.parts() == 1);
   CHECK(partition.total() == 0);
@@ -50,7 +50,7 @@ TEST_CASE("a partition is empty and of one part by default", "[partition]") {
   CHECK(partition == Partition::balanced(0, 1));
 }
 
-TEST_CASE("balanced parts differ by one at most, larger ones first", "[partition]") {
+TEST_CASE("Balanced parts differ by one at most, larger ones first", "[partition]") {
   CHECK(sizes_of(Partition::balanced(7, 3)) == std::vector<Index>{3, 2, 2});
   CHECK(sizes_of(Partition::balanced(2, 4)) == std::vector<Index>{1, 1, 0, 0});
   for (Index total = 0; total < 40; ++total) {
@@ -68,7 +68,7 @@ TEST_CASE("balanced parts differ by one at most, larger ones first", "[partition
   }
 }
 
-TEST_CASE("balanced cuts of large dimensions do not overflow", "[partition]") {
+TEST_CASE("Balanced cuts of large dimensions do not overflow", "[partition]") {
   const Index total = (Index{1} << 62) + 5;
   const Partition partition = Partition::balanced(total, 1000);
   CHECK(partition.total() == total);
@@ -76,7 +76,7 @@ TEST_CASE("balanced cuts of large dimensions do not overflow", "[partition]") {
   CHECK(partition.size(0) - partition.size(999) <= 1);
 }
 
-TEST_CASE("given sizes are kept, empty parts included", "[partition]") {
+TEST_CASE("Parts of given sizes keep them, empty ones included", "[partition]") {
   const Partition partition = Partition::with_sizes({1, 0, 4});
   CHECK(partition.parts() == 3);
   CHECK(partition.total() == 5);
@@ -88,7 +88,7 @@ TEST_CASE("given sizes are kept, empty parts included", "[partition]") {
   CHECK(Partition::with_sizes({3, 2, 2}) == Partition::balanced(7, 3));
 }
 
-TEST_CASE("nested cuts each block again", "[partition]") {
+TEST_CASE("Nested cuts each block again", "[partition]") {
   const Partition twice = Partition::nested(Partition::balanced(6, 2), 2);
   CHECK(sizes_of(twice) == std::vector<Index>{2, 1, 2, 1});
   CHECK_FALSE(twice == Partition::balanced(6, 4));
@@ -111,7 +111,7 @@ TEST_CASE("nested cuts each block again", "[partition]") {
   }
 }
 
-TEST_CASE("every index has the owner whose range holds it", "[partition]") {
+TEST_CASE("Every index has the owner whose range holds it", "[partition]") {
   for (const Partition& partition : all_partitions(5, 4)) {
     CAPTURE(sizes_of(partition));
     for (Index index = 0; index < partition.total(); ++index) {
@@ -121,7 +121,7 @@ TEST_CASE("every index has the owner whose range holds it", "[partition]") {
   }
 }
 
-TEST_CASE("a refinement consists of whole groups of parts", "[partition]") {
+TEST_CASE("A refinement consists of whole groups of parts", "[partition]") {
   for (const Partition& outer : all_partitions(4, 2)) {
     for (const Partition& inner : all_partitions(4, 4)) {
       CAPTURE(sizes_of(outer), sizes_of(inner));
@@ -134,7 +134,7 @@ TEST_CASE("a refinement consists of whole groups of parts", "[partition]") {
   CHECK_FALSE(Partition::balanced(5, 4).refines(Partition::balanced(4, 2), 2));
 }
 
-TEST_CASE("the common refinement has the cuts of both and no empty blocks", "[partition]") {
+TEST_CASE("The common refinement has the cuts of both and no empty blocks", "[partition]") {
   std::vector<Partition> candidates = all_partitions(5, 3);
   const std::vector<Partition> more = all_partitions(5, 2);
   candidates.insert(candidates.end(), more.begin(), more.end());
@@ -153,7 +153,7 @@ TEST_CASE("the common refinement has the cuts of both and no empty blocks", "[pa
   CHECK(common_refinement(Partition::balanced(0, 3), Partition::balanced(0, 2)).empty());
 }
 
-TEST_CASE("impossible partitions are refused", "[partition]") {
+TEST_CASE("Impossible partitions are refused", "[partition]") {
   CHECK_THROWS_AS(Partition::balanced(-1, 2), UsageError);
   CHECK_THROWS_AS(Partition::balanced(3, 0), UsageError);
   CHECK_THROWS_AS(Partition::balanced(3, -2), UsageError);

@@ -102,20 +102,20 @@ std::vector<std::pair<T, T>> some_coefficients() {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("every layout can be redistributed to every other", "[redistribute]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Every layout can be redistributed to every other", "[redistribute]", Scalars) {
   check_all_pairs<TestType>(7, 5, 0, 0, {{TestType(1), TestType(0)}});
 }
 
-TEST_CASE("redistribution scales and adds", "[redistribute]") {
+TEST_CASE("Redistribution scales and adds", "[redistribute]") {
   using T = std::complex<float>;
   check_all_pairs<T>(6, 4, 0, 0, {{T(2, -1), T(-1, 3)}});
 }
 
-TEST_CASE("redistribution takes and gives uneven blocks, also empty ones", "[redistribute]") {
+TEST_CASE("Redistribution takes and gives uneven blocks, also empty ones", "[redistribute]") {
   check_all_pairs<double>(8, 7, 3, 4, {{-1.0, 2.0}});
 }
 
-TEMPLATE_LIST_TEST_CASE("redistribution between all cuts and for all shapes", "[redistribute][.full]",
+TEMPLATE_LIST_TEST_CASE("Matrices of all shapes are redistributed between all cuts", "[redistribute][.full]",
                         Scalars) {
   for (int from = 0; from < cut_variants; ++from)
     for (int to = 0; to < cut_variants; ++to)
@@ -124,7 +124,7 @@ TEMPLATE_LIST_TEST_CASE("redistribution between all cuts and for all shapes", "[
     check_all_pairs<TestType>(shape.first, shape.second, 0, 3, some_coefficients<TestType>());
 }
 
-TEST_CASE("copies are the owner's elements after a redistribution in place", "[redistribute]") {
+TEST_CASE("Copies are the owner's elements after a redistribution in place", "[redistribute]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     DistMatrix<double> X(grid, replicated(3, 4));
@@ -135,7 +135,7 @@ TEST_CASE("copies are the owner's elements after a redistribution in place", "[r
   }
 }
 
-TEST_CASE("other shapes and other grids are refused on all ranks, without a message", "[redistribute]") {
+TEST_CASE("Other shapes and other grids are refused on all ranks, without a message", "[redistribute]") {
   const std::vector<GridPtr> grids = all_grids();
   for (const GridPtr& grid : grids) {
     INFO(describe(*grid));

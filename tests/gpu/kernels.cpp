@@ -109,8 +109,8 @@ Accumulator<T>* as_sums(Operands<T>& o) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Kernels that work element by element", "", float, double, std::complex<float>,
-                   std::complex<double>) {
+TEMPLATE_TEST_CASE("Kernels of a GPU that work element by element give what the host's give", "", float,
+                   double, std::complex<float>, std::complex<double>) {
   using T = TestType;
   using K = const Kernels<T>&;
   using O = Operands<T>&;
@@ -138,7 +138,8 @@ TEMPLATE_TEST_CASE("Kernels that work element by element", "", float, double, st
   }
 }
 
-TEMPLATE_TEST_CASE("Kernels that sum columns", "", float, double, std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("Kernels of a GPU that sum columns give what the host's give", "", float, double,
+                   std::complex<float>, std::complex<double>) {
   using T = TestType;
   using K = const Kernels<T>&;
   using O = Operands<T>&;
@@ -148,7 +149,8 @@ TEMPLATE_TEST_CASE("Kernels that sum columns", "", float, double, std::complex<f
     compare<T>([=](K k, O o) { k.column_penalties(kind, o.X.view, o.sums.memory.data()); });
 }
 
-TEMPLATE_TEST_CASE("Products", "", float, double, std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("Products on a GPU are those of the host", "", float, double, std::complex<float>,
+                   std::complex<double>) {
   using T = TestType;
   const T a = number<T>(0.5, -0.75), b = number<T>(-1.5, 0.25);
   for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {

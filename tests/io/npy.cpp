@@ -121,7 +121,7 @@ TEST_CASE("Blocks with gaps between their columns are read and written in place"
   }
 }
 
-TEST_CASE("Blocks larger than the buffers, on the host and on a device", "[npy]") {
+TEST_CASE("Blocks larger than the buffers are read and written, on the host and on a device", "[npy]") {
   const ScratchFolder folder;
   const std::string path = folder.file("A.npy");
   const std::shared_ptr<Backend> backends[] = {make_host_backend(), make_device_double()};

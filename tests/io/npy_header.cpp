@@ -38,7 +38,7 @@ const std::string valid = file_start("{'descr': '<f8', 'fortran_order': True, 's
 
 }  // namespace
 
-TEST_CASE("headers as NumPy writes them, and in every other spelling of Python", "[npy]") {
+TEST_CASE("Headers are read as NumPy writes them, and in every other spelling of Python", "[npy]") {
   struct Case {
     std::string dictionary;
     ScalarType type;
@@ -74,7 +74,7 @@ TEST_CASE("headers as NumPy writes them, and in every other spelling of Python",
   }
 }
 
-TEST_CASE("what is no .npy file, or none of a known version", "[npy]") {
+TEST_CASE("What is no .npy file, or none of a known version, is refused", "[npy]") {
   check_refused("", 0, "it is empty");
   check_refused("hello world", 0, "begins with 'hello '");
   check_refused("\x93NUMPX\1", 0, "begins with '?NUMPX'");
@@ -87,7 +87,7 @@ TEST_CASE("what is no .npy file, or none of a known version", "[npy]") {
   check_refused(file_start(std::string(65537, ' '), 2), 0, "its header has 65537 bytes");
 }
 
-TEST_CASE("element types that cannot be read are named, with the way out", "[npy]") {
+TEST_CASE("Element types that cannot be read are named, with the way out", "[npy]") {
   const std::pair<const char*, const char*> types[] = {{"'<i8'", "integers ('<i8')"},
                                                        {"'|u1'", "integers"},
                                                        {"'|b1'", "booleans"},
@@ -116,7 +116,7 @@ TEST_CASE("element types that cannot be read are named, with the way out", "[npy
   }
 }
 
-TEST_CASE("shapes that are no matrix's", "[npy]") {
+TEST_CASE("Files whose shape is no matrix's are refused", "[npy]") {
   const std::pair<const char*, const char*> shapes[] = {
       {"()", "0 dimensions"},
       {"(1, 2, 3)", "3 dimensions"},
@@ -147,7 +147,7 @@ TEST_CASE("shapes that are no matrix's", "[npy]") {
   }
 }
 
-TEST_CASE("damaged dictionaries are refused with the place", "[npy]") {
+TEST_CASE("Headers with damaged dictionaries are refused, and the place is named", "[npy]") {
   const std::pair<const char*, const char*> dictionaries[] = {
       {"", "at byte 10 there should be '{', but there is the end of the header"},
       {"{}", "no descr"},
@@ -174,7 +174,7 @@ TEST_CASE("damaged dictionaries are refused with the place", "[npy]") {
                 "nothing after the dictionary, but there is '?'");
 }
 
-TEST_CASE("a file must be as long as its header says", "[npy]") {
+TEST_CASE("A file must be as long as its header says", "[npy]") {
   const auto size = static_cast<Index>(valid.size());
   const std::string needed = " needs " + std::to_string(size + 96);
   check_refused(valid, 95, "has " + std::to_string(size + 95) + " bytes");
@@ -185,7 +185,7 @@ TEST_CASE("a file must be as long as its header says", "[npy]") {
   check_refused(valid, 97, "other data after the array");
 }
 
-TEST_CASE("a header may be cut anywhere", "[npy]") {
+TEST_CASE("A header that is cut anywhere is refused", "[npy]") {
   for (const std::string& start : {valid, file_start(valid.substr(10), 2)}) {
     for (std::size_t length = 0; length < start.size(); ++length) {
       check_refused(start.substr(0, length), 0, length < 6 ? "is not a .npy file" : "ends within its header");
@@ -193,7 +193,7 @@ TEST_CASE("a header may be cut anywhere", "[npy]") {
   }
 }
 
-TEST_CASE("any byte of a header may be wrong", "[npy]") {
+TEST_CASE("A header with any byte wrong is refused, or has the meaning of its text", "[npy]") {
   int accepted = 0;
   for (std::size_t position = 0; position < valid.size(); ++position) {
     for (int value = 0; value < 256; ++value) {
@@ -215,7 +215,7 @@ TEST_CASE("any byte of a header may be wrong", "[npy]") {
   CHECK(accepted >= static_cast<int>(valid.size()));
 }
 
-TEST_CASE("what is written can be read, and the elements are aligned", "[npy]") {
+TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") {
   for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
     for (const Index rows : {Index{0}, Index{1}, Index{123456789}, Index{1} << 47}) {
       for (const int dimensions : {1, 2}) {

@@ -11,7 +11,7 @@
 using namespace gridlops;
 using gridlops::testing::Variable;
 
-TEST_CASE("the BLAS in use is found by asking it", "[blas_info]") {
+TEST_CASE("The BLAS in use is found by asking it", "[blas_info]") {
   const BlasInfo info = blas_info();
   CAPTURE(info.library, info.kernel, info.best_kernel, info.threads, info.path, info.pinned_by);
   CHECK(info.threads >= 1);
@@ -22,7 +22,7 @@ TEST_CASE("the BLAS in use is found by asking it", "[blas_info]") {
   CHECK(info.kernel.empty() == (info.library.find("OpenBLAS ") != 0));
 }
 
-TEST_CASE("a kernel that the environment pins is reported", "[blas_info]") {
+TEST_CASE("A kernel that the environment pins is reported", "[blas_info]") {
   {
     const Variable unpinned("OPENBLAS_CORETYPE", nullptr);
     CHECK(blas_info().pinned_by.empty());
@@ -42,7 +42,7 @@ TEST_CASE("a kernel that the environment pins is reported", "[blas_info]") {
   CHECK(info.pinned_below_cpu == ((found == needed.end() ? "baseline" : found->second) != info.best_kernel));
 }
 
-TEST_CASE("kernels of our own are chosen by name", "[blas_info]") {
+TEST_CASE("Kernels of our own are chosen by name", "[blas_info]") {
   using Use = KernelChoice::Use;
   const InstructionSet best = best_instruction_set();
   for (const char* wish : {"", "auto"}) {

@@ -25,7 +25,7 @@ std::shared_ptr<testing::MeteredBackend> make_small_backend() {
 
 }  // namespace
 
-TEST_CASE("host memory is aligned, and counted when there is some", "[buffer]") {
+TEST_CASE("Host memory is aligned, and counted when there is some", "[buffer]") {
   const auto backend = make_host_backend();
   for (const Index bytes : {1, 63, 64, 65, 1000}) {
     void* memory = backend->allocate(bytes);
@@ -38,7 +38,7 @@ TEST_CASE("host memory is aligned, and counted when there is some", "[buffer]") 
   CHECK(backend->allocations() == 5);
 }
 
-TEST_CASE("memory that cannot be had is an error with the bytes, never a small block", "[buffer]") {
+TEST_CASE("Memory that cannot be had is an error with the bytes, never a small block", "[buffer]") {
   const auto backend = make_small_backend();
   const std::string refusal = testing::message_of<OutOfMemory>([&] { backend->allocate(1001); });
   CHECK(testing::contains(refusal, "host backend"));
@@ -53,7 +53,7 @@ TEST_CASE("memory that cannot be had is an error with the bytes, never a small b
   CHECK(backend->blocks_in_use() == 0);
 }
 
-TEST_CASE("what is uploaded comes back", "[buffer]") {
+TEST_CASE("What is uploaded to a backend comes back", "[buffer]") {
   const auto backend = make_host_backend();
   const std::vector<double> sent{1, 2, 3};
   std::vector<double> received(3);
@@ -65,7 +65,7 @@ TEST_CASE("what is uploaded comes back", "[buffer]") {
   backend->upload(nullptr, nullptr, 0);
 }
 
-TEST_CASE("a buffer has one owner", "[buffer]") {
+TEST_CASE("A buffer has one owner", "[buffer]") {
   const auto backend = make_small_backend();
   {
     Buffer<float> first(backend, 10);
@@ -83,7 +83,7 @@ TEST_CASE("a buffer has one owner", "[buffer]") {
   CHECK(backend->blocks_in_use() == 0);
 }
 
-TEST_CASE("reserve allocates only to grow", "[buffer]") {
+TEST_CASE("reserve allocates a buffer only to grow it", "[buffer]") {
   const auto backend = make_small_backend();
   Buffer<double> buffer;
   buffer.reserve(backend, 0);

@@ -53,7 +53,7 @@ MatrixView<const T> dense_view(const std::vector<T>& data, Index rows, Index col
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("copy and fill", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Copies and fills write every element of a block", "[kernels]", Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   for (const auto [rows, cols, padding] : shapes) {
@@ -68,7 +68,8 @@ TEMPLATE_LIST_TEST_CASE("copy and fill", "[kernels]", Scalars) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("add", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("A sum of blocks is αX + βY, and does not read Y where β is zero", "[kernels]",
+                        Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   for (const auto [rows, cols, padding] : shapes) {
@@ -83,7 +84,7 @@ TEMPLATE_LIST_TEST_CASE("add", "[kernels]", Scalars) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("diagonal_multiply", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("diagonal_multiply scales every row by its entry", "[kernels]", Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   for (const auto [rows, cols, padding] : shapes) {
@@ -103,7 +104,8 @@ TEMPLATE_LIST_TEST_CASE("diagonal_multiply", "[kernels]", Scalars) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale have a scalar for each column",
+                        "[kernels]", Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   for (const auto [rows, cols, padding] : shapes) {
@@ -129,7 +131,8 @@ TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale", "[kernels]"
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("column_dots and column_norms_squared", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("column_dots and column_norms_squared are those of each column", "[kernels]",
+                        Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   for (const auto [rows, cols, padding] : shapes) {
@@ -152,7 +155,7 @@ TEMPLATE_LIST_TEST_CASE("column_dots and column_norms_squared", "[kernels]", Sca
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("dots are summed in double precision", "[kernels]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Dots are summed in double precision", "[kernels]", Scalars) {
   using T = TestType;
   const Index n = 100'003;
   const auto x = dense<T>(n, 1, [](Index i, Index j) { return counter_random<T>(1, i, j); });
@@ -169,7 +172,8 @@ TEMPLATE_LIST_TEST_CASE("dots are summed in double precision", "[kernels]", Scal
   CHECK(static_cast<double>(std::abs(extended(dot) - expected)) <= tolerance);
 }
 
-TEMPLATE_LIST_TEST_CASE("gemm for all operations, coefficients and shapes", "[kernels][gemm]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("gemm is exact on integers for all operations, coefficients and shapes",
+                        "[kernels][gemm]", Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;
   struct Sizes {
@@ -211,7 +215,7 @@ TEMPLATE_LIST_TEST_CASE("gemm for all operations, coefficients and shapes", "[ke
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("adjoint products with a low and wide result are those of single columns",
+TEMPLATE_LIST_TEST_CASE("Adjoint products with a low and wide result are those of single columns",
                         "[kernels][gemm]", Scalars) {
   using T = TestType;
   const Index k = 260;

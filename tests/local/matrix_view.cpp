@@ -8,7 +8,7 @@
 
 using namespace gridlops;
 
-TEST_CASE("a view addresses columns one stride apart", "[matrix_view]") {
+TEST_CASE("A view addresses columns one stride apart", "[matrix_view]") {
   std::array<double, 20> data;
   std::iota(data.begin(), data.end(), 0.0);
   const MatrixView<double> A(data.data(), 3, 4, 5);
@@ -24,7 +24,7 @@ TEST_CASE("a view addresses columns one stride apart", "[matrix_view]") {
   CHECK(A.col_block({3, 1})(1, 0) == 16);
 }
 
-TEST_CASE("contiguous says whether the elements are one array", "[matrix_view]") {
+TEST_CASE("A view is contiguous if its elements are one array", "[matrix_view]") {
   std::array<float, 12> data{};
   CHECK(MatrixView<float>(data.data(), 3, 4).contiguous());
   CHECK_FALSE(MatrixView<float>(data.data(), 2, 4, 3).contiguous());
@@ -32,7 +32,7 @@ TEST_CASE("contiguous says whether the elements are one array", "[matrix_view]")
   CHECK(MatrixView<float>(data.data(), 0, 4, 3).contiguous());
 }
 
-TEST_CASE("an empty block does not point outside its array", "[matrix_view]") {
+TEST_CASE("An empty block does not point outside its array", "[matrix_view]") {
   std::array<double, 6> data{};
   const MatrixView<double> A(data.data(), 2, 3);
   CHECK(A.block({2, 0}, {0, 3}).data == data.data());

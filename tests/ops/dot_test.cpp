@@ -70,7 +70,7 @@ DotTestResult test_mismatched(const GridPtr& grid, Algorithm algorithm, Forwards
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("matrices of every algorithm and shape pass the dot test", "[dot_test]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Matrices of every algorithm and shape pass the dot test", "[dot_test]", Scalars) {
   using T = TestType;
   for (const GridPtr& grid : all_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
@@ -88,7 +88,7 @@ TEMPLATE_LIST_TEST_CASE("matrices of every algorithm and shape pass the dot test
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("an adjoint that forgets the conjugate fails the dot test", "[dot_test]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("An adjoint that forgets the conjugate fails the dot test", "[dot_test]", Scalars) {
   using T = TestType;
   const auto conjugated = [](Index i, Index j) { return conjugate(entry<T>(i, j)); };
   for (const GridPtr& grid : all_grids()) {
@@ -102,7 +102,7 @@ TEMPLATE_LIST_TEST_CASE("an adjoint that forgets the conjugate fails the dot tes
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("an adjoint that is wrong in one entry fails the dot test", "[dot_test]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("An adjoint that is wrong in one entry fails the dot test", "[dot_test]", Scalars) {
   using T = TestType;
   for (const GridPtr& grid : all_grids()) {
     for (const auto& place : {std::pair<Index, Index>{0, 0}, {8, 5}, {3, 4}}) {
@@ -119,7 +119,7 @@ TEMPLATE_LIST_TEST_CASE("an adjoint that is wrong in one entry fails the dot tes
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("numbers that are not finite fail the dot test", "[dot_test]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Numbers that are not finite fail the dot test", "[dot_test]", Scalars) {
   using T = TestType;
   const T infinity(std::numeric_limits<Real<T>>::infinity());
   for (const T bad : {quiet_nan<T>(), infinity, -infinity}) {
@@ -139,7 +139,7 @@ TEMPLATE_LIST_TEST_CASE("numbers that are not finite fail the dot test", "[dot_t
   }
 }
 
-TEST_CASE("a tolerance can be given", "[dot_test]") {
+TEST_CASE("The tolerance of a dot test can be given", "[dot_test]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     const auto altered = [](Index i, Index j) { return entry<double>(i, j) + (i + j == 3 ? 1e-6 : 0.0); };
@@ -156,7 +156,7 @@ TEST_CASE("a tolerance can be given", "[dot_test]") {
   }
 }
 
-TEST_CASE("the zero operator passes the dot test with no mismatch", "[dot_test]") {
+TEST_CASE("The zero operator passes the dot test with no mismatch", "[dot_test]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     const Space space{grid, Cut::balanced(Axis::grid_rows, 5, *grid), Axis::grid_cols};

@@ -118,7 +118,7 @@ constexpr std::array shapes{Shape{0, 0},  Shape{0, 5},  Shape{5, 0},  Shape{1, 1
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("products of any shape are exact on any grid", "[matrix_mult]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Products of any shape are exact on any grid", "[matrix_mult]", Scalars) {
   using T = TestType;
   const std::vector<GridPtr> grids = all_grids();
   for (const Shape shape : shapes) {
@@ -131,7 +131,7 @@ TEMPLATE_LIST_TEST_CASE("products of any shape are exact on any grid", "[matrix_
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("products scale, add, and do not read what they overwrite", "[matrix_mult]",
+TEMPLATE_LIST_TEST_CASE("Products scale, add, and do not read what they overwrite", "[matrix_mult]",
                         Scalars) {
   using T = TestType;
   const Problem<T> problem({13, 11}, 5);
@@ -140,7 +140,7 @@ TEMPLATE_LIST_TEST_CASE("products scale, add, and do not read what they overwrit
       check_products(grid, problem, setting, all_coefficients<T>());
 }
 
-TEMPLATE_LIST_TEST_CASE("the width of panels and the depth of the lookahead change nothing", "[matrix_mult]",
+TEMPLATE_LIST_TEST_CASE("The width of panels and the depth of the lookahead change nothing", "[matrix_mult]",
                         Scalars) {
   using T = TestType;
   const Problem<T> problem({9, 10}, 6);
@@ -152,7 +152,7 @@ TEMPLATE_LIST_TEST_CASE("the width of panels and the depth of the lookahead chan
       check_products(grid, problem, setting, {{T(2), T(-1)}});
 }
 
-TEMPLATE_LIST_TEST_CASE("operands may be cut anywhere and be views with gaps", "[matrix_mult]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Operands may be cut anywhere and be views with gaps", "[matrix_mult]", Scalars) {
   using T = TestType;
   for (const Index nrhs : {1, 8}) {
     const Problem<T> problem({11, 13}, nrhs);
@@ -162,15 +162,16 @@ TEMPLATE_LIST_TEST_CASE("operands may be cut anywhere and be views with gaps", "
   }
 }
 
-TEST_CASE("messages too large to be sent before they are received arrive whole", "[matrix_mult]") {
+TEST_CASE("Messages too large to be sent before they are received arrive whole", "[matrix_mult]") {
   const Problem<double> problem({260, 310}, 65);
   for (const GridPtr& grid : all_grids())
     for (const Setting& setting : settings({{.panel = 48, .lookahead = 3}}, {0, 4}, 0))
       check_products(grid, problem, setting, {{1.0, 0.0}, {2.0, -1.0}});
 }
 
-TEMPLATE_LIST_TEST_CASE("products of every shape, cut, panel, lookahead and coefficient",
-                        "[matrix_mult][.full]", Scalars) {
+TEMPLATE_LIST_TEST_CASE(
+    "Products of every shape, cut, panel, lookahead and coefficient are exact on integers",
+    "[matrix_mult][.full]", Scalars) {
   using T = TestType;
   const std::vector<GridPtr> grids = all_grids();
   const std::vector<MatrixMultOptions> options{
@@ -185,7 +186,7 @@ TEMPLATE_LIST_TEST_CASE("products of every shape, cut, panel, lookahead and coef
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("an operator may be applied to fewer and more columns in turn", "[matrix_mult]",
+TEMPLATE_LIST_TEST_CASE("An operator may be applied to fewer and more columns in turn", "[matrix_mult]",
                         Scalars) {
   using T = TestType;
   std::vector<Problem<T>> problems;
@@ -203,7 +204,7 @@ TEMPLATE_LIST_TEST_CASE("an operator may be applied to fewer and more columns in
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("products are rounded as sums of their length are", "[matrix_mult]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Products are rounded as sums of their length are", "[matrix_mult]", Scalars) {
   using T = TestType;
   const Whole<T> A = fractions<T>(1, 70, 90), X = fractions<T>(2, 90, 5), Y = fractions<T>(3, 70, 5);
   const auto check = [&](const LinearOperator<T>& op, Op which, const Whole<T>& in) {
@@ -278,7 +279,7 @@ void check_column_stable(const GridPtr& grid, const Setting& setting, Shape shap
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("column-stable products do not depend on a column's company", "[matrix_mult]",
+TEMPLATE_LIST_TEST_CASE("Column-stable products do not depend on a column's company", "[matrix_mult]",
                         Scalars) {
   for (const GridPtr& grid : all_grids())
     for (const Setting& setting : settings({{.panel = 16, .column_stable = true}}, {0}, 0))
@@ -287,14 +288,15 @@ TEMPLATE_LIST_TEST_CASE("column-stable products do not depend on a column's comp
 }
 
 // From 64 KiB on Open MPI adds in another order.
-TEST_CASE("column-stable sums do not depend on the size of messages", "[matrix_mult]") {
+TEST_CASE("Column-stable sums do not depend on the size of messages", "[matrix_mult]") {
   for (const GridPtr& grid : all_grids())
     for (const Setting& setting : settings({{.panel = 512, .column_stable = true}}, {0}, 0))
       for (const Shape shape : {Shape{24, 2000}, {2000, 24}})
         check_column_stable<double>(grid, setting, shape);
 }
 
-TEMPLATE_LIST_TEST_CASE("column-stable products of more shapes", "[matrix_mult][.full]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Column-stable products of more shapes do not depend on a column's company",
+                        "[matrix_mult][.full]", Scalars) {
   for (const GridPtr& grid : all_grids())
     for (const Index padding : {0, 1})
       for (const Setting& setting : settings({{.panel = 16, .column_stable = true}}, {0}, padding))
@@ -302,7 +304,7 @@ TEMPLATE_LIST_TEST_CASE("column-stable products of more shapes", "[matrix_mult][
           check_column_stable<TestType>(grid, setting, shape);
 }
 
-TEMPLATE_LIST_TEST_CASE("products allocate the first time only", "[matrix_mult]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Products allocate the first time only", "[matrix_mult]", Scalars) {
   using T = TestType;
   for (const GridPtr& grid : all_grids()) {
     for (const Setting& setting : settings({{.panel = 3}, {.panel = 3, .column_stable = true}}, {0, 3}, 1)) {
@@ -325,7 +327,7 @@ TEMPLATE_LIST_TEST_CASE("products allocate the first time only", "[matrix_mult]"
   }
 }
 
-TEST_CASE("matrices and options that do not fit are refused on all ranks, without a message",
+TEST_CASE("Matrices and options that do not fit are refused on all ranks, without a message",
           "[matrix_mult]") {
   for (const GridPtr& grid : all_grids()) {
     const TrafficSince traffic(world());
@@ -352,7 +354,7 @@ TEST_CASE("matrices and options that do not fit are refused on all ranks, withou
   }
 }
 
-TEST_CASE("models and data that do not fit are refused on all ranks, without a message", "[matrix_mult]") {
+TEST_CASE("Models and data that do not fit are refused on all ranks, without a message", "[matrix_mult]") {
   const std::vector<GridPtr> grids = all_grids();
   for (const GridPtr& grid : grids) {
     for (const Algorithm algorithm : all_algorithms) {

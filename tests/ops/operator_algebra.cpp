@@ -138,7 +138,8 @@ void for_each_space(const GridPtr& grid, Index dimension, int variant, Check&& c
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("adjoints and multiples", "[operator_algebra]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Adjoints and multiples of operators are those of their matrices",
+                        "[operator_algebra]", Scalars) {
   using T = TestType;
   const Whole<T> A = integers<T>(5, 7, 11);
   const T factor = number<T>(2, -3);
@@ -152,7 +153,8 @@ TEMPLATE_LIST_TEST_CASE("adjoints and multiples", "[operator_algebra]", Scalars)
   });
 }
 
-TEMPLATE_LIST_TEST_CASE("sums and products", "[operator_algebra]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Sums and products of operators are those of their matrices", "[operator_algebra]",
+                        Scalars) {
   using T = TestType;
   const Whole<T> A = integers<T>(5, 6, 9), B = integers<T>(6, 6, 9);
   const T factor = number<T>(-1, 2);
@@ -169,7 +171,7 @@ TEMPLATE_LIST_TEST_CASE("sums and products", "[operator_algebra]", Scalars) {
   });
 }
 
-TEMPLATE_TEST_CASE("identities redistribute between spaces, and zeros connect any two", "[operator_algebra]",
+TEMPLATE_TEST_CASE("Identities redistribute between spaces, and zeros connect any two", "[operator_algebra]",
                    float, std::complex<double>) {
   using T = TestType;
   for (const GridPtr& grid : all_grids()) {
@@ -188,7 +190,7 @@ TEMPLATE_TEST_CASE("identities redistribute between spaces, and zeros connect an
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("operators whose layouts differ are joined by an identity", "[operator_algebra]",
+TEMPLATE_LIST_TEST_CASE("Operators whose layouts differ are joined by an identity", "[operator_algebra]",
                         Scalars) {
   using T = TestType;
   const Whole<T> A = integers<T>(5, 4, 8), B = integers<T>(6, 8, 5);
@@ -204,7 +206,8 @@ TEMPLATE_LIST_TEST_CASE("operators whose layouts differ are joined by an identit
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("diagonals", "[operator_algebra]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Diagonal operators are diagonal matrices, their adjoints conjugated",
+                        "[operator_algebra]", Scalars) {
   using T = TestType;
   const Whole<T> d = integers<T>(5, 9, 1);
   const Whole<T> D = computed<T>(9, 9, [&](Index i, Index j) { return i == j ? d(i, 0) : T(0); });
@@ -220,7 +223,7 @@ TEMPLATE_LIST_TEST_CASE("diagonals", "[operator_algebra]", Scalars) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("stacks are ordered part by part and move nothing", "[operator_algebra]", Scalars) {
+TEMPLATE_LIST_TEST_CASE("Stacks are ordered part by part and move nothing", "[operator_algebra]", Scalars) {
   using T = TestType;
   const Whole<T> A = integers<T>(5, 7, 10), B = integers<T>(6, 4, 10), C = integers<T>(7, 7, 3);
   const T factor = number<T>(1, 2);
@@ -241,7 +244,7 @@ TEMPLATE_LIST_TEST_CASE("stacks are ordered part by part and move nothing", "[op
   });
 }
 
-TEMPLATE_LIST_TEST_CASE("damping stacks a multiple of the identity, wherever the model is",
+TEMPLATE_LIST_TEST_CASE("Damping stacks a multiple of the identity, wherever the model is",
                         "[operator_algebra]", Scalars) {
   using T = TestType;
   for (const auto& shape : {std::pair<Index, Index>{9, 5}, {2, 8}}) {
@@ -265,7 +268,7 @@ TEMPLATE_LIST_TEST_CASE("damping stacks a multiple of the identity, wherever the
   }
 }
 
-TEST_CASE("stacked spaces may mix axes that the same ranks hold part for part", "[operator_algebra]") {
+TEST_CASE("Stacked spaces may mix axes that the same ranks hold part for part", "[operator_algebra]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     const Space first{grid, Cut::balanced(Axis::all, 11, *grid), Axis::uncut};
@@ -288,7 +291,7 @@ TEST_CASE("stacked spaces may mix axes that the same ranks hold part for part", 
   }
 }
 
-TEST_CASE("operators count what they were used for", "[operator_algebra]") {
+TEST_CASE("Operators count what they were used for", "[operator_algebra]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));
     const auto op =
@@ -306,7 +309,7 @@ TEST_CASE("operators count what they were used for", "[operator_algebra]") {
   }
 }
 
-TEST_CASE("parts that do not fit together are refused on all ranks, without a message",
+TEST_CASE("Parts that do not fit together are refused on all ranks, without a message",
           "[operator_algebra]") {
   using T = double;
   const std::vector<GridPtr> grids = all_grids();

@@ -111,7 +111,7 @@ constexpr std::array shapes{ProductShape{12, 24, 12}, ProductShape{13, 11, 7}, P
 
 }  // namespace
 
-TEST_CASE("a grid, its rows and its columns keep one account", "[product_traffic]") {
+TEST_CASE("A grid, its rows and its columns keep one account", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids()) {
     if (!grid->is_member()) continue;
     INFO(describe(*grid));
@@ -121,7 +121,7 @@ TEST_CASE("a grid, its rows and its columns keep one account", "[product_traffic
   }
 }
 
-TEST_CASE("counted bytes are the modelled ones on every rank", "[product_traffic]") {
+TEST_CASE("Counted bytes are the modelled ones on every rank", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
       for (const ProductShape& shape : shapes)
@@ -129,7 +129,7 @@ TEST_CASE("counted bytes are the modelled ones on every rank", "[product_traffic
           check_cost<double>(grid, algorithm, shape, adjoint, {.panel = 4});
 }
 
-TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and option", "[product_traffic]",
+TEMPLATE_LIST_TEST_CASE("Counted bytes are the modelled ones for every type and option", "[product_traffic]",
                         Scalars) {
   for (const GridPtr& grid : metered_grids())
     for (const Algorithm algorithm : all_algorithms)
@@ -139,7 +139,7 @@ TEMPLATE_LIST_TEST_CASE("counted bytes are the modelled ones for every type and 
           check_cost<TestType>(grid, algorithm, {11, 13, 5}, adjoint, options);
 }
 
-TEST_CASE("where sizes divide, the bytes are those of the design's table", "[product_traffic]") {
+TEST_CASE("Where sizes divide, the bytes are those of the design's table", "[product_traffic]") {
   // m, n and r are multiples of every P and Q that tests use, and of the nested cuts.
   const Index m = 72, n = 144, r = 36, bytes = 8;
   for (const GridPtr& grid : metered_grids()) {
@@ -199,7 +199,7 @@ TEST_CASE("summa broadcasts one panel of each factor per step", "[product_traffi
   }
 }
 
-TEST_CASE("operators keep no more scratch memory than the model says", "[product_traffic]") {
+TEST_CASE("Operators keep no more scratch memory than the model says", "[product_traffic]") {
   for (const GridPtr& grid : metered_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const ProductShape& shape : shapes)
@@ -209,7 +209,7 @@ TEST_CASE("operators keep no more scratch memory than the model says", "[product
   }
 }
 
-TEST_CASE("panels are counted, not listed", "[product_traffic]") {
+TEST_CASE("Panels are counted, not listed", "[product_traffic]") {
   const LittleMemory little;
   // On 2 x 2 ranks each half is cut at 256; a step sends in rows and in columns.
   constexpr Index many = Index{1} << 45, steps = many / 256;
@@ -236,12 +236,12 @@ TEST_CASE("panels are counted, not listed", "[product_traffic]") {
   }
 }
 
-TEST_CASE("no panel is wider than the dimension that it cuts", "[product_traffic]") {
+TEST_CASE("No panel is wider than the dimension that it cuts", "[product_traffic]") {
   constexpr Index widest = std::numeric_limits<Index>::max();
   CHECK(cut_into_panels({{0, 3}, {3, 4}}, widest) == std::vector<Range>{{0, 3}, {3, 4}});
 }
 
-TEST_CASE("the normal product moves what the model says, and keeps no more scratch memory",
+TEST_CASE("The normal product moves what the model says, and keeps no more scratch memory",
           "[product_traffic]") {
   for (const GridPtr& grid : metered_grids()) {
     const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
@@ -272,7 +272,7 @@ TEST_CASE("the normal product moves what the model says, and keeps no more scrat
   }
 }
 
-TEST_CASE("packing is for some columns, and for blocks that leave the caches", "[product_traffic]") {
+TEST_CASE("Packing is for some columns, and for blocks that leave the caches", "[product_traffic]") {
   const auto storage = [](Algorithm algorithm, Index columns, GridShape grid = {2, 1}, Index rows = 16384) {
     return faster_storage(algorithm, {rows, 4096, columns}, grid);
   };
@@ -286,7 +286,7 @@ TEST_CASE("packing is for some columns, and for blocks that leave the caches", "
   CHECK(storage(Algorithm::block, 2) == Storage::columns);
 }
 
-TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "[product_traffic]") {
+TEST_CASE("One pass is for few columns, and for blocks that leave the caches", "[product_traffic]") {
   CHECK(one_pass_is_faster({16384, 4096, 1}, {2, 1}));
   CHECK_FALSE(one_pass_is_faster({16384, 4096, 16}, {2, 1}));
   CHECK(one_pass_is_faster({16384, 4096, 1, ScalarType::c64}, {2, 1}));
@@ -301,7 +301,7 @@ TEST_CASE("one pass is for few columns, and for blocks that leave the caches", "
   CHECK_FALSE(one_pass_is_faster({16384, 4096, 1}, {64, 1}));
 }
 
-TEST_CASE("without flops, latency and copies the choice receives least, or little more and never moves A",
+TEST_CASE("Without flops, latency and copies the choice receives least, or little more and never moves A",
           "[product_traffic]") {
   const MachineModel bytes_only{
       .seconds_per_flop = 0, .seconds_per_byte = 1, .seconds_per_message = 0, .seconds_per_copied_byte = 0};
@@ -329,7 +329,7 @@ TEST_CASE("without flops, latency and copies the choice receives least, or littl
   }
 }
 
-TEST_CASE("the choice follows the largest matrix", "[product_traffic]") {
+TEST_CASE("The choice follows the largest matrix", "[product_traffic]") {
   CHECK(choose_algorithm({4000, 4000, 1}, {2, 2}) == Algorithm::stationary_a);
   CHECK(choose_algorithm({100000, 2000, 16}, {4, 4}) == Algorithm::stationary_a);
   CHECK(choose_algorithm({4000, 4000, 16000}, {3, 3}) == Algorithm::summa);
@@ -341,7 +341,7 @@ TEST_CASE("the choice follows the largest matrix", "[product_traffic]") {
   CHECK(choose_algorithm({100, 100, 10}, {1, 1}) == Algorithm::block);
 }
 
-TEST_CASE("the choice knows what ranks read in place", "[product_traffic]") {
+TEST_CASE("The choice knows what ranks read in place", "[product_traffic]") {
   const MachineModel messages, shared{.rows_share_memory = true, .columns_share_memory = true},
       rows_only{.rows_share_memory = true};
   for (const GridShape grid : {GridShape{2, 1}, {1, 2}, {2, 2}, {4, 3}}) {
@@ -365,7 +365,7 @@ TEST_CASE("the choice knows what ranks read in place", "[product_traffic]") {
   }
 }
 
-TEST_CASE("the model of a grid knows its transport", "[product_traffic]") {
+TEST_CASE("The model of a grid knows its transport", "[product_traffic]") {
   if (world().transport() != "mpi") return;  // on GPUs no memory is shared
   for (const char* transport : {"mpi", "shared"}) {
     const ProcessGrid grid(*make_host_communicator(world(), transport), near_square(world().size()),
@@ -376,7 +376,7 @@ TEST_CASE("the model of a grid knows its transport", "[product_traffic]") {
   }
 }
 
-TEST_CASE("all ranks of a grid have one model", "[product_traffic]") {
+TEST_CASE("All ranks of a grid have one model", "[product_traffic]") {
   if (world().transport() != "mpi") return;
   const ProcessGrid grid(*make_host_communicator(world(), "auto"), near_square(world().size()),
                          make_host_backend());
@@ -387,7 +387,7 @@ TEST_CASE("all ranks of a grid have one model", "[product_traffic]") {
   CHECK(least == most);
 }
 
-TEST_CASE("the flops of all ranks are those of one product", "[product_traffic]") {
+TEST_CASE("The flops of all ranks are those of one product", "[product_traffic]") {
   for (const GridShape grid : {GridShape{1, 1}, {2, 3}, {5, 2}, {7, 1}}) {
     for (const Algorithm algorithm : all_algorithms) {
       for (const ProductShape& shape : shapes) {
@@ -407,7 +407,7 @@ TEST_CASE("the flops of all ranks are those of one product", "[product_traffic]"
   }
 }
 
-TEST_CASE("algorithms have names", "[product_traffic]") {
+TEST_CASE("Algorithms have names", "[product_traffic]") {
   for (const Algorithm algorithm : all_algorithms) CHECK(parse_algorithm(name_of(algorithm)) == algorithm);
   CHECK(parse_algorithm("auto") == Algorithm::automatic);
   CHECK(parse_algorithm("stationary-a") == Algorithm::stationary_a);

@@ -79,7 +79,7 @@ TEMPLATE_TEST_CASE("Block CGLS finds what LAPACK's least squares find at a condi
     for (const Index nrhs : {1, 7}) compare_with_lapack<TestType>(grid, 1e4, 0, false, nrhs);
 }
 
-TEST_CASE("A column goes on from a gradient that is near the rounding of A") {
+TEST_CASE("Block CGLS goes on from a gradient that is near the rounding of A") {
   using T = std::complex<float>;
   const auto grid = compact_grids().back();
   const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
@@ -95,7 +95,7 @@ TEST_CASE("A column goes on from a gradient that is near the rounding of A") {
   }
 }
 
-TEST_CASE("A single column takes the iterations of CGLS where rounding cannot decide") {
+TEST_CASE("Block CGLS takes the iterations of CGLS for a single column where rounding cannot decide") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 3));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
@@ -114,7 +114,8 @@ TEST_CASE("A single column takes the iterations of CGLS where rounding cannot de
   }
 }
 
-TEMPLATE_TEST_CASE("More columns than unknowns, and than data", "", float, std::complex<double>) {
+TEMPLATE_TEST_CASE("Block CGLS solves for more columns than there are unknowns, and than data", "", float,
+                   std::complex<double>) {
   for (const auto& grid : compact_grids()) {
     for (const Index rows : {Index{30}, Index{7}}) {
       const KnownSpectrum<TestType> matrix(rows, 11, geometric(std::min<Index>(rows, 11), 10));
@@ -133,7 +134,7 @@ TEMPLATE_TEST_CASE("More columns than unknowns, and than data", "", float, std::
   }
 }
 
-TEST_CASE("Of a matrix that has lost rank it finds the solution of least norm") {
+TEST_CASE("Block CGLS finds the solution of least norm where the matrix has lost rank") {
   for (const auto& grid : compact_grids()) {
     std::vector<double> values = geometric(n, 100);
     std::fill(values.begin() + n / 2, values.end(), 0.0);

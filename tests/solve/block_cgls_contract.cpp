@@ -113,7 +113,8 @@ TEST_CASE("Columns that are done early keep what the others have learnt") {
   }
 }
 
-TEMPLATE_TEST_CASE("A scale of 1e25 in A or in B changes nothing", "", float, std::complex<float>) {
+TEMPLATE_TEST_CASE("A scale of 1e25 in A or in B changes nothing in block CGLS", "", float,
+                   std::complex<float>) {
   for (const auto& grid : compact_grids()) {
     for (const double exponent : {-25.0, 25.0}) {
       for (const bool scales_matrix : {false, true}) {
@@ -139,8 +140,8 @@ TEMPLATE_TEST_CASE("A scale of 1e25 in A or in B changes nothing", "", float, st
   }
 }
 
-TEMPLATE_TEST_CASE("Far past convergence columns stagnate, as accurate as they can be", "", double,
-                   std::complex<float>) {
+TEMPLATE_TEST_CASE("Far past convergence columns of block CGLS stagnate, as accurate as they can be", "",
+                   double, std::complex<float>) {
   for (const auto& grid : compact_grids()) {
     for (const double condition : {3.0, 30.0, 1e4}) {
       if (sizeof(Real<TestType>) == 4 && condition > 1000) continue;
@@ -177,7 +178,7 @@ TEMPLATE_TEST_CASE("Far past convergence columns stagnate, as accurate as they c
   }
 }
 
-TEST_CASE("Batches bound the block, and each has a space of its own") {
+TEST_CASE("Batches bound the block of block CGLS, and each has a space of its own") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
@@ -196,7 +197,7 @@ TEST_CASE("Batches bound the block, and each has a space of its own") {
   }
 }
 
-TEST_CASE("Limits, requests to stop and empty blocks are honoured") {
+TEST_CASE("Block CGLS honours limits, requests to stop and empty blocks") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 100));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
@@ -252,14 +253,14 @@ void check_reductions(const GridPtr& grid, Index nrhs, bool initial_guess, doubl
 
 }  // namespace
 
-TEST_CASE("An iteration takes four reductions, and allocates nothing") {
+TEST_CASE("An iteration of block CGLS takes four reductions, and allocates nothing") {
   for (const auto& grid : compact_grids())
     for (const Index nrhs : {1, 6})
       for (const bool guess : {false, true})
         for (const double damp : {0.0, 0.1}) check_reductions(grid, nrhs, guess, damp);
 }
 
-TEST_CASE("An ill-conditioned block takes at most eight") {
+TEST_CASE("An iteration of block CGLS takes at most eight reductions where the block is ill-conditioned") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, n, geometric(n, 10));
     const auto A = uncut_operator<double>(grid, m, n, matrix);
@@ -278,7 +279,7 @@ TEST_CASE("An ill-conditioned block takes at most eight") {
   }
 }
 
-TEST_CASE("Columns that are cut are refused on all ranks, with a way out") {
+TEST_CASE("Block CGLS refuses columns that are cut on all ranks, and names a way out") {
   for (const auto& grid : compact_grids()) {
     const auto A =
         dense_operator<double>(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(n, 3)));

@@ -42,8 +42,8 @@ TEMPLATE_TEST_CASE("CGLS finds what LAPACK's least squares find", "", double, st
         for (const bool guess : {false, true}) compare_with_lapack<TestType>(grid, algorithm, damp, guess);
 }
 
-TEMPLATE_TEST_CASE("By default columns converge to the tolerance of their precision", "", float, double,
-                   std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("By default columns of CGLS converge to the tolerance of their precision", "", float,
+                   double, std::complex<float>, std::complex<double>) {
   for (const auto& grid : compact_grids()) {
     // With a kernel, and so well conditioned that the tolerance is reached long before the n-th step, which
     // ends at rounding.
@@ -131,8 +131,8 @@ void run_far_past_convergence(const GridPtr& grid, double condition, double damp
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Far past convergence every column stagnates, as accurate as it can be", "", double,
-                   std::complex<float>) {
+TEMPLATE_TEST_CASE("Far past convergence every column of CGLS stagnates, as accurate as it can be", "",
+                   double, std::complex<float>) {
   const auto grids = compact_grids();
   for (const double condition : {3.0, 30.0, 1e4}) {
     if (sizeof(Real<TestType>) == 4 && condition > 1000) continue;  // κ²ε > 1

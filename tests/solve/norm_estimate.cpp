@@ -74,7 +74,7 @@ TEST_CASE("The norm of a large matrix with a dense spectrum is estimated within 
   }
 }
 
-TEST_CASE("Nothing has the norm zero") {
+TEST_CASE("Matrices without elements have the norm zero") {
   for (const auto& grid : compact_grids()) {
     const Element<double> nothing = [](Index, Index) { return 0.0; };
     CHECK(estimate_norm(*dense_operator<double>(grid, Algorithm::stationary_a, 7, 5, nothing)) == 0);
@@ -84,7 +84,7 @@ TEST_CASE("Nothing has the norm zero") {
   }
 }
 
-TEST_CASE("A matrix of one singular value is known after one step") {
+TEST_CASE("The norm of a matrix of rank one is known after one step") {
   for (const auto& grid : compact_grids()) {
     const Element<double> rank_one = [](Index i, Index j) {
       return static_cast<double>((i + 1) * (j + 1)) / 100;
@@ -97,7 +97,7 @@ TEST_CASE("A matrix of one singular value is known after one step") {
   }
 }
 
-TEST_CASE("The norm of a matrix that has a number that is not finite is none") {
+TEST_CASE("The estimated norm of a matrix that is not finite is not finite") {
   for (const auto& grid : compact_grids()) {
     for (const double spoiler : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       const Element<double> spoiled = [spoiler](Index i, Index j) {

@@ -136,7 +136,7 @@ TEMPLATE_TEST_CASE("Dependent columns come out short, and zero ones not at all",
   CHECK(chosen.lengths.size() == 3);
 }
 
-TEST_CASE("NaN in a Gram matrix shows, and ends") {
+TEST_CASE("The factorisation of a Gram matrix with NaN ends, with NaN in the factor") {
   SmallMatrix<double> G = SmallMatrix<double>::identity(4);
   G(1, 2) = G(2, 1) = G(2, 2) = std::numeric_limits<double>::quiet_NaN();
   const auto factors = factor_gram(G, 1e-14);

@@ -21,7 +21,7 @@ SparseOptions options_with(double lambda) {
 
 }  // namespace
 
-TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fall monotonically") {
+TEST_CASE("Momentum saves iterations, and with restarts the objective falls monotonically") {
   constexpr Index few = 23;
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(m, few, geometric(few, 30));
@@ -63,7 +63,7 @@ TEST_CASE("Momentum saves iterations, and starting it anew lets the objective fa
   }
 }
 
-TEST_CASE("An absolute tolerance bounds the update itself") {
+TEST_CASE("An absolute tolerance bounds the update of a sparse iteration itself") {
   for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 10)));
     const Element<double> b = random_elements<double>(3);
@@ -81,7 +81,7 @@ TEST_CASE("An absolute tolerance bounds the update itself") {
   }
 }
 
-TEST_CASE("Without a tolerance columns end where rounding begins") {
+TEST_CASE("Without a tolerance sparse columns end where rounding begins") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<float> matrix(m, n, geometric(m, 10));
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
@@ -105,7 +105,7 @@ TEST_CASE("Without a tolerance columns end where rounding begins") {
   }
 }
 
-TEST_CASE("A stop that one rank asks for ends all columns") {
+TEST_CASE("A stop that one rank asks for ends all columns of a sparse solver") {
   for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::block, KnownSpectrum<double>(m, n, geometric(m, 10)));
     SparseOptions options = options_with(0.05);
@@ -150,7 +150,7 @@ TEST_CASE("A sparse iteration takes one reduction and no memory, whatever the nu
   }
 }
 
-TEST_CASE("Nothing to do is done at once, and nothing can be done with a matrix that is not finite") {
+TEST_CASE("Sparse solvers end at once where there is nothing to do, or a matrix that is not finite") {
   for (const auto& grid : compact_grids()) {
     const Element<double> nothing = [](Index, Index) { return 0.0; };
     for (const Index columns : {0, 3}) {

@@ -80,7 +80,8 @@ void compare_with_naive(const GridPtr& grid, Algorithm algorithm, const NaiveCas
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("ISTA and FISTA do what they are by definition", "", double, std::complex<double>) {
+TEMPLATE_TEST_CASE("The iterates of ISTA and FISTA are those of their definitions", "", double,
+                   std::complex<double>) {
   for (const auto& grid : compact_grids()) {
     for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
       for (const bool momentum : {false, true}) {
@@ -129,8 +130,8 @@ SparseOptions lasso_options(const Element<T>& A, const Element<T>& b, Index nrhs
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Whatever the way, what converges is the optimum of the lasso", "", float, double,
-                   std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("Sparse columns that converge are at the optimum of the lasso, whatever the options", "",
+                   float, double, std::complex<float>, std::complex<double>) {
   using T = TestType;
   constexpr Index nrhs = 5;
   for (const auto& grid : compact_grids()) {
