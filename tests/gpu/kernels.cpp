@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares a GPU's kernels with the host's, which tests/unit compares with plain loops: for all shapes,
+// Compares a GPU's kernels with the host's, which tests/local compares with plain loops: for all shapes,
 // strides and types, with NaN around the blocks, and with NaN in outputs that must not be read.
 #include <array>
 #include <functional>
