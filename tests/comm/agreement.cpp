@@ -13,7 +13,7 @@ using gridlops::testing::world;
 
 namespace {
 
-/// What all ranks learn of an error of type E on the given rank.
+/// Checks what all ranks learn of an error of type E on the given rank.
 template <class E, class Thrown>
 void check_agreement(int failing_rank, const Thrown& thrown, ExitStatus status, const std::string& text) {
   bool caught = false;

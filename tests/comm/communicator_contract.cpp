@@ -9,13 +9,13 @@
 #include "comm/contract_reductions.hpp"
 #include "gridlops/error.hpp"
 
-// Compiled once for all the test programs that check an implementation.
+// The contract is compiled once for all test programs that check an implementation.
 
 namespace gridlops::testing {
 
 namespace {
 
-/// MPI's own rules: order by key, ties by old rank, negative keys, ranks without a colour.
+/// Checks MPI's rules: order by key, ties by old rank, negative keys, ranks without a colour.
 void check_split(const Subject& subject) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank();
@@ -53,7 +53,7 @@ void check_split(const Subject& subject) {
   }
 }
 
-/// Operations of a communicator and of two that were split off from it, started as a group.
+/// Starts operations of a communicator and of two that were split off from it as a group.
 void check_groups(const Subject& subject) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank(), size = comm.size();
@@ -61,7 +61,7 @@ void check_groups(const Subject& subject) {
   for (int pattern = 0; pattern <= count_patterns; ++pattern) {
     CAPTURE(pattern);
     std::vector<Index> counts = uneven_counts(every_second->size(), pattern);
-    // Parts that differ little, which may travel in another way.
+    // Parts that differ little may travel in another way.
     if (pattern == count_patterns)
       for (int rank = 0; rank < every_second->size(); ++rank)
         counts[static_cast<std::size_t>(rank)] = rank == 0 ? 21 : 20;
@@ -90,8 +90,8 @@ void check_groups(const Subject& subject) {
   }
 }
 
-/// Several operations under way, completed in another order on every second rank, which also passes a barrier
-/// first.
+/// Completes several operations that are under way, in another order on every second rank, which also passes
+/// a barrier first.
 void check_requests(const Subject& subject) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank();
@@ -141,7 +141,7 @@ void check_requests(const Subject& subject) {
   CHECK(empty.test());
 }
 
-/// Arguments that are wrong in themselves: all ranks throw, nothing is sent or counted, and all goes on.
+/// With arguments that are wrong in themselves all ranks throw, nothing is sent or counted, and all goes on.
 void check_wrong_arguments(const Subject& subject) {
   Communicator& comm = *subject.comm;
   const int size = comm.size();
@@ -195,7 +195,7 @@ void check_wrong_arguments(const Subject& subject) {
   comm.barrier();
 }
 
-/// check.operator()<T>() for all element types, or for those that can be reduced.
+/// Calls check.operator()<T>() for all element types, or for those that can be reduced.
 template <class Check>
 void for_each_reducible_type(Check&& check) {
   check.template operator()<float>();

@@ -49,7 +49,7 @@ class Operand {
   Buffer<T> buffer_;
 };
 
-/// Element i of rank's array: whole numbers, small enough that sums of them are exact in every type.
+/// Element i of rank's array. Elements are integers so small that their sums are exact in every type.
 template <class T>
 T value(int rank, Index i) {
   const auto number = [](Index n) { return static_cast<int>(n % 101) - 50; };
@@ -86,8 +86,8 @@ std::vector<T> concatenate(int ranks, const std::function<std::vector<T>(int)>& 
   return all;
 }
 
-/// Parts of different lengths, some of them empty: each rank has an empty one in some pattern, in pattern 0
-/// all.
+/// Lengths of parts. Each rank has an empty part in some pattern, and in pattern 0 all are
+/// empty.
 inline std::vector<Index> uneven_counts(int ranks, int pattern) {
   std::vector<Index> counts;
   for (int rank = 0; rank < ranks; ++rank) counts.push_back(pattern == 0 ? 0 : (rank * 3 + pattern * 4) % 7);
@@ -105,7 +105,7 @@ inline Index count_of(const std::vector<Index>& counts, int rank) {
   return counts[static_cast<std::size_t>(rank)];
 }
 
-/// What one operation adds to the traffic of this rank.
+/// Checks what one operation adds to the traffic of this rank.
 class Ledger {
  public:
   explicit Ledger(const Communicator& comm) : comm_(comm), before_(comm.traffic()) {}

@@ -146,7 +146,7 @@ void check_all_to_all(const Subject& subject) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank();
   const int size = comm.size();
-  // What `from` sends to `to`: values<T>(from, length, 100·to).
+  // `from` sends values<T>(from, length, 100·to) to `to`.
   const auto length = [](int from, int to, int pattern) {
     return Index{pattern == 0 ? 0 : (from * 2 + to + pattern) % 5};
   };
@@ -180,7 +180,7 @@ void check_all_to_all(const Subject& subject) {
   CHECK(receive.values() == concatenate<T>(size, [&](int from) { return values<T>(from, 3, 100 * me); }));
 }
 
-/// Around a ring: to the next rank, from the previous one.
+/// Sends to the next rank of a ring, and receives from the previous one.
 template <class T>
 void check_messages(const Subject& subject) {
   Communicator& comm = *subject.comm;

@@ -29,7 +29,7 @@ T order_sensitive(int rank, Index i) {
   }
 }
 
-/// The contributions of all ranks: exact in any order, or such that the order shows.
+/// The contributions of all ranks. Their result is exact in any order, or shows the order.
 template <class T>
 T contribution(ReduceOp op, ReductionOrder order, int rank, Index i) {
   if constexpr (std::same_as<T, float> || std::same_as<T, double> || is_complex<T>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transports of matrices in host memory.
+// Matrices in host memory travel by each transport.
 #include <chrono>
 #include <cstdlib>
 #include <thread>

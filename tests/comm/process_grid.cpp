@@ -25,7 +25,7 @@ std::vector<GridShape> shapes_up_to(int ranks) {
   return shapes;
 }
 
-/// The world's ranks of all that are in comm, in its order.
+/// The ranks that the members of comm have in the world, in the order of comm.
 std::vector<std::int32_t> members_of(Communicator& comm) {
   const std::array<std::int32_t, 1> mine{world().rank()};
   std::vector<std::int32_t> all(static_cast<std::size_t>(comm.size()));

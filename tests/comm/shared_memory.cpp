@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that read each other's memory in place.
+// Ranks read each other's memory in place.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-// What the system tells this program, as far as a test pretends.
+// The functions of the system and of MPI below return and record these while a test pretends.
 pid_t pretended_process = 0;
 bool yields = true;
 double longest_pause = 0, last_look = 0;  // in seconds of this thread's work between two looks for messages
@@ -42,7 +42,7 @@ double seconds_of_work() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Another process that has a file open under a number, while this lives.
+/// While it lives, another process has a file open under this number.
 class Stranger {
  public:
   Stranger(int file, Index descriptor) {
@@ -177,7 +177,7 @@ TEST_CASE("What another process has open under the same number is not taken for 
   const int memory = memfd_create("gridlops", MFD_CLOEXEC),
             short_file = memfd_create("gridlops", MFD_CLOEXEC);
   REQUIRE(ftruncate(memory, Index{1} << 30) == 0);
-  // What the rank writes to be recognised.
+  // The rank writes this to be recognised.
   const Index me = world().rank();
   REQUIRE(pwrite(memory, &me, sizeof me, 0) == sizeof me);
   shared = {};
@@ -210,7 +210,7 @@ TEST_CASE("A rank that waits very long does not stop looking for messages", "[.f
     CHECK(turns > Index{1} << 31);
     CHECK(longest_pause < 0.2);
   } else {
-    // Longer than another rank needs for 2³¹ turns.
+    // This is longer than another rank needs for 2³¹ turns.
     if (world().rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
     window.publish(*backend, nothing);
   }

@@ -105,7 +105,7 @@ TEMPLATE_LIST_TEST_CASE("Sums of any mixture travel in one reduction, and are ri
     const Index allocations = grid->backend()->allocations();
     const TrafficSince traffic(world());
     std::vector<double> numbers{1, 2};
-    // More than there is room for at once.
+    // These are more sums than there is room for at once.
     const auto [xx, xy, zeros, again, yx] =
         sums.with(numbers, norm2(X), dot(X, Y), penalty(Threshold::hard, X), norm2(X), dot(Y, X));
     CHECK(traffic.calls() == (grid->is_member() ? 1 : 0));

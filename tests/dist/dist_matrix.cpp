@@ -207,7 +207,7 @@ TEST_CASE("A slice of columns shares its memory and keeps parts where they are",
     for_each_layout(5, 13, variant, [&](const GridPtr& grid, const Layout& layout) {
       EmbeddedMatrix<float> memory(grid, layout, 1, value);
       DistMatrix<float> X = memory.matrix();
-      // Some columns from the middle of every part, none of every third.
+      // The slice has columns from the middle of every part, and none of every third.
       const Partition& whole = layout.cols.partition;
       std::vector<Index> first, sizes, origins;
       for (int part = 0; part < whole.parts(); ++part) {

@@ -19,8 +19,8 @@ std::vector<Layout> legal_layouts(const ProcessGrid& grid, Index rows, Index col
   return layouts;
 }
 
-/// Elements that rank `from` sends to rank `to`, counted one by one: those that it is the owner of, and that
-/// the other has in the new layout.
+/// Counts the elements that rank `from` sends to rank `to` one by one: those that it owns, and that the other
+/// has in the new layout.
 Index elements_moved(const ProcessGrid& grid, const Layout& before, const Layout& after, int from, int to) {
   const int P = from / grid.cols(), Q = from % grid.cols();
   if (!before.owned_at(grid, P, Q)) return 0;
@@ -59,7 +59,7 @@ void check_traffic(const TrafficSince& traffic, const ProcessGrid& grid, const L
   CHECK(cost.workspace_bytes == (sent + received + 2 * kept) * Index{sizeof(T)});
 }
 
-/// From every legal layout to every other, with all pairs of these coefficients.
+/// Redistributes from every legal layout to every other, with all pairs of these coefficients.
 template <Scalar T>
 void check_all_pairs(Index rows, Index cols, int variant_from, int variant_to,
                      const std::vector<std::pair<T, T>>& coefficients) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-// What tests can ask of the emulation, and how they control it.
+// Tests ask the emulation for its counts, and control it.
 
 namespace emulation {
 

@@ -28,7 +28,7 @@ bool may_begin(const Operation& operation) {
                      [](const OperationPtr& other) { return other->done; });
 }
 
-/// At the end of the process: what the program has not released by then is lost.
+/// Runs at the end of the process, and reports what the program has not released by then.
 void report_leaks() {
   Device& gpu = device();
   const Lock lock(gpu.mutex);

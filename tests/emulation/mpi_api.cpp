@@ -77,7 +77,7 @@ void* broadcast_address(const char* function, void* data, int count, MPI_Datatyp
   return reached(function, data, bytes_of(count, type), rank != root);
 }
 
-/// All of a gather's target, whose parts may lie in any order.
+/// The whole target of a gather, whose parts may lie in any order.
 void* gather_address(const char* function, void* all, const int counts[], const int offsets[],
                      MPI_Datatype type, MPI_Comm comm) {
   int size = 0, end = 0;

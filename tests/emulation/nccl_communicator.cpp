@@ -65,7 +65,7 @@ std::vector<Issued>& order_of_issue() {
 
 namespace {
 
-/// All ranks' orders on rank 0; the others' lists are empty.
+/// The orders of all ranks, on rank 0. Other ranks have an empty list.
 std::vector<std::vector<Issued>> gather_orders(ncclComm& comm) {
   const std::vector<Issued>& mine = order_of_issue();
   const int file = memfd_create("gridlops-order", 0);
@@ -89,8 +89,8 @@ std::vector<std::vector<Issued>> gather_orders(ncclComm& comm) {
   return all;
 }
 
-/// The graph of what must be issued before what. A node between two groups stands for the edges from every
-/// operation of the first to every one of the second.
+/// A graph that has an edge from each operation to those that come after it. A node between two groups stands
+/// for the edges from every operation of the first to every one of the second.
 class Precedence {
  public:
   void add(const std::vector<Issued>& order, long rank) {

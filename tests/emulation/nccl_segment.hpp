@@ -14,7 +14,7 @@ inline constexpr int most_ranks = 64;
 
 enum class Kind : int { broadcast, reduce, all_reduce, all_gather, reduce_scatter, send, receive };
 
-/// What all ranks must agree on.
+/// The facts of a collective operation that all ranks must agree on.
 struct Signature {
   Kind kind;
   int type, op, root;

@@ -61,7 +61,7 @@ struct Setup {
   }
 };
 
-/// All ranks; and for a 2 × 2 grid its rows and columns.
+/// Communicators of all ranks, and of the rows and columns of a 2 × 2 grid.
 struct Communicators {
   ncclComm_t world = nullptr, row = nullptr, column = nullptr;
 
@@ -213,7 +213,7 @@ void skipped_collective() {
   cudaStreamSynchronize(s.one);
 }
 
-/// Rows before columns on some ranks, after them on others, so that each waits for the next around the grid.
+/// Some ranks send in rows before columns, others after, so that each waits for the next around the grid.
 void cross(const Setup& s, const Communicators& c, cudaStream_t row_stream, cudaStream_t column_stream) {
   const int rank = rank_of_world();
   const bool row_first = rank == 0 || rank == 3;

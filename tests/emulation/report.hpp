@@ -36,9 +36,9 @@ Ledger& running_ledger();
 /// The rank in the job, once MPI runs; -1 before.
 int rank_in_job();
 
-/// A number of the environment's.
+/// The number in a variable of the environment.
 double setting(const char* name, double otherwise);
-/// After how many seconds waiting for peers is a hang: longer than a shared machine may stop a processor.
+/// The seconds after which waiting for peers is a hang: longer than a shared machine may stop a processor.
 double hang_seconds();
 
 }  // namespace emulation

@@ -89,7 +89,7 @@ void enqueue_copy(const Copy& copy, cudaStream_t stream) {
     emulation::Memory::poison(copy.to, copy.bytes);
 }
 
-/// Whether devices have memory pools; some virtual GPUs have none.
+/// Whether devices have memory pools. Some virtual GPUs have none.
 bool has_memory_pools() { return emulation::setting("GRIDLOPS_EMULATION_POOLS", 1) != 0; }
 
 /// Null if there is not enough memory.

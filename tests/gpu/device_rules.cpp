@@ -37,7 +37,7 @@ void elsewhere(Action&& action) {
 
 std::vector<double> counted(Index count) { return testing::values<double>(world().rank(), count); }
 
-/// Two columns of a backend.
+/// Two columns in the memory of a backend.
 struct Columns {
   explicit Columns(const std::shared_ptr<Backend>& backend) : memory(backend, 12), sums(backend, 2) {
     const std::vector<double> values = counted(12);

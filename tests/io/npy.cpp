@@ -19,7 +19,7 @@ namespace {
 struct Size {
   Index rows, cols;
 };
-// None, one, not divisible, fewer rows or columns than ranks.
+// There are empty shapes, single rows, sizes that no grid divides, and fewer rows or columns than ranks.
 constexpr Size sizes[] = {{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {2, 11}, {1, 9}, {13, 1}};
 
 template <Scalar T>
@@ -227,7 +227,7 @@ TEST_CASE("A file that cannot be read is an error on all ranks", "[npy]") {
   const std::string pipe = folder.named_pipe("pipe.npy");
   CHECK(contains(refusal(pipe), "pipe"));
 
-  // Cut after the header was read, so that the last ranks alone notice.
+  // The file is cut after the header was read, so that the last ranks alone notice.
   const std::string path = folder.file("A.npy");
   create_npy(path, ScalarType::f64, false, "(8, 8)", dense<double>(8, 8, element<double>));
   const NpyHeader header = read_npy_header(world(), path);

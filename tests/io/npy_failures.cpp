@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a failed write leaves behind: nothing that was not there before.
+// A failed write leaves nothing behind that was not there before.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// While it lives this process cannot make files longer than so many bytes.
+/// While it lives, this process cannot make files longer than so many bytes.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -42,7 +42,7 @@ DistMatrix<double> some_matrix(const GridPtr& grid) {
   return A;
 }
 
-/// What write_npy says on every member of the grid, and says nothing on the others.
+/// The error of write_npy, which is the same on every member of the grid; idle ranks have none.
 std::string failure(const std::string& path, const DistMatrix<double>& A) {
   const std::string text = message_of<OutputError>([&] { write_npy(path, A); });
   CHECK(text.empty() != A.grid()->is_member());

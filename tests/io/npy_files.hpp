@@ -21,7 +21,7 @@
 
 namespace gridlops::testing {
 
-/// An empty folder that all ranks know, removed by rank 0 once all are done with it.
+/// An empty folder that all ranks know. Rank 0 removes it once all are done with it.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -55,7 +55,7 @@ class ScratchFolder {
   }
 
  private:
-  /// In memory where there is room, so that tests do not wait for a disk at every step of a checkpoint.
+  /// It is in memory where there is room, so that tests do not wait for a disk at every step of a checkpoint.
   static std::filesystem::path place() {
     const std::filesystem::path memory = "/dev/shm";
     std::error_code none;
@@ -79,8 +79,8 @@ std::string bytes_of(const std::vector<T>& data) {
 inline std::string shape_text(Index rows) { return message("(", rows, ",)"); }
 inline std::string shape_text(Index rows, Index cols) { return message("(", rows, ", ", cols, ")"); }
 
-/// Rank 0 writes a file of version 2 with these elements, in the order in which they are in the file;
-/// collective.
+/// Rank 0 writes a file of version 2 with these elements, in the order in which they are in the file
+/// (collective).
 template <Scalar T>
 void create_npy(const std::string& path, ScalarType type, bool fortran_order, const std::string& shape,
                 const std::vector<T>& data) {
@@ -90,7 +90,7 @@ void create_npy(const std::string& path, ScalarType type, bool fortran_order, co
     const std::string dictionary = std::string("{'descr': '") + descr[static_cast<int>(type)] +
                                    "', 'fortran_order': " + (fortran_order ? "True" : "False") +
                                    ", 'shape': " + shape + ", }";
-    // As long as a header of version 1 of this library, so that files can be compared.
+    // The header is as long as one of version 1 by this library, so that files can be compared.
     const std::string header = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(118) + '\0' + dictionary +
                                std::string(117 - dictionary.size(), ' ') + '\n';
     std::ofstream(path, std::ios::binary) << header << bytes_of(data);
@@ -102,8 +102,8 @@ inline GridPtr square_grid() {
   return std::make_shared<const ProcessGrid>(world(), near_square(world().size()), make_host_backend());
 }
 
-/// The named ones, one that crosses the grid, one with copies of rows alone, and one with all columns in the
-/// last part.
+/// The layouts with names, one that crosses the grid, one with copies of rows alone, and one with all columns
+/// in the last part.
 inline std::vector<Layout> some_layouts(const ProcessGrid& grid, Index rows, Index cols) {
   std::vector<Index> last(static_cast<std::size_t>(grid.parts(Axis::grid_cols)), 0);
   last.back() = cols;

@@ -33,8 +33,8 @@ TEST_CASE("A kernel that the environment pins is reported", "[blas_info]") {
   const Variable pinned("OPENBLAS_CORETYPE", kernel.c_str());
   const BlasInfo info = blas_info();
   CHECK(info.pinned_by == "OPENBLAS_CORETYPE=" + kernel);
-  // OpenBLAS chose its kernel when it was loaded: run this program with the variable set to see both
-  // outcomes.
+  // OpenBLAS chose its kernel when it was loaded. Both outcomes show when this program also runs with the
+  // variable set.
   const std::map<std::string, std::string> needed{
       {"SkylakeX", "AVX-512"}, {"Cooperlake", "AVX-512"}, {"SapphireRapids", "AVX-512"},
       {"Haswell", "AVX2"},     {"Zen", "AVX2"},           {"Excavator", "AVX2"}};

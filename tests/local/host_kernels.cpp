@@ -16,7 +16,7 @@ namespace {
 struct Shape {
   Index rows, cols, padding;
 };
-// Below, at and above the eight lanes that sums are unrolled by.
+// Rows are below, at and above the eight lanes that sums are unrolled by.
 constexpr std::array shapes{Shape{0, 0, 0},   Shape{0, 3, 2}, Shape{3, 0, 0},  Shape{1, 1, 0},
                             Shape{1, 9, 0},   Shape{1, 4, 6}, Shape{7, 1, 1},  Shape{8, 2, 0},
                             Shape{9, 3, 0},   Shape{9, 3, 4}, Shape{16, 1, 0}, Shape{31, 2, 1},
@@ -250,7 +250,7 @@ TEMPLATE_LIST_TEST_CASE("gemm rounds like a product of inner dimension k", "[ker
                           C.view());
     const auto expected =
         reference_product(Op::none, general<T>(), A.data(), m, k, B.data(), n, T(-1), old.data());
-    // k terms of at most |α|·2, each rounded at most k times; a complex product rounds twice as often.
+    // Each of k terms of at most |α|·2 is rounded at most k times, and twice as often in complex products.
     const double tolerance = 2.0 * static_cast<double>(k) * std::numeric_limits<Real<T>>::epsilon() *
                              static_cast<double>(k) * 2 * std::abs(general<T>());
     C.check([&expected](Index i, Index j) { return expected[static_cast<std::size_t>(i + j * m)]; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More operators than a process may have open files, and than MPI has places for attached memory.
+// There are more operators than a process may have open files, and than MPI has places for attached memory.
 #include <mpi.h>
 #include <sys/resource.h>
 
@@ -54,7 +54,7 @@ int attached = 0;
 
 }  // namespace
 
-// An MPI with few places for attached memory, as Open MPI may be configured.
+// These make an MPI with few places for attached memory, as Open MPI may be configured.
 extern "C" int MPI_Win_attach(MPI_Win window, void* memory, MPI_Aint bytes) {
   if (attached == 32) return MPI_ERR_RMA_ATTACH;
   ++attached;

@@ -32,7 +32,7 @@ std::string text_of(const Setting& setting) {
          std::to_string(setting.padding);
 }
 
-/// A, X and Y of integers, and what A X and Aᴴ Y are.
+/// A, X and Y of integers, with A X and Aᴴ Y.
 template <Scalar T>
 struct Problem {
   Problem(Shape shape, Index nrhs)
@@ -55,13 +55,13 @@ EmbeddedMatrix<T> place_matrix(const GridPtr& grid, const Setting& setting, cons
 template <Scalar T>
 using Coefficients = std::vector<std::pair<T, T>>;
 
-/// (1, 0), (2, −1), (−1, 1), and a pair that is complex for complex T.
+/// Pairs of α and β: (1, 0), (2, −1), (−1, 1), and one that is complex for complex T.
 template <Scalar T>
 Coefficients<T> all_coefficients() {
   return {{T(1), T(0)}, {T(2), T(-1)}, {T(-1), T(1)}, {number<T>(1, 2), number<T>(3, -1)}};
 }
 
-/// out ← α op(A) in + β out, with a NaN wherever nothing should be read.
+/// Checks out ← α op(A) in + β out, with a NaN wherever nothing should be read.
 template <Scalar T>
 void check_application(const LinearOperator<T>& op, bool forward, const Whole<T>& in, const Whole<T>& product,
                        const Whole<T>& old, const Setting& setting, T alpha, T beta) {
@@ -100,7 +100,7 @@ void check_products(const GridPtr& grid, const Problem<T>& problem, const Settin
   CHECK(A.surroundings_untouched());
 }
 
-/// Every algorithm with those of these options that it takes, in these variants.
+/// The settings of every algorithm with those of these options that it takes, in these variants.
 std::vector<Setting> settings(const std::vector<MatrixMultOptions>& options, const std::vector<int>& variants,
                               Index padding) {
   std::vector<Setting> all;
@@ -215,7 +215,7 @@ TEMPLATE_LIST_TEST_CASE("Products are rounded as sums of their length are", "[ma
     from.fill(in);
     forward ? op.apply(T(1), from, T(0), to) : op.apply_adjoint(T(1), from, T(0), to);
     // A sum of k products, each at most √2·√2 in size, makes k rounding errors of at most ε/2 times a partial
-    // sum of size about √k. They have random signs, so that their own sum is about ε/2·k; 8 is for outliers.
+    // sum of size about √k. They have random signs, so that their sum is about ε/2·k. The 8 is for outliers.
     const double tolerance = 8 * 0.5 * static_cast<double>(in.rows) * std::numeric_limits<Real<T>>::epsilon();
     CHECK(mismatches(to, exact, tolerance) == 0);
   };
@@ -232,8 +232,8 @@ TEMPLATE_LIST_TEST_CASE("Products are rounded as sums of their length are", "[ma
 
 namespace {
 
-/// Column sequence[k] of `all` as column k, multiplied in that company; the result is on rank 0, without rows
-/// elsewhere.
+/// Multiplies column sequence[k] of `all` as column k. The result is on rank 0; other ranks have one without
+/// rows.
 template <Scalar T>
 Whole<T> multiply_columns(const LinearOperator<T>& op, bool forward, const Whole<T>& all,
                           const std::vector<Index>& sequence, int variant, Index padding) {
@@ -251,7 +251,7 @@ Whole<T> multiply_columns(const LinearOperator<T>& op, bool forward, const Whole
   return {whole.empty() ? 0 : to.dimension(), count, std::move(whole)};
 }
 
-/// Columns of one product found again bit by bit in others, of fewer columns in another order.
+/// Checks that products of fewer columns, in another order, have the bits of one product.
 template <Scalar T>
 void check_column_stable(const GridPtr& grid, const Setting& setting, Shape shape) {
   constexpr Index count = 21;
@@ -382,7 +382,7 @@ TEST_CASE("Models and data that do not fit are refused on all ranks, without a m
         if (rows != Y.rows.axis && legal(rows, Y.cols.axis))
           refused(grid, X, {Cut::balanced(rows, 6, *grid), Y.cols});
       }
-      // Columns cut at different places, where they are cut.
+      // The columns are cut at different places, where they are cut.
       const int parts = grid->parts(domain.columns);
       if (parts > 1) {
         refused(grid, X, range.layout(cut_somehow(3, parts, 2)));

@@ -12,7 +12,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// What an operator is expected to be: blocks[k][l] maps the l-th member of its domain to the k-th of its
+/// What an operator is expected to be. blocks[k][l] maps the l-th member of its domain to the k-th of its
 /// range. An operator that is no stack is one block.
 template <Scalar T>
 struct Blocks {
@@ -45,13 +45,13 @@ Whole<T> added(const Whole<T>& A, const Whole<T>& B) {
   return computed<T>(A.rows, A.cols, [&](Index i, Index j) { return A(i, j) + B(i, j); });
 }
 
-/// Member k of integers in a stacked space.
+/// The integers of member k of a stacked space.
 template <Scalar T>
 Whole<T> member_values(std::uint64_t seed, std::size_t k, const Space& member, Index nrhs) {
   return integers<T>(seed + 17 * k, member.dimension(), nrhs);
 }
 
-/// out ← α op in + β out, member by member; with β = 0 out holds NaN before.
+/// Checks out ← α op in + β out, member by member. With β = 0, out holds NaN before.
 template <Scalar T>
 void check_direction(const LinearOperator<T>& op, bool forward, const Blocks<T>& expected, Index nrhs,
                      T alpha, T beta) {
@@ -86,7 +86,7 @@ void check_direction(const LinearOperator<T>& op, bool forward, const Blocks<T>&
   CHECK(Y.surroundings_untouched());
 }
 
-/// Both directions for no, one and a few columns; the dot test; and that only the first use allocates.
+/// Checks both directions for no, one and a few columns, the dot test, and that only the first use allocates.
 template <Scalar T>
 void check_operator(const OperatorPtr<T>& op, const Blocks<T>& expected) {
   const Backend& backend = *op->domain().grid->backend();

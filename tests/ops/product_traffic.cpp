@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the counters of the communicators show is what the cost model says, on every rank.
+// The counters of the communicators show what the cost model says, on every rank.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,8 +20,8 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// While it lives this process gets 2 GiB more than it has, so that what lists too much fails before it takes
-/// all memory.
+/// While it lives, this process gets at most 2 GiB more than it has, so that what lists too much fails before
+/// it takes all memory.
 class LittleMemory {
  public:
   LittleMemory() {
@@ -46,7 +46,7 @@ std::vector<GridPtr> metered_grids() {
   return all_grids([] { return std::make_shared<MeteredBackend>(); });
 }
 
-/// What one rank really did in one application, but the first.
+/// What one rank did in an application that was not the first.
 struct Observation {
   Index sent = 0, received = 0, calls = 0, broadcasts = 0;
   Index scratch = 0;  // bytes that the operator keeps afterwards
@@ -166,7 +166,7 @@ TEST_CASE("Where sizes divide, the bytes are those of the design's table", "[pro
 }
 
 TEST_CASE("stationary-a sends nothing that grows with the matrix", "[product_traffic]") {
-  // With r fixed, twice the rows and columns are twice the bytes, not four times.
+  // With r fixed, twice the rows and columns mean twice the bytes, not four times as many.
   for (const GridPtr& grid : metered_grids()) {
     for (const bool adjoint : {false, true}) {
       INFO(describe(*grid) << (adjoint ? ", adjoint" : ", forward"));
@@ -358,7 +358,7 @@ TEST_CASE("The choice knows what ranks read in place", "[product_traffic]") {
       CHECK(modelled_seconds(algorithm, odd, grid, shared) < sent);
       CHECK((modelled_seconds(algorithm, odd, grid, rows_only) < sent) == (grid.cols > 1));
     }
-    // These send messages on any transport.
+    // These algorithms send messages on any transport.
     for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_b})
       CHECK(modelled_seconds(algorithm, odd, grid, shared) ==
             modelled_seconds(algorithm, odd, grid, messages));

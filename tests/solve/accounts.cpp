@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What solvers take from the machine: reductions, bytes, memory.
+// Solvers take so many reductions, bytes and so much memory.
 #include <algorithm>
 
 #include "gridlops/cost_model.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr Index m = 45, n = 23;
 
-/// One number after each iteration.
+/// Records one number after each iteration.
 template <class Account>
 std::function<bool(const IterationInfo&)> recorder(std::vector<Index>& values, Account account) {
   return [&values, account](const IterationInfo&) {
@@ -26,7 +26,7 @@ std::function<bool(const IterationInfo&)> recorder(std::vector<Index>& values, A
   };
 }
 
-/// Reductions that the operator makes in one adjoint application.
+/// The number of reductions in one adjoint application of the operator.
 Index own_reductions(const ProcessGrid& grid, Algorithm algorithm) {
   return algorithm == Algorithm::block && grid.cols() > 1 ? 1 : 0;
 }
@@ -50,7 +50,7 @@ void check_reductions(const GridPtr& grid, Algorithm algorithm, Index nrhs, bool
   const Index of_adjoint = own_reductions(*grid, algorithm);
   const Index starts = initial_guess ? (damp > 0 ? 3 : 2) : 1;
   const Index adjoints = (initial_guess ? 2 : 1) + report.iterations + 1;
-  // On the operator's memory, for either direction, on the solver's, and at the end.
+  // Ranks agree on the operator's memory for either direction, on the solver's, and at the end.
   constexpr Index agreements = 4;
   CHECK(reductions() - before == agreements + starts + 2 * report.iterations + 1 + adjoints * of_adjoint);
   REQUIRE(static_cast<Index>(after_iterations.size()) == report.iterations);
@@ -72,7 +72,7 @@ TEST_CASE("An iteration takes two reductions, whatever the number of columns") {
 
 namespace {
 
-/// What an all_reduce of so many doubles brings to this rank.
+/// The bytes that an all_reduce of so many doubles brings to this rank.
 Index bytes_of_all_reduce(const Communicator& comm, Index count) {
   const Index own = Partition::balanced(count, comm.size()).size(comm.rank());
   return 8 * (own * (comm.size() - 1) + count - own);
@@ -95,7 +95,7 @@ void check_bytes(const GridPtr& grid, SolverFunction<T> solver, Index nrhs) {
                         grid->my_row(), grid->my_col(), adjoint)
         .bytes_received;
   };
-  // With each reduction travels whether some rank has failed, with the first one also whether to stop.
+  // Each reduction also says whether some rank has failed, and the first one whether to stop.
   const Index scalars =
       bytes_of_all_reduce(grid->comm(), 2 * nrhs + 2) + bytes_of_all_reduce(grid->comm(), 3 * nrhs + 1);
   CAPTURE(grid->rows(), grid->cols(), nrhs);
@@ -141,7 +141,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   CAPTURE(name_of(which), grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_bytes_in_use() - before;
   CHECK(took >= predicted);
-  // Scalars: at most five doubles and one element per column, and a gap before sums that are complex.
+  // The scalars are at most five doubles and one element per column, with a gap before complex sums.
   CHECK(took <= predicted + static_cast<Index>(40 + sizeof(T)) * nrhs + Index{sizeof(double)});
   CHECK(backend.bytes_in_use() == before);
   if (batch == 0)
@@ -149,7 +149,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
           static_cast<std::ptrdiff_t>(allocations.size()));
 }
 
-/// As many of the options as these solvers have in common with the others.
+/// The options that sparse solvers have in common with the others.
 SparseOptions sparse(const SolveOptions& options) {
   SparseOptions result;
   result.lambda = 0.1;

@@ -11,8 +11,8 @@ using namespace gridlops;
 
 namespace {
 
-/// Columns as a solver has them: for every part the numbers that lie at its positions, moved by the swaps
-/// alone.
+/// The columns of a solver: for every part the numbers that lie at its positions, which only swaps
+/// move.
 class Model {
  public:
   explicit Model(const Partition& columns) : columns_(columns) {
@@ -62,7 +62,7 @@ class Model {
   std::set<Index> active_;
 };
 
-/// The same account on the ranks of all parts: each asks for its own swaps.
+/// The same account on the ranks of all parts, each of which asks for its own swaps.
 struct Accounts {
   explicit Accounts(const Partition& columns)
       : of_part(static_cast<std::size_t>(columns.parts()), ActiveColumns(columns)), model(columns) {}

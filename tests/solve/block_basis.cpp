@@ -9,9 +9,9 @@ using namespace gridlops::testing;
 
 namespace {
 
-constexpr Index rows = 2500;  // more than one panel
+constexpr Index rows = 2500;  // these are several panels
 
-/// Columns that go from independent to nearly the first one, at these distances, and a zero one at the end.
+/// Columns from an independent one to nearly the first one, at these distances, and a zero one at the end.
 template <Scalar T>
 Element<T> nearly_dependent(const std::vector<double>& distances) {
   const Element<T> x = random_elements<T>(5);
@@ -77,7 +77,7 @@ TEMPLATE_TEST_CASE("A block becomes orthonormal, whatever its condition, and wha
     const std::vector<double> norms = column_norms(before), rests = column_norms(rest);
     for (std::size_t j = 0; j < rests.size(); ++j) CHECK(rests[j] <= 100 * epsilon * norms[0]);
 
-    // The next block: random, so that it has parts in the old one.
+    // The next block is random, so that it has parts in the span of the old one.
     DistMatrix<T> next = basis.candidate(3);
     next.fill(random_elements<T>(6));
     const DistMatrix<T> old = basis.block().clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Block CGLS with columns that differ, and what all solvers promise.
+// Block CGLS takes columns that differ, and keeps the promises of all solvers.
 #include <algorithm>
 #include <limits>
 
@@ -14,8 +14,8 @@ constexpr Index m = 90, n = 60;
 
 namespace {
 
-/// 0 is zero, 1 holds NaN or infinity, 2 equals 3, 4 is tiny, 5 is solved by the guess, 6 is nearly 7, 8 is a
-/// combination.
+/// Column 0 is zero, 1 holds NaN or infinity, 2 equals 3, 4 is tiny, the guess solves 5, 6 is nearly 7, and 8
+/// is a combination of others.
 template <Scalar T>
 Element<T> awkward_columns(const KnownSpectrum<T>& matrix, double nearly) {
   const Element<T> x = random_elements<T>(9), b = random_elements<T>(4);
@@ -92,7 +92,7 @@ TEST_CASE("Columns that are done early keep what the others have learnt") {
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<double> matrix(320, 240, with_outliers(240, 10));
     const auto A = uncut_operator<double>(grid, 320, 240, matrix);
-    // Every other column has two singular directions only.
+    // Every other column has only two singular directions.
     const Element<double> b = [&](Index i, Index j) {
       return j % 2 == 0 ? matrix.left(i, j % 10) + 0.01 * matrix.left(i, (3 * j) % 10)
                         : counter_random<double>(4, i, j);
@@ -191,7 +191,7 @@ TEST_CASE("Batches bound the block of block CGLS, and each has a space of its ow
     if (!grid->is_member()) continue;
     check_all<double>(grid, m, n, matrix, b, options, batches);
     for (Index j = 0; j < 12; ++j) CHECK(batches.verdict(j).reason == StopReason::converged);
-    // Sums over ranks may be in another order the second time.
+    // The second time, sums over ranks may be in another order.
     for (Index j = 0; j < 2; ++j)
       CHECK(std::abs(batches.verdict(10 + j).iterations - last_two.verdict(j).iterations) <= 1);
   }

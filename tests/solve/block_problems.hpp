@@ -7,7 +7,7 @@
 
 namespace gridlops::testing {
 
-/// Between 1 and 2, but for some from 10 to 1000.
+/// Values between 1 and 2, but for some from 10 to 1000.
 inline std::vector<double> with_outliers(Index count, Index outliers) {
   std::vector<double> values;
   for (Index k = 0; k < count; ++k)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Index n = 37;
 
-/// Operators from a space to itself, by all four algorithms.
+/// A matrix as operators from a space to itself, by all four algorithms.
 template <Scalar T>
 OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix) {
   const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
@@ -20,7 +20,7 @@ OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const K
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
-/// (A + D²I)⁻¹ b by eigenvectors.
+/// Computes (A + D²I)⁻¹ b by eigenvectors.
 template <Scalar T>
 std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<double>& values, double damp,
                               const Element<T>& b, Index j) {

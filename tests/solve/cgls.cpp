@@ -45,8 +45,8 @@ TEMPLATE_TEST_CASE("CGLS finds what LAPACK's least squares find", "", double, st
 TEMPLATE_TEST_CASE("By default columns of CGLS converge to the tolerance of their precision", "", float,
                    double, std::complex<float>, std::complex<double>) {
   for (const auto& grid : compact_grids()) {
-    // With a kernel, and so well conditioned that the tolerance is reached long before the n-th step, which
-    // ends at rounding.
+    // The matrix has a kernel, and is so well conditioned that the tolerance is reached long before the n-th
+    // step, which ends at rounding.
     const KnownSpectrum<TestType> wide(n, m, geometric(n, 2));
     const auto A = dense_operator(grid, Algorithm::stationary_a, wide);
     const Element<TestType> b = random_elements<TestType>(4);
@@ -65,8 +65,8 @@ TEMPLATE_TEST_CASE("By default columns of CGLS converge to the tolerance of thei
 
 namespace {
 
-/// x with ‖Ax − b‖² + D²‖x‖² least, for b = A·model + noise, the noise orthogonal to the range: every
-/// component of the model along a right singular vector is multiplied by σ²/(σ² + D²).
+/// The x with ‖Ax − b‖² + D²‖x‖² least, for b = A·model + noise, the noise orthogonal to the range. It is the
+/// model with each component along a right singular vector multiplied by σ²/(σ² + D²).
 template <Scalar T>
 struct DampedModel {
   std::vector<double> values;
@@ -121,8 +121,8 @@ void run_far_past_convergence(const GridPtr& grid, double condition, double damp
     CHECK(std::string(name_of(solution.verdict(j).reason)) == "stagnated");
     CHECK(solution.verdict(j).iterations < (condition == 3 ? 200 : 2000));
     const std::vector<T> expected = model.solution(j), x = solution.column(j);
-    // What perturbations of A by ε make of the solution (Björck: Numerical methods for least squares
-    // problems, §1.4), times a constant; the residual is that of [A; D·I].
+    // The bound is a constant times what perturbations of A by ε make of the solution (Björck: Numerical
+    // methods for least squares problems, §1.4). The residual is that of [A; D·I].
     const double residual = std::hypot(system.norms(j, x).residual, damp * norm_of(x));
     const double sensitivity = kappa + kappa * kappa * residual / norm_of(expected);
     CHECK(relative_difference(x, expected) <= 20 * epsilon_of<T> * sensitivity);
@@ -141,8 +141,8 @@ TEMPLATE_TEST_CASE("Far past convergence every column of CGLS stagnates, as accu
   }
 }
 
-// A consistent system whose solution is nearly all in the direction of the smallest singular value: on the
-// way there ‖Aᴴr‖ grows before ‖r‖ vanishes, so the iterate with the least ‖Aᴴr‖ solves nothing.
+// The solution of this consistent system is nearly all in the direction of the smallest singular value. On
+// the way there ‖Aᴴr‖ grows before ‖r‖ vanishes, so the iterate with the least ‖Aᴴr‖ solves nothing.
 TEMPLATE_TEST_CASE("A consistent system that rounding ends is solved, whatever its gradient was before", "",
                    float, double) {
   const double condition = sizeof(TestType) == 4 ? 1e4 : 1e8;
@@ -165,7 +165,7 @@ TEMPLATE_TEST_CASE("A consistent system that rounding ends is solved, whatever i
 
 namespace {
 
-/// An operator whose adjoint is another's: CGLS comes nearer to a solution at first, and then goes astray.
+/// An operator with the adjoint of another: CGLS first comes nearer to a solution, and then goes astray.
 class Mismatched final : public LinearOperator<double> {
  public:
   Mismatched(OperatorPtr<double> A, OperatorPtr<double> other)
@@ -224,7 +224,7 @@ TEST_CASE("A column whose gradient stops falling ends with its best iterate, to 
 
 namespace {
 
-/// Initial guesses, far from the solution, that A makes small: what rounding leaves of them in x is large
+/// Initial guesses far from the solution that A makes small. What rounding leaves of them in x is large
 /// beside Aᴴ(b − Ax₀), so that the recurrences claim what the definitions deny.
 Element<float> faint_guess(const KnownSpectrum<float>& A) {
   return [&A](Index i, Index j) {
@@ -234,7 +234,7 @@ Element<float> faint_guess(const KnownSpectrum<float>& A) {
   };
 }
 
-/// How often a column had converged in the history and was iterated on again.
+/// How often a column was iterated on again after the history said that it had converged.
 Index times_taken_up_again(const SolveReport& report, double tolerance) {
   std::vector<char> ended(report.columns.size(), 0);
   Index times = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Solvers that are interrupted, and go on from what they saved.
+// Solvers are interrupted, and go on from what they saved.
 #include <filesystem>
 #include <fstream>
 
@@ -37,7 +37,7 @@ SolveReport fista_alike(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
   return sparse(true, A, B, X, options);
 }
 
-/// NCCL promises no order of its sums: bits repeat where they are asked for by rank.
+/// NCCL promises no order of its sums. Bits repeat where sums are asked for by rank.
 bool needs_order() { return world().transport() == "nccl"; }
 
 template <Scalar T>
@@ -67,8 +67,8 @@ std::vector<Case<T>> all_cases() {
       {"fista with summa", fista_alike<T>, Algorithm::summa}};
 }
 
-/// Column 1 takes no iteration, column 2 one of most solvers: so that they leave one after the other, and the
-/// others lie as they would not had both left at once.
+/// Column 1 takes no iteration, and column 2 takes one of most solvers. So they leave one after the other,
+/// and the others come to lie in another order than if both had left at once.
 template <Scalar T>
 struct Problem {
   Problem(const GridPtr& on, const Case<T>& what, double condition)

@@ -8,7 +8,7 @@ using namespace gridlops;
 
 namespace {
 
-/// One more iteration, with this norm; whether x is to be kept.
+/// Takes one more iteration, with this norm; true if x is to be kept.
 bool advance(ColumnState& state, double norm) {
   ++state.iterations;
   state.tested_norm = norm;

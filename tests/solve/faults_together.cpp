@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a caller's own operator or observer throws on one rank, in the middle of a solve.
+// A caller's own operator or observer throws on one rank, in the middle of a solve.
 #include <stdexcept>
 
 #include "gridlops/solve_observer.hpp"
@@ -11,7 +11,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// When something of the caller's fails: on one rank, at its n-th call; 0: never.
+/// Something of the caller's fails on this rank at its n-th call; with 0, never.
 struct Fault {
   int rank = 0;
   Index call = 0;
@@ -22,7 +22,7 @@ void count_towards(Fault& fault, const ProcessGrid& grid) {
     throw InputError("the filter has no coefficients");
 }
 
-/// 2·I, a caller's operator, which sends nothing.
+/// A caller's operator, 2·I, which sends nothing.
 class Filter final : public LinearOperator<double> {
  public:
   explicit Filter(const Space& space) : LinearOperator<double>(space, space) {}
@@ -53,8 +53,8 @@ struct FilteredProblem : Problem {
   const Filter& filter() const { return dynamic_cast<const Filter&>(*S); }
 };
 
-/// action(problem) with the filter failing at its first and its third call, on the first and the last rank,
-/// in either direction; then without.
+/// Runs the action with the filter failing at its first and its third call, on the first and the last rank,
+/// in either direction, and then without a failure.
 void check_filter(const GridPtr& grid, const std::string& what, const std::function<void(Problem&)>& action,
                   Algorithm algorithm = Algorithm::stationary_a) {
   if (!grid->is_member()) return;
@@ -129,7 +129,7 @@ TEST_CASE("An operator that is applied alone throws on its rank, and nobody wait
 
 namespace {
 
-/// M, as a caller's operator that has no algebra between itself and the matrix's products.
+/// A caller's operator, M, with no algebra between itself and the products of the matrix.
 class Sensor final : public LinearOperator<double> {
  public:
   Sensor(OperatorPtr<double> M, Fault forward)

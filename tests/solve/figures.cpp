@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures of docs/solvers.md: prints tables, and is run only when asked for, with "[figures]".
+// Prints the tables that docs/solvers.md has its figures from, only on demand, with "[figures]".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ Timed timed(SolverFunction<double> solver, const LinearOperator<double>& A, Inde
 
 bool prints(const GridPtr& grid) { return grid->is_member() && grid->comm().rank() == 0; }
 
-/// Columns that need very different numbers of iterations: column j excites 2 + j/2 singular directions.
+/// The columns need very different numbers of iterations: column j excites 2 + j/2 singular directions.
 Element<double> uneven_data(const KnownSpectrum<double>& matrix) {
   return [&matrix](Index i, Index j) {
     double sum = 0;

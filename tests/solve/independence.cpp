@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of one column must not depend on the others that are solved with it.
+// The result of one column does not depend on the others that are solved with it.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -25,7 +25,7 @@ struct Case {
   Storage storage = Storage::columns;
 };
 
-/// Right-hand sides that take as many iterations as n and κ ask for; with `deflation` every other one takes
+/// Right-hand sides that take as many iterations as n and κ ask for. With `deflation`, every other one takes
 /// one, three or none.
 template <Scalar T>
 Element<T> right_hand_sides(const KnownSpectrum<T>& A, bool deflation) {
@@ -141,7 +141,7 @@ namespace {
 
 constexpr Index m = 45, n = 23;
 
-/// Columns as an axis has them that this grid cuts, unevenly.
+/// An uneven partition of the columns along an axis that this grid cuts.
 Partition uneven(int parts) {
   std::vector<Index> sizes;
   for (int part = 0; part < parts; ++part) sizes.push_back(part == 1 ? 1 : 5 - part);
@@ -184,7 +184,7 @@ TEST_CASE("Batches give the same columns as all at once") {
 
 namespace {
 
-/// Sound columns with one spoiled among them, and the same without it.
+/// Solves for sound columns with a spoiled one among them, and without it.
 template <Scalar T>
 void check_spoiled(const GridPtr& grid, Algorithm algorithm, Index where, T spoiler, bool in_guess) {
   const Index columns = 11;
@@ -262,10 +262,10 @@ TEST_CASE("With a matrix that has a number that is not finite all columns are lo
 
 namespace {
 
-/// The last 5 rows of A are zero, exactly.
+/// The last 5 rows of A are exactly zero.
 constexpr Index filled_rows = 40;
 
-/// Columns that need care, each of its own kind.
+/// Columns that need care, each for a reason of its own.
 template <Scalar T>
 struct SpecialColumns {
   KnownSpectrum<T> matrix{filled_rows, n, geometric(n, 3)};

@@ -38,7 +38,7 @@ Extended<T> conjugated(Extended<T> a) {
   }
 }
 
-/// C + factor · Aᴴ B, A: rows × cols, B: rows × width.
+/// Adds factor · Aᴴ B to C, with A rows × cols and B rows × width.
 template <Scalar T>
 Dense<T> add_adjoint_product(Dense<T> C, long double factor, Index rows, const Dense<T>& A, Index cols,
                              const Dense<T>& B, Index width) {
@@ -49,7 +49,7 @@ Dense<T> add_adjoint_product(Dense<T> C, long double factor, Index rows, const D
   return C;
 }
 
-/// Gaussian elimination with pivots; M: size × size, B: size × width.
+/// Solves M X = B by Gaussian elimination with pivots, with M size × size and B size × width.
 template <Scalar T>
 Dense<T> eliminated(Index size, Dense<T> M, Dense<T> B, Index width) {
   for (Index k = 0; k < size; ++k) {
@@ -70,7 +70,7 @@ Dense<T> eliminated(Index size, Dense<T> M, Dense<T> B, Index width) {
   return B;
 }
 
-/// A, its right-hand sides, and two regularisers with data for the first.
+/// A with right-hand sides, and two regularisers, of which the first has data.
 template <Scalar T>
 struct Problem {
   GridPtr grid;
@@ -103,7 +103,7 @@ struct Problem {
   }
   static double weight_of(Index i) { return 0.5 + static_cast<double>(i % 4); }
 
-  /// (AᴴWA + Σ ε²RᴴR + normal · I) x = AᴴWb + ε²R₁ᴴd.
+  /// The solution of (AᴴWA + Σ ε²RᴴR + normal · I) x = AᴴWb + ε²R₁ᴴd.
   Dense<T> expected(bool weighted, double normal) const {
     const Dense<T> whole = widened<T>(m, n, matrix), data = widened<T>(m, nrhs, b);
     Dense<T> weighted_whole = whole, weighted_data = data;
@@ -207,7 +207,7 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
       P = product(identity<T>(problem.A->domain(), P->range()), P);
       const Dense<T> whole = widened<T>(m, n, problem.matrix), wide_P = widened<T>(n, few, narrow),
                      x0 = widened<T>(n, nrhs, problem.guess);
-      // A P as (Aᴴ)ᴴ P.
+      // A P is (Aᴴ)ᴴ P.
       Dense<T> A_adjoint;
       for (Index i = 0; i < m; ++i)
         for (Index j = 0; j < n; ++j) A_adjoint.push_back(conjugated<T>(whole[at(i + j * m)]));
@@ -240,7 +240,7 @@ TEMPLATE_TEST_CASE("A preconditioned inversion moves within the range of the pre
 TEMPLATE_TEST_CASE("Scaled columns are equally long, and save iterations", "", float, double,
                    std::complex<float>, std::complex<double>) {
   using T = TestType;
-  // Columns of very different lengths, the fifth of none.
+  // The columns have very different lengths, and the fifth is zero.
   const Element<T> matrix = [](Index i, Index j) {
     const double length = j == 4 ? 0 : std::pow(10.0, static_cast<double>(j % 5) - 2);
     return counter_random<T>(3, i, j) * static_cast<Real<T>>(length);
@@ -254,7 +254,7 @@ TEMPLATE_TEST_CASE("Scaled columns are equally long, and save iterations", "", f
       CAPTURE(grid->rows(), grid->cols(), name_of(algorithm));
       CHECK(P->domain() == A->domain());
       CHECK(P->range() == A->domain());
-      // Applied to I it shows its entries, applied before A it makes columns of length 1.
+      // Applied to I, it shows its entries. Applied before A, it makes columns of length 1.
       DistMatrix<T> unit(grid, A->domain().layout(n)), entries(grid, A->domain().layout(n)),
           columns(grid, A->range().layout(n));
       unit.fill([](Index i, Index j) { return T(i == j ? 1 : 0); });

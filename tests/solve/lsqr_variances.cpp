@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The variances that LSQR estimates.
+// LSQR estimates variances.
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -9,8 +9,8 @@ namespace {
 
 constexpr Index m = 31, n = 19, nrhs = 9;
 
-/// Column j is made of j % 5 + 1 left singular vectors, column 7 of none: after as many iterations as there
-/// are vectors LSQR has seen these, and no others.
+/// Column j is made of j % 5 + 1 left singular vectors, column 7 of none. After as many iterations as there
+/// are vectors, LSQR has seen these and no others.
 std::vector<Index> directions_of(Index j) {
   std::vector<Index> numbers;
   for (Index t = 0; j != 7 && t <= j % 5; ++t) numbers.push_back(j % 4 + 3 * t);
@@ -30,7 +30,7 @@ void check_variances(const GridPtr& grid, Algorithm algorithm, double damp, Inde
   };
   DistMatrix<T> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs)), V = X.clone();
   B.fill([&](Index i, Index j) { return combination(j, [&](Index k) { return matrix.left(i, k); }); });
-  // A guess in the same directions, so that the residual is in them, too.
+  // The guess is in the same directions, so that the residual is in them, too.
   X.fill([&](Index i, Index j) {
     return T(Real<T>(0.3)) * combination(j, [&](Index k) { return matrix.right(i, k); });
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that is not enough on one rank: all ranks throw, none waits, and what was tried can be tried again.
+// Where memory is not enough on one rank all ranks throw, none waits, and what was tried can be tried again.
 #include <utility>
 
 #include "gridlops/column_arithmetic.hpp"
@@ -22,7 +22,7 @@ std::vector<GridPtr> failing_grids() {
 }
 
 /// make() sets up what the action needs, without a fault. Then every allocation of the action fails in turn,
-/// on the first and on the last rank, each time for a new one.
+/// on the first and on the last rank, each time for a new action.
 void check_every_allocation(const GridPtr& grid, const std::string& what,
                             const std::function<Action()>& make) {
   if (!grid->is_member()) return;
@@ -40,8 +40,8 @@ void check_every_allocation(const GridPtr& grid, const std::string& what,
       if (mine.type == nullptr) break;
       CHECK(*mine.type == typeid(OutOfMemory));
       const std::string prefix = "rank " + std::to_string(failing) + ": ";
-      // Alone, a rank need not say which it is. Those of a row or column may have agreed among themselves
-      // before.
+      // A rank that is alone need not say which it is. The ranks of a row or column may have agreed among
+      // themselves before.
       const bool agreed_twice = contains(mine.text, ": rank ");
       CHECK((mine.text.substr(0, prefix.size()) == prefix || last == 0 || agreed_twice));
       const Ending again = ending_of(action);
@@ -62,7 +62,7 @@ OperatorPtr<double> matrix(const GridPtr& grid, Algorithm algorithm, Index rows,
   return matrix_mult(algorithm, of_integers(grid, matrix_layout(algorithm, *grid, rows, cols), 1), options);
 }
 
-/// A first application; what an operator gives after a failure is what one gives that never failed.
+/// Checks first applications. After a failure an operator gives what one gives that never failed.
 void check_applications(const GridPtr& grid, const std::string& what,
                         const std::function<OperatorPtr<double>()>& make) {
   if (!grid->is_member()) return;
@@ -159,7 +159,7 @@ TEST_CASE("More columns than ever need memory again, and fewer need none") {
       const Ending mine = ending_of([&] { A->apply(1, X, 0, Y); });
       backend.fail_at(0);
       CHECK(all_ended_alike(*grid, mine));
-      apply_to(3);  // of what there was before, some may be gone
+      apply_to(3);  // may need memory again
       apply_to(30);
       CHECK(apply_to(8) == 0);
     }

@@ -18,7 +18,7 @@ std::vector<double> linear(Index count) {
   return values;
 }
 
-/// Within a per cent below; and the same on all members.
+/// Checks that the estimate is at most a per cent below the norm, and the same on all members.
 template <Scalar T>
 void check_estimate(const LinearOperator<T>& A, double norm, int steps = 20) {
   const double estimate = estimate_norm(A, steps);
@@ -48,7 +48,7 @@ TEMPLATE_TEST_CASE("The norm is estimated from below, within a per cent", "", fl
         check_estimate(*scale(TestType(1000), adjoint(tall)), 1000);
       }
     }
-    // More steps than the matrix has columns, and one alone.
+    // The estimate also takes more steps than the matrix has columns, and a single one.
     const auto small =
         dense_operator(grid, Algorithm::summa, KnownSpectrum<TestType>(9, 4, geometric(4, 10)));
     for (const int steps : {1, 2, 20, 200}) check_estimate(*small, 1, steps);

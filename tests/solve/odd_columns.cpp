@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Columns that could disturb others or be disturbed by them, and the work that columns save by ending early.
+// Some columns could disturb others or be disturbed by them, and columns save work by ending early.
 #include <algorithm>
 #include <numeric>
 
@@ -115,10 +115,10 @@ TEMPLATE_TEST_CASE("Of forty columns each odd one gets the verdict and the solut
 namespace {
 
 constexpr Index parts = 8, spectrum = parts * (parts + 4);
-/// Column j excites so many singular directions: 5, 7, … 19.
+/// The number of singular directions that column j excites: 5, 7, … 19.
 Index excited_by(Index j) { return 5 + 2 * j; }
 
-/// Which column excites a direction, all of them spread over the whole spectrum.
+/// For each direction the column that excites it. The directions of a column spread over the whole spectrum.
 std::vector<Index> exciting_columns() {
   std::vector<std::pair<double, Index>> places;
   for (Index j = 0; j < parts; ++j)
@@ -155,20 +155,20 @@ TEST_CASE("The work is the sum of the columns' own iterations, not the most of t
           if (!grid->is_member()) continue;
           CAPTURE(solution.report.solver, name_of(algorithm), j);
           CHECK(solution.verdict(j).reason == StopReason::converged);
-          // As many as directions, in exact arithmetic; at this condition rounding may ask for one more.
+          // In exact arithmetic there is one for each direction. Rounding may ask for one more here.
           CHECK(std::abs(solution.verdict(j).iterations - alone.verdict(0).iterations) <= 1);
           CHECK(std::abs(solution.verdict(j).iterations - excited_by(j)) <= 1);
           own_iterations += solution.verdict(j).iterations;
         }
         if (!grid->is_member()) continue;
-        // And one product each for the first gradients and for the final norms.
+        // The first gradients and the final norms take one product each.
         CHECK(activity.forward_columns == own_iterations + parts);
         CHECK(activity.adjoint_columns == own_iterations + 2 * parts);
-        // Far less than all columns for as long as the slowest takes.
+        // This is far less than all columns for as long as the slowest takes.
         CHECK(3 * own_iterations < 2 * parts * solution.report.iterations);
       }
-      // With one step for all, as if all columns were one long vector, every direction counts for every
-      // column.
+      // With one step for all, as if all columns were one long vector, each column would take a step for
+      // every direction.
       const auto A = dense_operator(grid, algorithm, matrix);
       const auto all = block_diagonal<double>(std::vector<OperatorPtr<double>>(parts, A));
       const std::vector<Space> ranges(parts, A->range());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Normal products against the products that they stand for, and CGLS in one pass against CGLS.
+// Normal products give what the products give that they stand for, and CGLS in one pass what CGLS gives.
 #include "gridlops/solve_observer.hpp"
 
 #include "gridlops/cost_model.hpp"
@@ -31,7 +31,7 @@ constexpr MatrixMultOptions packed_stable{.column_stable = true, .storage = Stor
 
 bool on_host(const ProcessGrid& grid) { return grid.backend()->memory_space() == MemorySpace::host; }
 
-/// Integers: sums are exact, and products equal to the last bit.
+/// Elements are integers, so that sums are exact and products equal to the last bit.
 template <Scalar T>
 void check_normal_product(const LinearOperator<T>& op, Index columns) {
   const LinearOperator<T>* const A = &op;
@@ -66,7 +66,7 @@ void check_normal_product(const LinearOperator<T>& op, Index columns) {
   CHECK(everywhere(U) == everywhere(u));
 }
 
-/// In one pass, where there is one.
+/// Checks that normal products take one pass on the host, and are right.
 template <Scalar T>
 void check_one_pass(const GridPtr& grid, Index m, Index n, Index columns,
                     const MatrixMultOptions& options = packed) {
@@ -89,8 +89,8 @@ Solution<T> run(SolverFunction<T> solver, const GridPtr& grid, const KnownSpectr
 }
 
 /// The least ‖x − x_true‖ / ‖x_true‖ of any iterate, for b = A x_true and `noise` that is orthogonal to the
-/// range of A; the geometric mean over eight right-hand sides, since when rounding ends an iteration is
-/// chance.
+/// range of A. This is the geometric mean over eight right-hand sides, because chance decides when rounding
+/// ends an iteration.
 double best_error(SolverFunction<double> solver, const GridPtr& grid, const KnownSpectrum<double>& matrix,
                   double noise) {
   const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
@@ -243,7 +243,7 @@ TEMPLATE_TEST_CASE("CGLS in one pass does what CGLS does", "", float, double, st
         for (Index j = 0; j < 4; ++j) {
           CHECK(once.verdict(j).reason == StopReason::converged);
           CHECK(std::abs(once.verdict(j).iterations - twice.verdict(j).iterations) <= 2);
-          // Both are within κ² times the tolerance of the solution.
+          // Both solutions are within κ² times the tolerance.
           const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-8;
           CHECK(relative_difference(once.column(j), twice.column(j)) <= 100 * tolerance);
         }
@@ -266,7 +266,7 @@ TEST_CASE("CGLS in one pass is as accurate as CGLS on clustered spectra") {
         values.push_back(std::pow(condition, -cluster) * (1 + 1e-3 * counter_uniform(7, k, 0)));
       }
       const KnownSpectrum<double> matrix(m, n, values);
-      // With a residual errors grow with κ²ε: where that is not small chance decides what either method
+      // With a residual errors grow with κ²ε. Where that is not small, chance decides what either method
       // finds.
       for (const double noise : {0.0, 0.1}) {
         if (noise > 0 && condition > 1e6) continue;

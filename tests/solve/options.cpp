@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What callers may ask of cgls(), and how it refuses.
+// These are the options of cgls(), and what it refuses.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -60,7 +60,7 @@ TEST_CASE("A function called after each iteration on any one rank ends all colum
           } else if (batch == 0) {
             CHECK(column.reason == StopReason::user_stop);
             CHECK(column.iterations == 4);
-          } else {  // later batches do not begin
+          } else {  // later batches have not begun
             CHECK((column.reason == StopReason::user_stop || column.reason == StopReason::converged));
             CHECK(column.iterations <= 4);
           }

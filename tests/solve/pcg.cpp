@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conjugate gradients with a preconditioner.
+// CG runs with a preconditioner.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index n = 37, nrhs = 5;
 
-/// From a space to itself, whatever the algorithm.
+/// A matrix as an operator from a space to itself, by any algorithm.
 template <Scalar T>
 OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix,
                                const MatrixMultOptions& mult = {}) {
@@ -109,7 +109,7 @@ TEMPLATE_TEST_CASE("A good preconditioner saves iterations, and is held to the r
   using T = TestType;
   const std::vector<double> values = geometric(n, 1e3);
   const auto matrix = KnownSpectrum<T>::hermitian(values);
-  // The inverse but for a factor between 1 and 2 in each eigenvalue.
+  // M is the inverse of A but for a factor between 1 and 2 in each eigenvalue.
   std::vector<double> rough = reciprocals(values);
   for (std::size_t k = 0; k < rough.size(); ++k) rough[k] *= 1 + static_cast<double>(k % 7) / 6;
   const Element<T> b = random_elements<T>(4);

@@ -85,7 +85,7 @@ TEMPLATE_TEST_CASE("Triangles are inverted, but for rows that are too small", ""
   CHECK(norm(difference(product(R, inverse_upper(R)), Small::identity(6))) <= 1e-12);
   R(3, 3) = TestType(1e-20);
   const Small inverse = inverse_upper(R, 1e-16);
-  // The others are solved as if the unknown were not there.
+  // The others are solved as if the dropped unknown were not there.
   const Small b = product(R, Small::identity(6));
   for (Index j = 0; j < 6; ++j) CHECK(inverse(3, j) == TestType(0));
   for (Index j = 0; j < 6; ++j) {

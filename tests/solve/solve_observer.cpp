@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What user code is told of a solve, and how it ends one.
+// User code is told of a solve, and can end it.
 #include "gridlops/solve_observer.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Index m = 30, n = 17, nrhs = 6;
 
-/// Writes down what it is told; asks for the end in one iteration, on one rank.
+/// Writes down what it is told, and asks for the end in one iteration, on one rank.
 class Diary final : public SolveObserver {
  public:
   explicit Diary(Index end_at = -1, bool asks = true) : end_at_(asks ? end_at : -1) {}
@@ -126,7 +126,7 @@ TEST_CASE("A column ends where its residual has fallen to the ratio, whatever th
     const auto A = test_operator(grid);
     for (const auto& [name, solver] : least_squares_solvers()) {
       if (name == "fista") continue;
-      // Data mostly in the range of A, so that residuals fall far; NaN in column 3.
+      // The data are mostly in the range of A, so that residuals fall far. Column 3 has a NaN.
       const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
       const Element<double> b = [&](Index i, Index j) {
         if (j == 3) return i == 7 ? std::nan("") : 1.0;
@@ -155,10 +155,10 @@ TEST_CASE("A column ends where its residual has fallen to the ratio, whatever th
           CHECK(solution.verdict(j).reason == StopReason::non_finite);
           continue;
         }
-        // A block of few columns may be through in the very iteration that passes the ratio.
+        // A block of few columns may end in the very iteration that passes the ratio.
         CHECK((solution.verdict(j).reason == StopReason::user_stop ||
                (name == "block-cgls" && solution.verdict(j).reason == StopReason::converged)));
-        // Products round otherwise once columns have left, and so near to n iterations that shows.
+        // Products round differently once columns have left, which shows so near to n iterations.
         CHECK(std::abs(solution.verdict(j).iterations - crossing[static_cast<std::size_t>(j)]) <= 2);
         CHECK(solution.verdict(j).residual_norm <= 0.0201 * first[static_cast<std::size_t>(j)]);
       }
@@ -182,7 +182,7 @@ TEST_CASE(
     const auto spoiled = solve<double>(cgls, *A, nrhs, with_nan, options);
     const auto healthy = solve<double>(cgls, *A, nrhs, random_elements<double>(1), options);
     if (!grid->is_member()) continue;
-    // The end that was asked for after the last step is agreed on in the next, which no column takes.
+    // The ranks agree on the end in the next iteration, which no column takes.
     const std::size_t last = diary->residual_norms.size() - 1;
     CHECK(last > 0);
     CHECK(joint(diary->residual_norms[last]) <= 0.9 * joint(diary->residual_norms[0]));
@@ -201,7 +201,7 @@ TEST_CASE(
 
 namespace {
 
-/// Keeps what it sees of X: columns by themselves, and all of it as a matrix.
+/// Keeps what it sees of X, column by column and as a matrix.
 template <Scalar T>
 class Onlooker final : public SolveObserver {
  public:
@@ -320,7 +320,7 @@ TEST_CASE("An iterate is of one element type") {
 
 namespace {
 
-/// What print_table() writes on rank 0, without the time; nothing on others.
+/// What print_table() writes on rank 0, without the time. Other ranks have nothing.
 template <Scalar T>
 std::string table_of(SolverFunction<T> solver, const LinearOperator<T>& A, const Element<T>& b,
                      SolveOptions options, TableRows rows = {}) {

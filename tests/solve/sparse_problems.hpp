@@ -17,7 +17,7 @@ template <Scalar T>
 using SparseSolver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
                                      const SparseOptions&);
 
-/// Without an initial guess X holds NaN before. S may be null.
+/// Without an initial guess, X holds NaN before. S may be null.
 template <Scalar T>
 Solution<T> solve_sparse(bool momentum, const LinearOperator<T>& A, const LinearOperator<T>* S, Index nrhs,
                          const Element<T>& b, SparseOptions options, const Element<T>& guess = {}) {
@@ -31,7 +31,7 @@ Solution<T> solve_sparse(bool momentum, const LinearOperator<T>& A, const Linear
   return {std::move(report), everywhere(X), A.cols()};
 }
 
-/// One right-hand side, dense, in extended precision, written down from the definitions.
+/// ISTA and FISTA for one right-hand side, dense, in extended precision, as the definitions say.
 template <Scalar T>
 class NaiveSparse {
  public:
@@ -76,7 +76,7 @@ class NaiveSparse {
     return x;
   }
 
-  /// ½‖Ax − b‖² + λ‖x‖₁.
+  /// The objective ½‖Ax − b‖² + λ‖x‖₁.
   long double objective(const Vector& x, long double lambda) const {
     long double value = 0;
     for (const Wide& r : residual(x)) value += std::norm(r) / 2;
@@ -84,8 +84,8 @@ class NaiveSparse {
     return value;
   }
 
-  /// By how much x fails to be the minimum, relative to λ: Aᴴ(b − Ax) = λ x/|x| where x is not 0, and of
-  /// modulus λ at most elsewhere.
+  /// By how much x fails to be the minimum, relative to λ. At the minimum Aᴴ(b − Ax) is λ x/|x| where x is
+  /// not 0, and of modulus λ at most elsewhere.
   double optimality_defect(const Vector& x, long double lambda) const {
     long double worst = 0;
     const Vector g = gradient(x);

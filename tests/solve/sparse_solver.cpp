@@ -20,14 +20,14 @@ KnownSpectrum<T> test_matrix(double condition = 5) {
   return {m, n, geometric(m, condition)};
 }
 
-/// With a unique optimum, that iterations come nearer to by a constant factor at least.
+/// A problem with a unique optimum, to which iterations come nearer by a constant factor at least.
 constexpr Index tall_m = 40, tall_n = 24;
 template <Scalar T>
 KnownSpectrum<T> tall_matrix(double condition) {
   return {tall_m, tall_n, geometric(tall_n, condition)};
 }
 
-/// The columns need thresholds of their own.
+/// Right-hand sides that need thresholds of their own.
 std::vector<double> own_lambdas(Index nrhs) {
   std::vector<double> lambdas;
   for (Index j = 0; j < nrhs; ++j) lambdas.push_back(0.02 * static_cast<double>(j + 1));
@@ -71,7 +71,7 @@ void compare_with_naive(const GridPtr& grid, Algorithm algorithm, const NaiveCas
         naive.solve(chosen.momentum, chosen.kind, options.lambdas[static_cast<std::size_t>(j)], alpha,
                     iterations, naive.widened(start), chosen.decay);
     CHECK(relative_difference(solution.column(j), expected) <= 1e-11);
-    // A threshold may leave nothing, and then that is the solution.
+    // Where a threshold leaves nothing, zero is the solution.
     const bool nothing = norm_of(solution.column(j)) == 0;
     CHECK(solution.verdict(j).reason == (nothing ? StopReason::converged : StopReason::iteration_limit));
     if (!nothing) CHECK(solution.verdict(j).iterations == iterations);
@@ -136,7 +136,7 @@ TEMPLATE_TEST_CASE("Sparse columns that converge are at the optimum of the lasso
   constexpr Index nrhs = 5;
   for (const auto& grid : compact_grids()) {
     const KnownSpectrum<T> matrix = tall_matrix<T>(3);
-    // Its columns lie on different ranks, and need not all take the same steps.
+    // The columns of SUMMA lie on different ranks, and need not all take the same steps.
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const Element<T> b = random_elements<T>(4);
     for (const Way& way : ways()) {
@@ -192,7 +192,7 @@ void check_odd_columns(const GridPtr& grid, Algorithm algorithm, bool momentum, 
   options.common.column_stable = true;
   options.common.max_iterations = 2000;
   options.common.tolerance = 1e-6;
-  if (careful) options.step = 20;  // columns refuse steps, each others
+  if (careful) options.step = 20;  // each column refuses other steps
   options.backtracking = careful;
   options.restart = careful && momentum;
   const auto alone = [&](Index j, const Element<T>& guess) {

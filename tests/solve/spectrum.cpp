@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index n = 31;
 
-/// On one space, as eigenvalues need it.
+/// A matrix as an operator from a space to itself, as eigenvalues need it.
 template <Scalar T>
 OperatorPtr<T> hermitian_operator(const GridPtr& grid, Algorithm algorithm,
                                   const std::vector<double>& values) {
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
       for (const auto& [low, high] : {std::pair{-3.0, 2.0}, std::pair{0.5, 4.0}, std::pair{-4.0, -1.0}}) {
         const double expected_low = low, expected_high = high;
         const auto A = hermitian_operator<T>(grid, algorithm, between(low, high));
-        // As many steps as the dimension, and more, tell all.
+        // As many steps as the dimension tell all, and more change nothing.
         for (const int steps : {static_cast<int>(n), 100}) {
           const SpectrumExtremes found = lanczos_extremes(*A, steps);
           if (!grid->is_member()) continue;

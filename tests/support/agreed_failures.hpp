@@ -11,7 +11,7 @@
 
 namespace gridlops::testing {
 
-/// What an action ended with.
+/// How an action ended.
 struct Ending {
   std::string text;  // empty: nothing was thrown
   const std::type_info* type = nullptr;
@@ -27,7 +27,7 @@ inline Ending ending_of(const std::function<void()>& action) {
   return {};
 }
 
-/// Whether all ranks of the grid ended alike (collective over it). The time limit of test cases sees to those
+/// Whether all ranks of the grid ended alike (collective over it). The time limit of test cases ends those
 /// that wait.
 inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
   const std::string first = broadcast_text(grid.comm(), mine.text, 0);
@@ -38,14 +38,14 @@ inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
   return same[0] != 0;
 }
 
-/// The action must end on all ranks with this E of one rank's.
+/// Checks that the action ends on all ranks with this error of one rank.
 template <class E>
 void check_agreed(const ProcessGrid& grid, int failing, const std::string& text,
                   const std::function<void()>& action) {
   const Ending mine = ending_of(action);
   INFO("it ended with: " << mine.text);
   CHECK(all_ended_alike(grid, mine));
-  // Alone, a rank need not say which it is.
+  // A rank that is alone need not say which it is.
   const bool alone = grid.comm().size() == 1;
   CHECK((mine.text == "rank " + std::to_string(failing) + ": " + text || (alone && mine.text == text)));
   CHECK((mine.type != nullptr && *mine.type == typeid(E)));

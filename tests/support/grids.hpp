@@ -73,7 +73,7 @@ inline bool legal(Axis rows, Axis cols) {
          (rows == Axis::grid_cols && cols == Axis::grid_rows);
 }
 
-/// What this rank sent, received and read in place, and how often it called what, since this was made.
+/// Counts what this rank has sent, received, read in place and called since this was made.
 class TrafficSince {
  public:
   explicit TrafficSince(const Communicator& comm) : comm_(comm), before_(comm.traffic()) {}

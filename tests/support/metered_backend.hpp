@@ -12,8 +12,8 @@
 
 namespace gridlops::testing {
 
-/// Another backend with an account of its memory and of what crosses to and from it, which can be told to
-/// have no memory left, and to call its memory a device's.
+/// Forwards to another backend, and counts its memory and what crosses to and from it. It can be told to have
+/// no memory left, and to call its memory a device's.
 class MeteredBackend final : public Backend {
  public:
   explicit MeteredBackend(std::shared_ptr<Backend> inner = make_host_backend()) : inner_(std::move(inner)) {}
@@ -22,7 +22,7 @@ class MeteredBackend final : public Backend {
 
   /// The k-th allocation from now on fails; k = 0: none.
   void fail_at(Index k) { until_failure_ = k; }
-  /// No block is longer.
+  /// Longer blocks cannot be allocated.
   void limit_block_bytes(Index bytes) { longest_block_ = bytes; }
 
   Index blocks_in_use() const { return static_cast<Index>(blocks_.size()); }

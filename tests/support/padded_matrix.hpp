@@ -10,8 +10,8 @@
 
 namespace gridlops::testing {
 
-/// A block whose columns are followed by `padding` elements of NaN: who reads them spoils the result, who
-/// writes them is found out.
+/// A block whose columns are followed by `padding` elements of NaN. Code that reads them spoils its result,
+/// and code that writes them is found out.
 template <Scalar T>
 class PaddedMatrix {
  public:
@@ -29,7 +29,7 @@ class PaddedMatrix {
   MatrixView<T> view() { return {data_.data(), rows_, cols_, stride_}; }
   MatrixView<const T> view() const { return {data_.data(), rows_, cols_, stride_}; }
 
-  /// Every element is expected(i, j) to within tolerance, and the padding as it was.
+  /// Checks that every element is expected(i, j) to within tolerance, and that the padding is as it was.
   template <class Function>
   void check(Function&& expected, double tolerance = 0) const {
     Index wrong = 0;
@@ -49,7 +49,7 @@ class PaddedMatrix {
   Index rows_, cols_, stride_;
 };
 
-/// A factor that is neither 0 nor 1, with an imaginary part where there can be one.
+/// A factor that is neither 0 nor 1, with an imaginary part for complex T.
 template <Scalar T>
 T general() {
   return number<T>(is_complex<T> ? 2 : -2, -3);
@@ -60,7 +60,7 @@ PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index paddi
   return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
 }
 
-/// Numbers that every sum of must be rounded.
+/// A matrix of numbers whose sums must be rounded.
 template <Scalar T>
 PaddedMatrix<T> fractions(std::uint64_t seed, Index rows, Index cols, Index padding) {
   return {rows, cols, padding, [=](Index i, Index j) { return counter_random<T>(seed, i, j); }};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What most tests include, read once for all. Tests still include what they use.
+// Headers that most tests include are read once for all. Tests still include what they use.
 #include <algorithm>
 #include <array>
 #include <cmath>

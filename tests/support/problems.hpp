@@ -19,14 +19,14 @@
 
 namespace gridlops::testing {
 
-/// A matrix, or many columns, by their elements.
+/// A matrix, given by its elements.
 template <Scalar T>
 using Element = std::function<T(Index i, Index j)>;
 
 template <Scalar T>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
-/// count values from 1 down to 1/condition, each the same factor below the one before.
+/// `count` values from 1 down to 1/condition, each smaller than the one before by the same factor.
 inline std::vector<double> geometric(Index count, double condition) {
   std::vector<double> values;
   for (Index k = 0; k < count; ++k)
@@ -133,7 +133,7 @@ std::vector<T> everywhere(const ConstDistMatrix<T>& X) {
   return whole;
 }
 
-/// CGLS that reads A once in an iteration, if A can be.
+/// CGLS in one pass over A an iteration, where the operator has one.
 template <Scalar T>
 SolveReport one_pass_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
@@ -156,7 +156,7 @@ struct Solution {
   const ColumnReport& verdict(Index j) const { return report.columns[static_cast<std::size_t>(j)]; }
 };
 
-/// Without an initial guess X holds NaN before.
+/// Solves for these columns. Without an initial guess, X holds NaN before.
 template <Scalar T>
 Solution<T> solve(SolverFunction<T> solver, const LinearOperator<T>& A, const Partition& columns,
                   const Element<T>& b, SolveOptions options = {}, const Element<T>& guess = {}) {
@@ -176,7 +176,7 @@ Solution<T> solve(SolverFunction<T> solver, const LinearOperator<T>& A, Index nr
   return solve(solver, A, columns, b, options, guess);
 }
 
-/// Column j as the only one.
+/// Solves for column j alone.
 template <Scalar T>
 Solution<T> solve_alone(SolverFunction<T> solver, const LinearOperator<T>& A, Index j, const Element<T>& b,
                         const SolveOptions& options = {}, const Element<T>& guess = {}) {

@@ -17,7 +17,7 @@ namespace gridlops::testing {
 /// For test cases over all of them.
 using Scalars = std::tuple<float, double, std::complex<float>, std::complex<double>>;
 
-/// What references are computed in.
+/// The type in which references are computed.
 template <Scalar T>
 using Extended = std::conditional_t<is_complex<T>, std::complex<long double>, long double>;
 
@@ -67,7 +67,7 @@ bool is_nan(T value) {
   return std::isnan(std::real(value)) || std::isnan(std::imag(value));
 }
 
-/// re + im·i, or re alone for real T.
+/// The number re + im·i, or re for real T.
 template <Scalar T>
 T number(double re, double im) {
   if constexpr (is_complex<T>) {
@@ -77,7 +77,7 @@ T number(double re, double im) {
   }
 }
 
-/// The m × n matrix of value(i, j), column-major without gaps, as all matrices here.
+/// The m × n matrix of value(i, j), column-major without gaps, as are all matrices here.
 template <Scalar T, class Function>
 std::vector<T> dense(Index m, Index n, Function&& value) {
   std::vector<T> A;

@@ -9,7 +9,7 @@
 
 namespace gridlops::testing {
 
-/// The system that a solver was given, on every rank in full, and what it makes of a solution.
+/// The system that a solver was given, in full on every rank, and the norms of a solution's residuals.
 template <Scalar T>
 class WholeSystem {
  public:
@@ -81,7 +81,7 @@ class WholeSystem {
   std::vector<Wide> A_;
 };
 
-/// All that a report says, as numbers; NaN as a number too.
+/// All that a report says, as numbers, with NaN as −1.
 inline std::vector<double> numbers_in(const SolveReport& report) {
   std::vector<double> numbers{static_cast<double>(report.iterations)};
   for (const ColumnReport& column : report.columns) {
@@ -99,7 +99,7 @@ inline std::vector<double> numbers_in(const SolveReport& report) {
   return numbers;
 }
 
-/// The members of a grid have the same bits.
+/// Checks that all members of a grid have the same bits.
 inline void check_same_everywhere(const SolveReport& report, Communicator& comm) {
   std::vector<double> least = numbers_in(report), most = least;
   std::vector<std::int64_t> shortest{static_cast<std::int64_t>(least.size())}, longest = shortest;
@@ -112,7 +112,7 @@ inline void check_same_everywhere(const SolveReport& report, Communicator& comm)
   CHECK(least == most);
 }
 
-/// What holds for every report, whatever became of the columns (collective over the members of the grid).
+/// Checks what holds for every report, whatever became of the columns (collective over the grid's members).
 template <Scalar T>
 void check_report(const WholeSystem<T>& system, const Solution<T>& solution, Communicator& comm) {
   check_same_everywhere(solution.report, comm);

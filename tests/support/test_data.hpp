@@ -33,14 +33,14 @@ struct Whole {
   T operator()(Index i, Index j) const { return values[static_cast<std::size_t>(i + j * rows)]; }
 };
 
-/// Small integers, of which sums and products are exact in every type.
+/// A matrix of small integers, whose sums and products are exact in every type.
 template <Scalar T>
 Whole<T> integers(std::uint64_t seed, Index rows, Index cols) {
   return {rows, cols,
           dense<T>(rows, cols, [seed](Index i, Index j) { return small_integer<T>(seed, i, j); })};
 }
 
-/// Numbers that every sum of must be rounded.
+/// A matrix of numbers whose sums must be rounded.
 template <Scalar T>
 Whole<T> fractions(std::uint64_t seed, Index rows, Index cols) {
   return {rows, cols,
@@ -54,7 +54,7 @@ Whole<T> multiplied(Op op, const Whole<T>& A, const Whole<T>& X) {
           reference_product(op, T(1), A.values.data(), A.rows, A.cols, X.values.data(), X.cols)};
 }
 
-/// One way of many to cut total into parts; with variant 0 balanced. Most others have empty parts.
+/// One of many ways to cut `total` into parts. Variant 0 is balanced; most others have empty parts.
 inline Partition cut_somehow(Index total, int parts, int variant) {
   if (variant == 0) return Partition::balanced(total, parts);
   std::vector<Index> ends{total};
@@ -72,14 +72,14 @@ inline Partition cut_somehow(Index total, int parts, int variant) {
 }
 inline constexpr int cut_variants = 6;
 
-/// rows × cols along these axes, both cut in this variant.
+/// The layout of rows × cols along these axes, both cut in this variant.
 inline Layout layout_along(const ProcessGrid& grid, Axis row_axis, Axis col_axis, Index rows, Index cols,
                            int variant = 0) {
   return {{row_axis, cut_somehow(rows, grid.parts(row_axis), variant)},
           {col_axis, cut_somehow(cols, grid.parts(col_axis), variant)}};
 }
 
-/// This rank's block, without gaps, wherever it lies.
+/// A copy of this rank's block without gaps, from the host or a device.
 template <Scalar T>
 std::vector<T> on_host(const ConstDistMatrix<T>& X) {
   const MatrixView<const T> local = X.local();
@@ -90,8 +90,8 @@ std::vector<T> on_host(const ConstDistMatrix<T>& X) {
   return values;
 }
 
-/// The elements of this rank's block, copies included, that are further than `tolerance` from what value(i,
-/// j) says. NaN is only equal to NaN.
+/// Counts the elements of this rank's block, copies included, that are further than `tolerance` from value(i,
+/// j). NaN is equal to NaN only.
 template <Scalar T, class Function>
 Index mismatches(const ConstDistMatrix<T>& X, Function&& value, double tolerance = 0) {
   Index wrong = 0;
@@ -108,8 +108,8 @@ Index mismatches(const ConstDistMatrix<T>& X, Function&& value, double tolerance
   return wrong;
 }
 
-/// A distributed matrix whose blocks lie within larger arrays of NaN: what reads around a block spoils its
-/// result, and what writes there is found out.
+/// A distributed matrix whose blocks lie within larger arrays of NaN. Code that reads around a block spoils
+/// its result, and code that writes there is found out.
 template <Scalar T>
 class EmbeddedMatrix {
  public:

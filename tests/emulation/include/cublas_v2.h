@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lib/cuda calls of cuBLAS, declared for machines without the toolkit.
+// Declares what lib/cuda calls of cuBLAS, for machines without the toolkit.
 #pragma once
 
 #include <cuda_runtime_api.h>

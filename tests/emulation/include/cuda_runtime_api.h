@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lib/cuda calls of the CUDA runtime, declared for machines without the toolkit: source compatible with
-// it, not binary compatible.
+// Declares what lib/cuda calls of the CUDA runtime, for machines without the toolkit. It is source compatible
+// with the toolkit, not binary compatible.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lib/cuda calls of NCCL, declared for machines without it.
+// Declares what lib/cuda calls of NCCL, for machines without it.
 #pragma once
 
 #include <cuda_runtime_api.h>
