@@ -18,8 +18,8 @@ GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
 ///
 ///   columns  as it was given;
 ///   packed   in the order in which products with few columns read it. It is packed at the first application,
-///            some columns at a time, and the memory of packed columns is given back meanwhile (the caller's
-///            block, if A is a view, stays the caller's). stationary_a then has one pass over A for
+///            some columns at a time, and the memory of packed columns is given back meanwhile. If A is a
+///            view the caller's block stays as it is. stationary_a then has one pass over A for
 ///            LinearOperator::normal_product(). On a GPU A stays as it was given.
 enum class Storage { columns, packed };
 

@@ -26,7 +26,7 @@ struct CheckpointOptions {
   /// Asked on every member in each iteration. If true on any, the state is saved after that iteration, and
   /// the solver throws Suspended on all.
   std::function<bool()> requested;
-  /// Kept in the manifest: what made the operator, say.
+  /// They are kept in the manifest, for example to say what made the operator.
   std::map<std::string, std::string> facts;
   /// A directory with a checkpoint to go on from; empty: starts anew. InputError on all ranks if it is
   /// damaged or was written for another problem, which is told by a product with the operator.

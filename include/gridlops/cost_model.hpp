@@ -12,7 +12,7 @@
 
 namespace gridlops {
 
-/// A product to be planned: A is rows × cols, cut in balanced blocks, times nrhs columns.
+/// A product to be planned. A is rows × cols and cut in balanced blocks, and X has nrhs columns.
 struct ProductShape {
   Index rows = 0;
   Index cols = 0;
@@ -29,29 +29,31 @@ struct RankCost {
   Index workspace_bytes = 0;  ///< scratch that the operator keeps, at most, with the default lookahead
 };
 
-/// What the rank at (row, col) of the grid does in one application, exactly; forward or adjoint. `panel` as
-/// in MatrixMultOptions. This is what the counters of the communicators will show.
+/// Returns what the rank at (row, col) of the grid does in one application of the operator, or of its
+/// adjoint. It is exactly what the counters of the communicators will show. `panel` is that of
+/// MatrixMultOptions.
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
                                       int col, bool adjoint, Index panel = 0);
 
-/// What it does in one LinearOperator::normal_product() with a packed stationary_a.
+/// Returns what it does in one LinearOperator::normal_product() with a packed stationary_a.
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
-/// What it does in one redistribute().
+/// Returns what it does in one redistribute().
 GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                              ScalarType type, int row, int col);
 
-/// The storage with which repeated products are faster on this processor, in host memory, by the measured
-/// crossovers of its instruction set and type (docs/performance.md). Packing takes as long as a few products.
+/// Returns the storage with which repeated products in host memory are faster on this processor. It goes by
+/// the measured crossovers of the instruction set and the type (docs/performance.md). Packing takes as long
+/// as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
-/// Whether CGLS is faster in one pass on such a grid, in host memory: reading A is what takes the time, since
-/// its blocks are larger than caches, and the columns are at most as many as the measured crossover of their
-/// type and grid (docs/performance.md). The same on all ranks.
+/// Returns whether CGLS in host memory is faster in one pass; the same on all ranks. It is if blocks of A are
+/// larger than caches, so that reading A takes the time, and if there are at most as many columns as the
+/// measured crossover of their type and grid (docs/performance.md).
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
 
-/// The machine in four numbers, and which ranks read each other's memory in place. The numbers are a common
-/// cluster core's; measure your own for close decisions.
+/// Describes the machine by four numbers, and by which ranks read each other's memory in place. The defaults
+/// are those of a common cluster core. Measure your own for close decisions.
 struct MachineModel {
   double seconds_per_flop = 1.0 / 40e9;  ///< of a real multiply or add, one rank
   double seconds_per_byte = 1.0 / 5e9;   ///< received, one rank, all ranks at it
@@ -61,21 +63,21 @@ struct MachineModel {
   bool columns_share_memory = false;            ///< ranks of a grid column
 };
 
-/// The default model with what the grid's transport tells (collective over the grid): rows or columns of the
-/// grid share memory if all of them do. On an idle rank, which takes part in nothing, as if ranks sent
-/// messages.
+/// Returns the default model with what the grid's transport tells (collective over the grid). The rows of the
+/// grid share memory if all of them do, and so do the columns. An idle rank takes part in nothing, and gets a
+/// model of ranks that send messages.
 GRIDLOPS_EXPORT MachineModel machine_model(const ProcessGrid& grid);
 
-/// Seconds of one forward and one adjoint application: of the slowest rank, with flops, bytes, messages and
-/// copies added.
+/// Returns the seconds of one forward and one adjoint application on the slowest rank, the times of flops,
+/// bytes, messages and copies added up.
 GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                         const MachineModel& machine = {});
 
-/// The algorithm with the smallest modelled time. One that never moves A is preferred where it takes at most
-/// 1 % longer, which is less than the model knows, and with few columns, a quarter of A's smaller dimension,
-/// 10 %: such an A can be stored for few columns, and all ranks have work as long as there is one. Then comes
-/// the one named first in Algorithm. `block` counts only where it keeps no copies of A, that is on one grid
-/// row.
+/// Returns the algorithm with the smallest modelled time. One that never moves A is preferred if it takes at
+/// most 1 % longer, which is less than the model knows. With few columns, at most a quarter of A's smaller
+/// dimension, it may take 10 % longer: its A can be stored for few columns, and all ranks have work as long
+/// as there is one column. Among equals the one named first in Algorithm is taken. `block` counts on one grid
+/// row only, where it keeps no copies of A.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
 

@@ -14,10 +14,10 @@ struct DotTestResult {
   bool passed = true;
 };
 
-/// Whether apply_adjoint() is the adjoint of apply(): compares ⟨Ax, y⟩ with ⟨x, Aᴴy⟩ for `columns` pairs of
-/// random columns drawn from seed, the same on every grid (collective over the grid; same result on all
-/// members, a passed one on idle ranks). The tolerance is 4·√(m+n)·ε of T's precision unless a positive one
-/// is given.
+/// Tests whether apply_adjoint() is the adjoint of apply() (collective over the grid). It compares ⟨Ax, y⟩
+/// with ⟨x, Aᴴy⟩ for `columns` pairs of random columns, which are drawn from the seed and are the same on
+/// every grid. All members get the same result, and idle ranks a passed one. The tolerance is 4·√(m+n)·ε of
+/// T's precision unless a positive one is given.
 template <Scalar T>
 GRIDLOPS_EXPORT DotTestResult dot_test(const LinearOperator<T>& A, Index columns = 3, double tolerance = 0,
                                        std::uint64_t seed = 1);

@@ -9,9 +9,10 @@
 
 namespace gridlops {
 
-// Inversions with regularisation for any operator, put together from operator_algebra.hpp and solver.hpp.
-// B: in A.range(); X: in A.domain(), same column partition; collective over the grid, idle ranks return at
-// once. All throw ShapeError or UsageError, on all ranks; for shapes before any communication.
+// These inversions with regularisation are for any operator; they are made of operator_algebra.hpp and
+// solver.hpp. B is in A.range() and X in A.domain(), with the same column partition. They are collective over
+// the grid; idle ranks return at once. They throw ShapeError or UsageError on all ranks; for shapes before
+// any communication.
 
 /// ε²‖R x − d‖², R from the model's space to any on the grid with its columns on the same axis.
 template <Scalar T>
@@ -21,7 +22,7 @@ struct Regularizer {
   const ConstDistMatrix<T>* data = nullptr;  ///< d, in R's range, its columns cut as those of B; null: 0
 };
 
-/// ε² xᴴN x for a Hermitian N from the model's space to itself: RᴴR where that can be had in one go.
+/// ε² xᴴN x for a Hermitian N from the model's space to itself. It may be RᴴR as one operator.
 template <Scalar T>
 struct NormalRegularizer {
   OperatorPtr<T> N;
@@ -61,8 +62,8 @@ template <Scalar T>
 struct Preconditioning {
   OperatorPtr<T> P;              ///< to the domain of A
   Solver solver = Solver::lsqr;  ///< or cgls, lsmr, block_cgls
-  /// D damps x, also where there is an initial guess, instead of z; and the norms in the report are those of
-  /// x and of the problem as it is given.
+  /// D damps x instead of z, also with an initial guess, and the norms in the report are those of x and of
+  /// the problem as it is given.
   bool damps_x = false;
 };
 
@@ -73,8 +74,9 @@ GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, const Con
                                                      DistMatrix<T>& X, const Preconditioning<T>& how,
                                                      const SolveOptions& options = {});
 
-/// diag(1/‖A eⱼ‖), 1 for columns of zeros, on `domain`, that of an operator made of this matrix: a right
-/// preconditioner that makes all its columns equally long (collective over the grid; one all_reduce).
+/// Returns diag(1/‖A eⱼ‖), with 1 for columns of zeros, for a matrix A and the domain of an operator made of
+/// it (collective over the grid; one all_reduce). As a right preconditioner it makes all columns equally
+/// long.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain);
 

@@ -19,10 +19,10 @@ struct GRIDLOPS_EXPORT Space {
   Axis columns = Axis::uncut;
 
   Index dimension() const { return rows.partition.total(); }
-  /// What this rank, a member of the grid, holds of a matrix.
+  /// The rows and columns of a matrix that this rank, a member of the grid, holds.
   Index local_rows() const { return rows.partition.size(grid->my_part(rows.axis)); }
   Index local_columns(const Partition& cols) const { return cols.size(grid->my_part(columns)); }
-  /// nrhs columns, balanced over the axis; or cut as given.
+  /// The layout of a matrix with nrhs columns, balanced over the axis; or with columns that are cut as given.
   Layout layout(Index nrhs) const;
   Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
   /// A matrix whose block on this rank, a member of the grid, lies in memory that has room for it.
@@ -71,19 +71,19 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// With β = 0 the old Y is not read. On a GPU: ordered, not finished, on return.
   /// Throws ShapeError on all ranks before any communication. Scratch memory is taken before anything is
   /// sent, the first time that there are so many columns: if there is not enough on some rank, all throw
-  /// OutOfMemory, and may try again. What a do_apply() of the caller's throws on one rank alone is thrown
-  /// there, after whatever else the operator is made of has been applied, so that no rank waits; solvers and
-  /// dot_test() throw it on all ranks.
+  /// OutOfMemory, and may try again. If a do_apply() of the caller's throws on one rank alone, so does this,
+  /// but not before all else that the operator is made of has been applied: no rank is left waiting. Solvers
+  /// and dot_test() throw it on all ranks.
   void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
-  /// X ← α Aᴴ Y + β X, otherwise the same.
+  /// X ← α Aᴴ Y + β X. Everything else is as for apply().
   void apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
 
   /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once): the products of an
   /// iteration of least squares that reads A once, if has_one_pass(). Other operators are applied once, and
   /// their adjoint twice.
   /// P, U, V: in domain(); R, Q: in range(); all with the same column partition; none may overlap another.
-  /// Memory, order and errors as of apply().
+  /// Memory, order and errors are as for apply().
   void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                       DistMatrix<T>& U, DistMatrix<T>& V) const;
 
@@ -101,20 +101,22 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// Throws ShapeError if the two spaces cannot be an operator's: different grids or column axes.
   LinearOperator(Space range, Space domain);
 
-  // Called with at least one column, on members of the grid only; operands were checked.
+  // These are called with at least one column, on members of the grid only, and after operands were checked.
 
-  /// What normal_product() does once its memory is there; by default one product and two adjoint ones.
+  /// Does what normal_product() does once its memory is there; by default one product and two adjoint ones.
   virtual void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                                  DistMatrix<T>& U, DistMatrix<T>& V) const;
-  /// Takes the memory that do_normal_product() needs, as do_reserve(); by default that of both directions.
+  /// Takes the memory that do_normal_product() needs, on the conditions of do_reserve(); by default that of
+  /// both directions.
   virtual void do_reserve_normal_product(const Partition& columns) const;
 
  private:
-  // All are called with at least one column, on members of the grid only; layouts were checked.
+  // These are called with at least one column, on members of the grid only, and after layouts were checked.
 
-  /// Takes the memory that do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs for columns cut
-  /// so, and does nothing else: called on all ranks before they apply it to more columns than ever. What it
-  /// throws on one rank all ranks throw. It is then called again before the next application.
+  /// Takes the memory that do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs for columns that
+  /// are cut so, and does nothing else. It is called on all ranks before they apply the operator to more
+  /// columns than ever. What it throws on one rank all ranks throw. It is then called again before the next
+  /// application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;

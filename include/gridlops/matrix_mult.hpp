@@ -13,17 +13,17 @@ namespace gridlops {
 struct MatrixMultOptions {
   Index panel = 0;    ///< width of the panels that travel in summa and stationary-b; 0: chosen from the shape
   int lookahead = 2;  ///< how many steps' panels travel while one step multiplies, ≥ 1
-  bool column_stable =
-      false;  ///< a column's bits do not depend on its neighbours or their number (see LocalProduct)
+  bool column_stable = false;          ///< a column's bits do not depend on its neighbours or their number
   Storage storage = Storage::columns;  ///< packed: of block and stationary_a, on hosts
 };
 
-/// The layout that the algorithm wants A (rows × cols) in. `automatic` is none.
+/// Returns the layout that the algorithm needs A (rows × cols) in. Throws UsageError for
+/// Algorithm::automatic.
 GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, Index cols);
 
-/// The grid in whose memory the algorithm wants its matrices (local): where the ranks of summa read each
-/// other's blocks in place, the same ranks with memory that they share, so that nothing is copied there; else
-/// this grid, of which the pages may be larger.
+/// Returns the grid in whose memory A, X and Y are best kept (not collective). If the ranks of summa read
+/// each other's blocks in place, it is a grid of the same ranks with memory that they share, so that no block
+/// need be copied to such memory. Otherwise it is the given grid, whose memory may have larger pages.
 GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorithm,
                                                                std::shared_ptr<const ProcessGrid> grid);
 

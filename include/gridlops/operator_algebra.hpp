@@ -9,8 +9,9 @@
 
 namespace gridlops {
 
-// Operators made of operators. All share ownership of their parts, and throw ShapeError, on all ranks and
-// without communicating, if these do not fit together. None of them is collective to make.
+// These operators are made of others, and share ownership of them. Functions that make them are not
+// collective. They throw ShapeError, on all ranks and without communicating, if the others do not fit
+// together.
 
 /// Aᴴ.
 template <Scalar T>
@@ -28,8 +29,8 @@ GRIDLOPS_EXPORT OperatorPtr<T> sum(OperatorPtr<T> A, OperatorPtr<T> B);
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B);
 
-/// I between two spaces of one dimension: with domain = range the identity; otherwise an explicit
-/// redistribution, for putting operators together whose layouts differ. Its adjoint redistributes back.
+/// I between two spaces of one dimension. With domain = range it is the identity. Otherwise it redistributes,
+/// so that operators whose layouts differ can be put together, and its adjoint redistributes back.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> identity(Space range, Space domain);
 template <Scalar T>
@@ -40,7 +41,7 @@ OperatorPtr<T> identity(const Space& space) {
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 
-/// diag(d): d is one column, its rows cut as those of the space and its column uncut. Taken over.
+/// diag(d). d is one uncut column, whose rows are cut as those of the space. It is taken over.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
 

@@ -26,8 +26,9 @@ struct SolveStart {
   int rank = 0;  ///< of this process in the grid
 };
 
-/// X as it is after an iteration, to be read while an observer is told of it. Columns are numbered as those
-/// of B, wherever they lie inside the solver; those of batches to come are as X was given.
+/// X as it is after an iteration. It can be read while an observer is told of that iteration. Columns are
+/// numbered as those of B, wherever they lie inside the solver. Columns of batches to come are as X was
+/// given.
 class GRIDLOPS_EXPORT Iterate {
  public:
   /// places[c]: where this rank's column c lies in its block of X.
@@ -113,12 +114,12 @@ class GRIDLOPS_EXPORT ModelErrors final : public SolveObserver {
   std::vector<ColumnScalars> errors_;
 };
 
-/// Ends all columns once ‖B − AX‖ has fallen to this part of what it was at the first step that it was told
-/// of, as one norm of all columns;
-/// SolveOptions::residual_ratio is for each column by itself. For solves without batches.
+/// Ends all columns once ‖B − AX‖, one norm of all columns, has fallen to this part of that at the first step
+/// that it was told of. It is for solves without batches. SolveOptions::residual_ratio is for each column by
+/// itself.
 GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> stop_at_cost_ratio(double ratio);
 
-/// Ends all columns as soon as one of them is not finite, which otherwise is that column's affair.
+/// Ends all columns as soon as one of them is not finite. Without it that column ends alone.
 GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> stop_on_non_finite();
 
 /// Which iterations have a row in the table: the first ones, the last ones before the limit, every so many
@@ -127,9 +128,9 @@ struct TableRows {
   Index first = 10, last = 10, step = 10;
 };
 
-/// Prints the table that PyLops prints with show=True, on the grid's rank 0: x[0] is X's element (0, 0) (NaN
-/// where rank 0 does not hold it), norms are those of all columns together: r1norm ‖B − AX‖, r2norm with
-/// damping √(‖B − AX‖² + D²‖X‖²). `out` must outlive the solve.
+/// Prints the table that PyLops prints with show=True, on the grid's rank 0. x[0] is X's element (0, 0), or
+/// NaN if rank 0 does not hold it. Norms are those of all columns together: r1norm is ‖B − AX‖, and r2norm is
+/// √(‖B − AX‖² + D²‖X‖²). `out` must outlive the solve.
 GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> print_table(std::ostream& out, TableRows rows = {});
 
 }  // namespace gridlops

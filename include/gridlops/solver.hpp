@@ -34,30 +34,33 @@ struct SolveOptions {
   /// converges.
   std::optional<double> tolerance;
   double damp = 0;  ///< D ≥ 0
-  // For lsqr() and lsmr(): relative to ‖A‖‖r‖, to ‖b‖, and of cond(A); unset: the tolerance; 0: no limit.
+  // For lsqr() and lsmr(). atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are the tolerance. The
+  // limit is one of cond(A); 0: none.
   std::optional<double> atol, btol;
   double condition_limit = 0;
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
-  Index batch = 0;             ///< about so many columns at a time, to bound the workspace: a share of it, at
-                               ///< least one, of each part of the column partition; 0: all
-  bool column_stable =
-      false;  ///< sums by rank order; with an operator that is column-stable too, bitwise columns
+  /// About so many columns are solved at a time, to bound the workspace: of each part of the column partition
+  /// its share of them, but at least one. 0: all.
+  Index batch = 0;
+  /// Sums over ranks are in rank order. If the operator is column-stable, too, no bit of a column depends on
+  /// the other columns.
+  bool column_stable = false;
   bool record_history = true;
-  /// For cgls(): with q = A p the same A.normal_product() gives Aᴴr and Aᴴq, and the next gradient is
-  /// Aᴴr − α Aᴴq − D²x, so that an iteration reads A once if A.has_one_pass(). r itself is kept and updated,
-  /// so that errors of earlier gradients are not carried on: the iterates are as accurate as without. It
-  /// costs half as many operations again, so it is for a few columns only; one_pass_is_faster() says when.
+  /// For cgls(): one A.normal_product() gives q = A p, Aᴴr and Aᴴq, and the next gradient is
+  /// Aᴴr − α Aᴴq − D²x. So an iteration reads A once if A.has_one_pass(). The iterates are as accurate as
+  /// without, since r itself is updated and no error of a gradient is carried on. An iteration takes half as
+  /// many operations again, so this is for a few columns only; one_pass_is_faster() says when.
   bool one_pass = false;
   std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
-  /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of what it was. 0: never.
+  /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of that at the start. 0: never.
   double residual_ratio = 0;
   CheckpointOptions checkpoint;
 };
 
-/// SolveOptions::tolerance where none is given.
+/// Returns what SolveOptions::tolerance is if it is unset.
 GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
-/// How many batches SolveOptions::batch makes of columns that are cut so, at least one; and how many columns
-/// the largest of them has.
+/// Return how many batches SolveOptions::batch makes of columns that are cut so, at least one, and how many
+/// columns the largest of them has.
 GRIDLOPS_EXPORT Index batch_count(const Partition& columns, Index batch);
 GRIDLOPS_EXPORT Index largest_batch(const Partition& columns, Index batch);
 
@@ -66,9 +69,8 @@ struct ColumnReport {
   Index iterations = 0;
   double residual_norm = 0;         ///< ‖b − Ax‖, without damping, from its definition
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
-  double operator_norm =
-      0;  ///< what the method has learnt of ‖A‖: a lower bound (lsqr, lsmr: Frobenius norm)
-  double condition = 0;  ///< and of cond(A), with damping: lsqr and lsmr, else 0
+  double operator_norm = 0;  ///< a lower bound of ‖A‖; of lsqr and lsmr an estimate of the Frobenius norm
+  double condition = 0;      ///< an estimate of cond(A), with damping, of lsqr and lsmr; else 0
 };
 
 /// Entry k of `residual_norms` and `tested_norms` belongs to `columns[k]`, the right-hand sides that were
@@ -80,8 +82,8 @@ struct IterationRecord {
   std::vector<double> tested_norms;
 };
 
-/// The same on all members of the grid; on idle ranks everything is empty. After a restart (see cgls())
-/// iterations in the history are counted on from the batch's last one.
+/// What a solver returns: the same on all members of the grid, and empty on idle ranks. After a restart (see
+/// cgls()) iterations in the history are counted on from the batch's last one.
 struct SolveReport {
   std::string solver;
   Index iterations = 0;  ///< the most of any column
@@ -109,34 +111,33 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
-/// The same, and diagonals of (AᴴA + D²I)⁻¹, estimated from below by what each column has seen of A (Paige,
-/// Saunders 1982, §5.6; SciPy's calc_var): times the variance of the noise in b these are the variances of
-/// x's elements. `variances`: as X; its imaginary parts are zero.
+/// The same, with estimates of the diagonal of (AᴴA + D²I)⁻¹, one for each column, from below (Paige,
+/// Saunders 1982, §5.6; SciPy's calc_var). Multiplied by the variance of the noise in b they are the
+/// variances of x's elements. `variances` lies as X; its imaginary parts are zero.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  DistMatrix<T>& variances, const SolveOptions& options = {});
 
-/// The same by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls monotonically: for
-/// stopping early.
+/// Least squares as lsqr(), by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls
+/// monotonically, so that it can be stopped early.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
-/// Least squares as cgls(), but all right-hand sides share one Krylov space, which holds what any of them has
-/// found of A: far fewer iterations where few large singular directions, or many right-hand sides, make them
-/// (block CGLS: O'Leary, Linear Algebra Appl. 29, 1980; here by block bidiagonalisation: Golub, Luk, Overton,
-/// ACM TOMS 7, 1981). Test, verdicts and reports are those of cgls(), column by column; columns may be
-/// dependent, tiny, zero, not finite, or more than there are unknowns. Batches bound the block, and have a
-/// space each; column_stable cannot make columns independent here. The operator's columns must be uncut
-/// (Algorithm::stationary_a). Four reductions an iteration, of k² numbers for k columns, and up to four more
-/// where the block is ill-conditioned.
+/// Least squares as cgls(), but all right-hand sides share one Krylov space (block CGLS: O'Leary, Linear
+/// Algebra Appl. 29, 1980; here by block bidiagonalisation: Golub, Luk, Overton, ACM TOMS 7, 1981). It takes
+/// far fewer iterations if a few large singular values slow CGLS down, or if there are many right-hand sides.
+/// Test, verdicts and reports are those of cgls(), column by column. Columns may be dependent, tiny, zero,
+/// not finite, or more than there are unknowns. Each batch has a space of its own. column_stable cannot make
+/// columns independent here. The operator's columns must be uncut (Algorithm::stationary_a). An iteration
+/// takes four reductions of k² numbers for k columns, and up to four more if the block is ill-conditioned.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                        DistMatrix<T>& X, const SolveOptions& options = {});
 
 /// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
-/// otherwise as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain must be its
-/// range: where an operator's layouts differ, redistribute with identity().
+/// in everything else as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain
+/// must be its range: where an operator's layouts differ, redistribute with identity().
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});
@@ -166,8 +167,8 @@ struct SolverMemory {
   bool preconditioned = false;
 };
 
-/// The bytes that a solver takes on the rank at (row, col) beyond A, B and X, and beyond the scratch memory
-/// of the operator and a few numbers for each column. Not collective.
+/// Returns the bytes that a solver takes on the rank at (row, col) besides A, B and X, the scratch memory of
+/// the operator, and a few numbers for each column. Not collective.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const SolverMemory& of, int row, int col);
 
 }  // namespace gridlops

@@ -11,18 +11,18 @@
 namespace gridlops {
 
 struct SparseOptions {
-  /// As of the other solvers; without damping.
+  /// Those of the other solvers. The damping must be 0.
   SolveOptions common;
   double lambda = 0;            ///< ≥ 0
   std::vector<double> lambdas;  ///< one for each right-hand side instead
   Threshold threshold = Threshold::soft;
   /// Iteration k of a column thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
   std::vector<double> decay;
-  /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. That is from below, by less
-  /// than the 2 per cent unless the spectrum is very dense; then α is still far below 2/‖A‖².
+  /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. The estimate is from below,
+  /// by less than the 2 per cent unless the spectrum is very dense. Also then α is far below 2/‖A‖².
   std::optional<double> step;
-  /// Each column tries α, or 1/‖A‖² as estimated without the 2 per cent, and makes it smaller, at least by
-  /// half, where it proves too large: α‖A(x₊ − y)‖² > ‖x₊ − y‖². Such an iteration leaves x as it is.
+  /// Each column begins with α, or with 1/‖A‖² as estimated without the 2 per cent. If it proves too large,
+  /// α‖A(x₊ − y)‖² > ‖x₊ − y‖², the iteration leaves x as it is and makes α smaller, at least by half.
   bool backtracking = false;
   /// fista() only: where the objective rises the step is not taken and the momentum starts anew, so that the
   /// objective falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes,

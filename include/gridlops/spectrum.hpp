@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-/// ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start (collective over
-/// the grid; the same on all members, 0 on idle ranks). Within a per cent after 20 steps unless the largest
-/// singular values cluster.
+/// Estimates ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start
+/// (collective over the grid; the same on all members, 0 on idle ranks). It is within a per cent after 20
+/// steps unless the largest singular values cluster.
 template <Scalar T>
 GRIDLOPS_EXPORT double estimate_norm(const LinearOperator<T>& A, int steps = 20, std::uint64_t seed = 1);
 
@@ -22,10 +22,10 @@ struct DominantEigenpair {
   DistMatrix<T> vector;  ///< v, one column of norm 1, in the operator's domain
 };
 
-/// The eigenvalue of largest modulus by power iteration from a random start (collective over the grid; the
-/// same on all members, 0 on idle ranks). Converged when two successive vᴴAv differ by at most tolerance
-/// times the last one; where several eigenvalues share the largest modulus, as λ and −λ do, it does not. A's
-/// domain is its range, or ShapeError.
+/// Finds the eigenvalue of largest modulus by power iteration from a random start (collective over the grid;
+/// the same on all members, 0 on idle ranks). It has converged when two successive vᴴAv differ by at most
+/// tolerance times the last one. It does not converge if several eigenvalues share the largest modulus, as λ
+/// and −λ do. Throws ShapeError, on all ranks, unless A's domain is its range.
 template <Scalar T>
 GRIDLOPS_EXPORT DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations = 100,
                                                      double tolerance = 1e-5, std::uint64_t seed = 1);
@@ -35,10 +35,10 @@ struct SpectrumExtremes {
   double largest = 0;
 };
 
-/// The smallest and the largest eigenvalue of a Hermitian A, both from within the spectrum, by Lanczos'
-/// method with full reorthogonalisation (Golub, Van Loan: Matrix Computations, §10.3) from a random start;
-/// collective as above. `steps` vectors are kept, and no more than the dimension are taken. Eigenvalues at
-/// well separated ends take few steps; whether A is Hermitian is not checked.
+/// Estimates the smallest and the largest eigenvalue of a Hermitian A, both from within the spectrum, by
+/// Lanczos' method with full reorthogonalisation (Golub, Van Loan: Matrix Computations, §10.3) from a random
+/// start; collective as above. It takes and keeps `steps` vectors, but no more than the dimension. Few steps
+/// find eigenvalues at well separated ends. Whether A is Hermitian is not checked.
 template <Scalar T>
 GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps = 30,
                                                   std::uint64_t seed = 1);

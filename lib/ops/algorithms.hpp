@@ -5,7 +5,8 @@
 
 namespace gridlops {
 
-// The algorithms behind matrix_mult(), one file each. A lies as matrix_layout() says; options are checked.
+// matrix_mult() makes these operators, each in a file of its own. A lies as matrix_layout() says, and the
+// options have been checked.
 
 template <Scalar T>
 OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options);
@@ -20,7 +21,8 @@ constexpr bool never_moves_A(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
 }
 
-/// Where the data and the models of an A in two-dimensional blocks lie: in such blocks, too.
+/// The spaces of the data and of the models where A lies in two-dimensional blocks: they lie in such blocks,
+/// too.
 template <Scalar T>
 Space range_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), A.layout().rows, Axis::grid_cols};
@@ -30,8 +32,8 @@ Space domain_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols};
 }
 
-/// And for stationary-a: block p of the data is cut over the ranks of grid row p, block q of the models over
-/// those of grid column q.
+/// The same for stationary-a. Block p of the data is cut over the ranks of grid row p, and block q of the
+/// models over those of grid column q.
 template <Scalar T>
 Space range_nested(const ConstDistMatrix<T>& A) {
   return {A.grid(), {Axis::all, Partition::nested(A.layout().rows.partition, A.grid()->cols())}, Axis::uncut};
@@ -43,7 +45,7 @@ Space domain_nested(const ConstDistMatrix<T>& A) {
           Axis::uncut};
 }
 
-/// How sums over ranks are to be taken, so that columns are stable where that was asked for.
+/// The order in which ranks are summed: a fixed one, if columns are to be stable.
 inline ReductionOrder reduction_order(const MatrixMultOptions& options) {
   return options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
 }

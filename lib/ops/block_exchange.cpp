@@ -12,8 +12,8 @@ namespace gridlops {
 
 namespace {
 
-// A matrix of which every rank has some rows travels as one array of parts: each a matrix without gaps, with
-// all columns of its rows, one after the other in rank order. `counts` are the parts' elements.
+// A matrix whose rows are cut over ranks travels as an array of parts in rank order. Each part is a matrix
+// without gaps that has all columns of its rows. `counts` has the number of elements of each part.
 
 /// whole ← the parts, one below the other.
 template <Scalar T>
@@ -101,7 +101,7 @@ void MessageExchange<T>::set_counts(const CutBlock& block, Index cols) {
 
 namespace {
 
-/// By reading what the ranks of comm publish to each other; sums are in rank order.
+/// Reads what the ranks of comm publish to each other, and sums in rank order.
 template <Scalar T>
 class PeerExchange final : public BlockExchange<T> {
  public:
@@ -156,8 +156,8 @@ class PeerExchange final : public BlockExchange<T> {
     if (rank != me_) peers_->reserve_part(memory_[at(rank)], elements);
   }
 
-  /// use(rank, part), in rank order, with the rows(rank) of what each rank publishes. Each begins to read
-  /// with its own, so that not all read from one rank at a time.
+  /// Calls use(rank, part) in rank order, where the part is rows(rank) of what that rank publishes. Each rank
+  /// begins to read at itself, so that not all read from one rank at a time.
   void read_from_all(MatrixView<const T> mine, auto&& rows, auto&& use) {
     peers_->publish(mine);
     for (std::size_t turn = 0; turn < parts_.size(); ++turn) {

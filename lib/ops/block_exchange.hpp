@@ -8,7 +8,8 @@
 
 namespace gridlops {
 
-/// One block of X or Y, which the ranks of `comm` hold in parts: those that follow first_part in `rows`.
+/// A block of X or Y that the ranks of `comm` hold in parts, one below the other: rank k has part
+/// first_part + k of `rows`.
 struct CutBlock {
   Communicator& comm;
   const Partition& rows;
@@ -21,7 +22,8 @@ struct CutBlock {
   Index height() const { return part(parts() - 1).end(); }
 };
 
-// Those of this rank, where the data are cut as range_nested() says and the models as domain_nested().
+// The blocks of which this rank has a part. The data are cut as range_nested() says, and the models as
+// domain_nested().
 template <Scalar T>
 CutBlock block_of_models(const LinearOperator<T>& A) {
   const ProcessGrid& grid = *A.domain().grid;
@@ -33,7 +35,7 @@ CutBlock block_of_data(const LinearOperator<T>& A) {
   return {grid.row_comm(), A.range().rows.partition, grid.my_row() * grid.cols()};
 }
 
-/// Puts the blocks together that one communicator's ranks hold in parts, and sums them.
+/// Gathers blocks that the ranks of a communicator hold in parts, and sums blocks over these ranks.
 template <Scalar T>
 class BlockExchange {
  public:
@@ -41,22 +43,22 @@ class BlockExchange {
   BlockExchange(const BlockExchange&) = delete;
   BlockExchange& operator=(const BlockExchange&) = delete;
 
-  /// Takes the memory for gathering, and for summing, blocks of so many columns (collective over the block's
-  /// ranks, which all must come here, whatever has failed before).
+  /// Take the memory for gathering and for summing blocks of so many columns. Collective over the block's
+  /// ranks: all of them must call it, whatever has failed before.
   virtual void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) = 0;
   virtual void reserve_sum(const CutBlock& block, Index cols) = 0;
 
-  /// All parts, one below the other: in `whole`, or, if there is but one, where that is (collective over the
-  /// block's ranks).
+  /// Returns the block with all its parts (collective over the block's ranks). It lies in `whole`, or, if it
+  /// has one part only, where that part lies.
   virtual MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) = 0;
 
-  /// Memory for this rank's `partial`.
+  /// Returns memory for this rank's `partial`.
   virtual MatrixView<T> summand(Index rows, Index cols) = 0;
   /// mine ← this rank's part of the sum of all ranks' `partial` + β mine (collective over the block's ranks).
   virtual void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
                               MatrixView<T> mine) = 0;
 
-  /// From here on what this rank has given may change.
+  /// Waits until no rank reads what this rank has given. From then on it may change.
   virtual void await_readers() = 0;
 
  protected:
@@ -69,12 +71,13 @@ class BlockExchange {
   std::shared_ptr<Backend> backend_;
 };
 
-/// By messages, or by reading in rank order where the ranks of comm, which must outlive it, can do so.
+/// Makes an exchange that reads the other ranks' memory where the ranks of comm can do that, and otherwise
+/// one that sends messages. Exchanges that read sum in rank order. comm must outlive the exchange.
 template <Scalar T>
 std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::shared_ptr<Backend> backend,
                                                       ReductionOrder order);
 
-/// By one message each.
+/// Gathers by one all_gather, and sums by one reduce_scatter.
 template <Scalar T>
 class MessageExchange final : public BlockExchange<T> {
  public:
@@ -85,7 +88,7 @@ class MessageExchange final : public BlockExchange<T> {
 
   void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) override;
   void reserve_sum(const CutBlock& block, Index cols) override;
-  /// Without summand().
+  /// As reserve_sum(), for a `partial` that does not lie in summand().
   void reserve_reduce_scatter(const CutBlock& block, Index cols);
   MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) override;
   MatrixView<T> summand(Index rows, Index cols) override;

@@ -7,8 +7,8 @@ namespace gridlops {
 
 namespace {
 
-/// Block row q of A on every rank of grid column q, block column p of X on every rank of grid row p: Y(q, p)
-/// = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) sums over a grid row.
+/// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
+/// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p.
 template <Scalar T>
 class BlockMult final : public LinearOperator<T> {
  public:

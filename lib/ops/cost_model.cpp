@@ -21,8 +21,8 @@ namespace {
 constexpr std::array<Algorithm, 4> algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
                                               Algorithm::stationary_b};
 
-/// The sizes that the formulas are made of, for the rank at (p, q) of a P × Q grid. A is m × n, X is n × r.
-/// RankCost counts elements here; product_cost() makes bytes of them.
+/// The formulas for the rank at (p, q) of a P × Q grid. A is m × n, and X is n × r. RankCost counts elements
+/// here; in_bytes() makes bytes of them.
 struct Formulas {
   Index m, n, r;
   int P, Q, p, q;
@@ -84,7 +84,8 @@ struct Formulas {
     return cost;
   }
 
-  /// Gathers P and R, sums Q in the grid row, chunk by chunk, and spreads U and V together.
+  /// P and R are gathered, Q is summed over the grid row chunk by chunk, and U and V are reduce-scattered
+  /// together.
   RankCost normal_product(Index element_bytes) const {
     const Index m_p = R.size(p), n_q = C.size(q);
     const Index own_m = balanced_part(m_p, Q, q).size, own_n = balanced_part(n_q, P, p).size;
@@ -156,7 +157,7 @@ Formulas formulas_of(const ProductShape& shape, GridShape grid, int row, int col
   return {shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(panel)};
 }
 
-/// Of a cost in elements.
+/// The cost in bytes of a cost in elements.
 RankCost in_bytes(RankCost cost, const ProductShape& shape) {
   // Without columns an operator returns at once.
   if (shape.nrhs == 0) return {};
@@ -164,7 +165,7 @@ RankCost in_bytes(RankCost cost, const ProductShape& shape) {
   cost.bytes_received *= bytes;
   cost.bytes_sent *= bytes;
   cost.workspace_bytes *= bytes;
-  // A complex multiply and add is four of the reals' each.
+  // A complex multiplication and addition takes four real ones of each kind.
   if (shape.type == ScalarType::c64 || shape.type == ScalarType::c128) cost.flops *= 4;
   return cost;
 }
@@ -195,9 +196,9 @@ RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const 
 
 namespace {
 
-constexpr Index caches = Index{32} << 20;  // of one rank, generously
+constexpr Index caches = Index{32} << 20;  // more than the caches of one rank hold
 
-/// Of A, on the rank that has most.
+/// The bytes of the largest block of A.
 Index bytes_of_block(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
   const bool has_rows = algorithm == Algorithm::block;
   return Partition::balanced(shape.rows, has_rows ? grid.cols : grid.rows).largest() *
@@ -216,7 +217,7 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
-  // Over a grid row ranks wait for each other within a pass.
+  // More columns do not pay where the ranks of a grid row wait for each other within a pass.
   const Index most_columns = grid.cols == 1 ? (is_complex ? 1 : 4) : (is_complex ? 0 : 3);
   return shape.nrhs > 0 && shape.nrhs <= most_columns &&
          bytes_of_block(Algorithm::stationary_a, shape, grid) > caches;
@@ -224,7 +225,7 @@ bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
 
 namespace {
 
-/// Received elements that nobody sends, because the ranks read them where they are.
+/// The received elements that nobody sends, because this rank reads them where they are.
 Index read_in_place(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
   const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q);
   const bool rows = machine.rows_share_memory, columns = machine.columns_share_memory;
@@ -242,20 +243,20 @@ Index read_in_place(const Formulas& f, Algorithm algorithm, bool adjoint, const 
   return 0;
 }
 
-/// Elements that a rank copies, packs or adds up beside its product.
+/// The elements that a rank copies, packs or adds up besides its product.
 Index copied(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
   const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q), n_p = f.Rx.size(f.p), r_q = f.Cx.size(f.q);
   switch (algorithm) {
     case Algorithm::block:
       return adjoint && f.Q > 1 ? f.n * balanced_part(f.r, f.P, f.p).size : 0;
     case Algorithm::stationary_a: {
-      // What is gathered or summed, and the part that is this rank's own; in place, the former.
+      // The rank copies what it gathers or sums, and its own part, too, unless others read that in place.
       const Index models = n_q + (machine.columns_share_memory ? 0 : balanced_part(n_q, f.P, f.p).size);
       const Index data = m_p + (machine.rows_share_memory ? 0 : balanced_part(m_p, f.Q, f.q).size);
       return ((f.P > 1 ? models : 0) + (f.Q > 1 ? data : 0)) * f.r;
     }
-    // BLAS packs what stays, Y or X, anew for each panel of A whose product with it is added up over all
-    // rows.
+    // BLAS packs the matrix that stays anew for each panel of A: Y in the adjoint of summa, X in the forward
+    // product of stationary-b.
     case Algorithm::summa: {
       const bool in_place = machine.rows_share_memory && machine.columns_share_memory;
       const Index panels =

@@ -40,7 +40,7 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
     const double scale = norm_Ax[j] * norm_y[j] + norm_x[j] * norm_Ahy[j];
     const double difference = std::abs(in_range[j] - in_domain[j]);
     if (difference == 0) continue;
-    // Infinities make it NaN, which fails and stays.
+    // Infinities make it NaN. Then the test fails, and the result stays NaN.
     const double mismatch = difference / scale;
     if (!(mismatch <= result.tolerance)) result.passed = false;
     if (!(mismatch <= result.mismatch) && !std::isnan(result.mismatch)) result.mismatch = mismatch;

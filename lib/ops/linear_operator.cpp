@@ -113,7 +113,7 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
   failures.close();
 }
 
-/// multiply(), after reserve() if there are more columns in some part than ever.
+/// Calls multiply(), and reserve() before it if some part has more columns than ever before.
 template <Scalar T>
 template <class Reserve, class Multiply>
 void LinearOperator<T>::carry_out(Product product, const Partition& columns, Reserve&& reserve,
@@ -128,7 +128,7 @@ void LinearOperator<T>::carry_out(Product product, const Partition& columns, Res
     try {
       succeed_together(grid.comm(), reserve);
     } catch (...) {
-      // Memory may be gone that other products use, too.
+      // Memory that other products use, too, may be gone.
       for (std::vector<Index>& other : reserved_) other.clear();
       throw;
     }

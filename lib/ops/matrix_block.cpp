@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-// Also where no group needs filling up now: columns may leave later.
+// Memory is taken even if no group needs filling up now, since columns may leave later.
 template <Scalar T>
 void LocalProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
   if (!pads()) return;
@@ -57,7 +57,7 @@ void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = std::as_const(A_).local();
   if (!packed_.empty() || A.empty()) return;
   packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set,
-                           [this](Index cols) { A_.discard_local_columns(cols); });
+                            [this](Index cols) { A_.discard_local_columns(cols); });
   // Its shape is all that is needed of A from now on.
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
 }

@@ -8,12 +8,11 @@
 
 namespace gridlops {
 
-/// Products of local blocks, as the distributed algorithms need them: Y ← α op(A) X + β Y with few or many
-/// columns in X.
+/// Multiplies local blocks: Y ← α op(A) X + β Y, with few or many columns in X.
 ///
-/// Column-stable, products on the host go to stable_gemm(). On a GPU they go to its BLAS in groups of a fixed
-/// number of columns, the last one filled up with zeros: a library then does the same to a column however
-/// many there are.
+/// With column_stable, the host multiplies by stable_gemm(). A GPU multiplies by its BLAS in groups of a
+/// fixed number of columns, and the last group is filled up with zeros. The BLAS then does the same to a
+/// column however many there are.
 template <Scalar T>
 class LocalProduct {
  public:
@@ -28,7 +27,7 @@ class LocalProduct {
  private:
   bool pads() const { return column_stable_ && backend_->memory_space() != MemorySpace::host; }
 
-  /// Divides by the columns of every micro-kernel that BLAS libraries are known to have.
+  /// A multiple of the number of columns of every micro-kernel that BLAS libraries are known to have.
   static constexpr Index group = 8;
 
   std::shared_ptr<Backend> backend_;
@@ -36,7 +35,7 @@ class LocalProduct {
   mutable Buffer<T> padded_X_, padded_Y_;
 };
 
-/// A rank's block of A where A never moves, stored as the options say, and the products with it.
+/// A rank's block of an A that never moves. It is stored as the options say.
 template <Scalar T>
 class MatrixBlock {
  public:

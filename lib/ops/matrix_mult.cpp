@@ -36,7 +36,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
                       "; block and stationary-a never move it");
-  // Without elements there is nothing to multiply, in panels that may be more than memory can list.
+  // An A without elements may still be so long that memory cannot hold the list of its panels.
   if (!never_moves_A(algorithm) && (A.rows() == 0 || A.cols() == 0))
     return zero<T>(range_in_blocks(A), domain_in_blocks(A));
   switch (algorithm) {

@@ -9,11 +9,11 @@
 
 namespace gridlops {
 
-/// op(A) B in panels: what summa and stationary_b are, each with plans of its own.
+/// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
 template <Scalar T>
 class PanelMult final : public LinearOperator<T> {
  public:
-  /// Panels are on their way so many steps ahead of their use. Idle ranks have no plans.
+  /// Panels begin to travel `lookahead` steps before their use. Idle ranks have no plans.
   PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
             PanelPlan<T> for_adjoint = {});
 

@@ -54,7 +54,7 @@ class BroadcastPanels final : public PanelSource<T> {
       if (comm_.rank() == part.owner) backend_->template kernels<T>().copy(this->own(part), panel);
       slot.panel = panel;
     }
-    // The owner's memory is only read.
+    // A broadcast only reads the owner's memory.
     slot.request = comm_.start_broadcast({const_cast<T*>(slot.panel.data), part.size()}, part.owner);
   }
 

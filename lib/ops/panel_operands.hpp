@@ -10,10 +10,11 @@
 
 namespace gridlops {
 
-// How the operands of a product in panels come to the ranks, and its sums to their owners. Several steps are
-// under way at a time, each in a slot of its own.
+// These classes bring the operands of a product in panels to the ranks, and its sums to their owners. Several
+// steps are under way at a time, each in a slot of its own.
 
-/// The panels of one operand: here those of this rank's own block, which need no way.
+/// Brings the panels of one operand to the ranks that need them. This base takes them from the rank's own
+/// block, so that nothing travels.
 template <Scalar T>
 class PanelSource {
  public:
@@ -24,20 +25,20 @@ class PanelSource {
 
   /// Sets up what products need (collective; all ranks throw what one throws).
   virtual void connect() {}
-  /// Takes the memory for a block of this shape, at this place or, if that is null, at any; then for the
-  /// steps of a product with it, in their order. Both send nothing.
+  /// Take the memory for a block of this shape, at this place or, if that is null, at any; and then for the
+  /// steps of a product with it, in their order. They send nothing.
   virtual void reserve_block(MatrixView<const T> block) { block_ = block; }
   virtual void reserve(std::size_t /*step*/, const Part&) {}
 
-  /// A product begins, in which this is the rank's block (collective over those that have its panels).
+  /// Begins a product in which this is the rank's block (collective over the ranks that take its panels).
   virtual void begin(MatrixView<const T> block) { block_ = block; }
   /// Begins to bring a part to the ranks that take the step.
   virtual void start(std::size_t step, const Part& part) { slot(step).panel = own(part); }
-  /// That part, once it is there.
+  /// Waits for that part, and returns it.
   virtual MatrixView<const T> arrived(std::size_t step);
   /// Lets what is under way advance: many MPI libraries move data only while they are called.
   virtual void advance();
-  /// The product ends; on return the block may change (collective).
+  /// Ends the product (collective). On return the block may change.
   virtual void end() {}
 
  protected:
@@ -57,7 +58,7 @@ class PanelSource {
   std::vector<std::size_t> places_;  // the slot of each step under way
 };
 
-/// Memory for what travels, by slot.
+/// Memory for what travels, one buffer for each slot.
 template <Scalar T>
 using SlotMemory = std::vector<Buffer<T>>;
 template <Scalar T>
@@ -65,18 +66,19 @@ std::shared_ptr<SlotMemory<T>> slot_memory(std::size_t slots) {
   return std::make_shared<SlotMemory<T>>(slots);
 }
 
-/// Panels that their owners broadcast to the ranks of comm, from their own memory where that has no gaps.
+/// Makes a source whose panels are broadcast to the ranks of comm. Owners send from their own memory where
+/// that has no gaps.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                                  std::shared_ptr<SlotMemory<T>> memory);
 
-/// Panels that the ranks of comm read in, or get from, their owners' memory. Where the block stays as it is
-/// and where it is as long as this lives, the others learn of it once.
+/// Makes a source whose panels the ranks of comm read in, or get from, their owners' memory. If the block
+/// stays what and where it is as long as the source lives, the others learn of it once only.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> peer_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                             std::size_t slots, bool block_stays);
 
-/// The sums of the steps: here they are added to this rank's own block C at once.
+/// Adds up the products of the steps. This base adds them to the rank's own block C at once.
 template <Scalar T>
 class PanelSum {
  public:
@@ -85,18 +87,19 @@ class PanelSum {
   PanelSum(const PanelSum&) = delete;
   PanelSum& operator=(const PanelSum&) = delete;
 
-  /// Takes the memory for a step, and for so many columns. Sends nothing.
+  /// Takes the memory for a step with so many columns. Sends nothing.
   virtual void reserve(const Panel&, Index /*cols*/) {}
 
-  /// A product begins: C ← sums + β C.
+  /// Begins a product: C ← sums + β C.
   void begin(T beta, MatrixView<T> C) {
     beta_ = beta;
     C_ = C;
   }
-  /// Where the step's product goes: these rows ← product + beta(K) times what they hold.
+  /// Returns the rows that the step's product goes to: rows ← product + beta(K) · rows.
   virtual MatrixView<T> rows(const Panel& K) { return own(K); }
   virtual T beta(const Panel& K) const { return K.is_first ? beta_ : T(1); }
-  /// Begins to bring the product to the owner; then lets what is under way advance; then waits for it.
+  /// start() begins to bring the step's product to its owner, advance() lets what is under way advance, and
+  /// finish() waits for the step.
   virtual void start(const Panel&) {}
   virtual void advance() {}
   virtual void finish(const Panel&) {}
@@ -111,7 +114,7 @@ class PanelSum {
   MatrixView<T> C_;
 };
 
-/// Sums over the ranks of comm, reduced to the owners of the rows.
+/// Makes sums over the ranks of comm, which are reduced to the owners of the rows.
 template <Scalar T>
 std::shared_ptr<PanelSum<T>> reduced_sum(Communicator& comm, std::shared_ptr<Backend> backend,
                                          std::shared_ptr<SlotMemory<T>> memory, ReductionOrder order);

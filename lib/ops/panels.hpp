@@ -8,26 +8,26 @@
 
 namespace gridlops {
 
-/// A part of the block that one rank of a communicator has, its owner.
+/// A part of a block. One rank of a communicator, the owner, has that block.
 struct Part {
   int owner = 0;
   Range rows, cols;
 
   Index size() const { return rows.size * cols.size; }
-  /// These rows of a block of so many columns.
+  /// The same rows of a block with so many columns, all of which are taken.
   Part all_of(Index columns) const { return {owner, rows, {0, columns}}; }
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// One step of a product C ← op(A) B in panels: rows of C += op(part of A) · rows of B. The columns of B and
-/// C are all that there are.
+/// One step of a product C ← op(A) B in panels: rows of C += op(part of A) · rows of B. It takes all columns
+/// of B and C.
 struct Panel {
   std::size_t step = 0;
   Part A, B, C;
   bool is_first = true;  ///< of the steps that add to these rows of C
 };
 
-/// So many steps ahead of its use a panel begins its way: no more than there are.
+/// How many steps before its use a panel begins to travel: no more than there are steps.
 inline std::size_t steps_ahead(int lookahead, std::size_t steps) {
   return std::clamp<std::size_t>(steps, 1, static_cast<std::size_t>(lookahead));
 }
@@ -68,10 +68,10 @@ inline std::vector<Range> blocks_of(const Partition& partition) {
   return blocks;
 }
 
-/// The rows that are summed over a grid row at a time while the normal product passes over A, whose blocks
-/// have at most `cols` columns of elements of so many bytes; the same on all ranks of the row. Few enough
-/// that what waits for its sum is still in a cache, and so many that starting and ending a sum, a few
-/// microseconds, is little beside reading them.
+/// How many rows are summed over a grid row at a time while a normal product passes over A. The blocks of A
+/// have at most `cols` columns, and the number is the same on all ranks of the row. It is so small that what
+/// waits for its sum is still in a cache, and so large that reading the rows takes much longer than the few
+/// microseconds in which a sum starts and ends.
 inline Index one_pass_chunk(Index cols, Index element_bytes) {
   constexpr Index bytes = Index{1} << 19, unit = 8;
   return std::max<Index>(bytes / (std::max<Index>(cols, 1) * element_bytes * unit), 1) * unit;

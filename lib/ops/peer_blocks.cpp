@@ -66,7 +66,7 @@ class SharedBlocks final : public PeerBlocks<T> {
 
   void do_publish(MatrixView<const T> mine) override { round_ = window().publish(*shared_, shareable(mine)); }
 
-  // All take the others' places from the first round, and wait for nobody when they begin later ones.
+  // All learn in the first round where the others' blocks are. They begin later rounds without waiting.
   void do_publish_for_good(MatrixView<const T> mine) override {
     if (!blocks_.empty()) {
       round_ = window().publish(*shared_, MatrixView<const T>{});
@@ -105,9 +105,9 @@ class SharedBlocks final : public PeerBlocks<T> {
   std::vector<MatrixView<const T>> blocks_;  // published for good, by rank
 };
 
-/// Parts are got from a window of MPI. Ranks tell each other where their blocks are; that all have got what
-/// they wanted is known from a barrier, which is under way until the next one, or until the memory is to be
-/// written or given back.
+/// Parts are got from a window of MPI. Ranks tell each other where their blocks are. A barrier says that all
+/// have got what they wanted. It is under way until the next one, or until the memory is to be written or
+/// given back.
 template <Scalar T>
 class WindowBlocks final : public PeerBlocks<T> {
  public:

@@ -10,22 +10,22 @@
 
 namespace gridlops {
 
-/// A part of some rank's block, there when its request is complete.
+/// A part of some rank's block. It has arrived when its request is complete.
 template <Scalar T>
 struct PeerPart {
   MatrixView<const T> block;
   Request arrival;
 };
 
-/// What the ranks of a communicator publish to each other, to be read without the owner taking part. All go
-/// through the same rounds:
+/// Blocks that the ranks of a communicator publish to each other. Owners take no part in the reading. All
+/// ranks go through the same rounds:
 ///
 ///   publish(mine)    begins a round (collective)
-///   start_reading()  parts of what others publish
-///   done_reading()   in this round
-///   await_readers()  from here on mine may change
+///   start_reading()  begins to read a part of what a rank publishes
+///   done_reading()   says that this rank has read all that it wants in this round
+///   await_readers()  waits until mine may change
 ///
-/// or begin with publish_for_good(mine), the same block in every round.
+/// A round begins with publish_for_good(mine) instead if the block is the same in every round.
 template <Scalar T>
 class PeerBlocks {
  public:
@@ -33,8 +33,8 @@ class PeerBlocks {
   PeerBlocks(const PeerBlocks&) = delete;
   PeerBlocks& operator=(const PeerBlocks&) = delete;
 
-  /// What rounds need to be set up (collective; all ranks throw what one throws; once it has succeeded, calls
-  /// do nothing).
+  /// Sets up what rounds need (collective; all ranks throw what one throws). Once it has succeeded, further
+  /// calls do nothing.
   virtual void connect() = 0;
   /// Takes the memory for publishing a block of this shape, at this place or, if that is null, anywhere in
   /// the backend's memory.
@@ -47,7 +47,7 @@ class PeerBlocks {
 
   /// Whether parts are read where they are, so that nothing is won by reading them ahead of their use.
   virtual bool in_place() const = 0;
-  /// Memory that publish() need not copy, until the next call.
+  /// Returns memory that publish() need not copy. It is valid until the next call.
   virtual MatrixView<T> publishable(Index rows, Index cols) = 0;
 
   void publish(MatrixView<const T> mine);
@@ -59,7 +59,7 @@ class PeerBlocks {
   /// need not learn of it again.
   void publish_for_good(MatrixView<const T> mine);
 
-  /// Of the block that `rank` publishes; `memory` is for parts that travel.
+  /// Begins to read this part of the block that `rank` publishes. `memory` is for parts that travel.
   PeerPart<T> start_reading(int rank, Range rows, Range cols, Buffer<T>& memory);
 
  protected:
@@ -80,7 +80,8 @@ class PeerBlocks {
   MatrixView<const T> mine_;
 };
 
-/// For the communicator's transport; comm must outlive it. Nothing is sent before the first round.
+/// Makes those that suit the transport of comm, which must outlive them. Nothing is sent before the first
+/// round.
 template <Scalar T>
 std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_ptr<Backend> backend);
 

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// A product with op(A) in steps, and the ways of its operands and of its result.
+/// A product with op(A) in steps: where its operands come from, and where its sums go.
 template <Scalar T>
 struct PanelPlan {
   std::size_t steps = 0;
@@ -21,12 +21,12 @@ struct PanelPlan {
   Communicator* family = nullptr;  ///< if given, what A and B start for a step goes out as one group
 };
 
-/// The panels of a plan one after the other, for a loop that multiplies them: those of the next `lookahead`
-/// steps are on their way meanwhile, and so are the sums of the last lookahead + 1.
+/// Gives a loop the panels of a plan, one after the other, to be multiplied. Meanwhile the panels of the next
+/// `lookahead` steps travel, and so do the sums of the last lookahead + 1 steps.
 template <Scalar T>
 class Pipeline {
  public:
-  /// Of a product with a block B of so many columns.
+  /// cols: the columns of the block B.
   Pipeline(const PanelPlan<T>& plan, std::size_t lookahead, Index cols)
       : plan_(plan), steps_(plan.steps), lookahead_(lookahead), cols_(cols) {}
 

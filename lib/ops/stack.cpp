@@ -9,7 +9,7 @@ namespace gridlops {
 
 namespace {
 
-/// The row-major numbers of the parts that the ranks of the grid hold.
+/// The part that each rank of the grid holds along the axis. Ranks are in row-major order.
 std::vector<int> parts_by_rank(const ProcessGrid& grid, Axis axis) {
   std::vector<int> parts;
   for (int row = 0; row < grid.rows(); ++row)

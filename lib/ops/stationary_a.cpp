@@ -14,8 +14,8 @@ namespace gridlops {
 
 namespace {
 
-/// Sums a block over ranks while it is still being computed: chunk of rows by chunk of rows travels as soon
-/// as it is there, a few of them at a time. All ranks have the same chunks.
+/// Sums a block over ranks while it is still being computed. The block is cut into chunks of rows, the same
+/// on all ranks, and a chunk travels as soon as it is computed.
 template <Scalar T>
 class RowSum {
  public:
@@ -24,13 +24,13 @@ class RowSum {
          MatrixView<T> Y, MatrixView<T> memory)
       : comm_(comm), order_(order), kernels_(kernels), chunks_(std::move(chunks)), Y_(Y), memory_(memory) {}
 
-  /// Told that the first `computed` rows of Y are there: how many rows are summed. Waits only if too many
-  /// chunks travel, or if all rows are there, then for one chunk (collective over comm, but not every call
-  /// is: ranks may come with their rows in other portions).
+  /// Is told that the first `computed` rows of Y are there, and returns how many rows are summed. It waits
+  /// for one chunk if too many travel, or if all rows are there, and else for none. The ranks of comm must
+  /// all come to the last row, but each may come in steps of its own.
   Index advance(Index computed);
 
  private:
-  /// So many chunks may travel while the next one is computed.
+  /// How many chunks may travel while the next one is computed.
   static constexpr std::size_t most_travelling = 1;
 
   MatrixView<T> place_of(const Range& rows) const {
@@ -109,7 +109,7 @@ class NormalProduct {
       A.multiply_once(all_P, all_R, Q, partial, {});
     } else {
       const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
-      // The same chunks on all ranks of a grid row, also on those that have no columns of A.
+      // All ranks of a grid row have the same chunks, also those without columns of A.
       const Index chunk = one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T));
       RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
                     travelling_.matrix(all_Q.rows, count));

@@ -63,7 +63,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
                      domain_in_blocks(A).rows.partition,
                      reads_all,
                      {}};
-  // What is multiplied where it is need not be cut, nor be on its way before.
+  // Panels that are read in place need neither be narrow nor begin to travel before their use.
   forward.Ks =
       summa_panels(forward.cols_of_A, forward.rows_of_X, in_place ? A.cols() : panel_width(options.panel));
   SummaSteps adjoint = forward;
@@ -71,8 +71,8 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   if (reads_all) {
     std::erase_if(adjoint.Ks,
                   [&](const Range& K) { return adjoint.rows_of_X.owner_of(K.begin) != grid.my_row(); });
-    // Its own columns of A first: not all ranks then read one rank's block at a time. With stable columns all
-    // grid columns sum in one order.
+    // Each rank begins with its own columns of A, so that not all read one rank's block at a time. With
+    // stable columns all grid columns sum in one order instead.
     const auto own = std::find_if(forward.Ks.begin(), forward.Ks.end(), [&](const Range& K) {
       return forward.cols_of_A.owner_of(K.begin) == grid.my_col();
     });

@@ -9,12 +9,12 @@
 
 namespace gridlops {
 
-/// The columns of a batch that iterate, and the state of the method, which follows them: whenever the active
-/// columns change, columns change places, and views and scalars are shown anew.
+/// The columns of a batch that iterate, with the state of the method, which follows them. Whenever the active
+/// columns change, columns change places, and the method gets new views and scalars.
 template <Scalar T>
 class ActiveBlock {
  public:
-  /// All columns, each in its place. part: this rank's.
+  /// Begins with all columns, each in its place. part: the part of the columns that this rank has.
   ActiveBlock(MethodState<T>& state, const Partition& columns, int part)
       : state_(state), columns_(columns), part_(part) {}
 
@@ -23,24 +23,25 @@ class ActiveBlock {
   /// The number of active column k in the batch.
   Index column(Index k) const { return columns_.column(k); }
 
-  /// Active columns k with leaves[k] take no further part.
+  /// Takes active column k out if leaves[k].
   void deflate(const std::vector<char>& leaves) {
     if (std::find(leaves.begin(), leaves.end(), 1) != leaves.end())
       change([&] { return columns_.deflate(leaves, part_); });
   }
-  /// Exactly these columns, in their places, are active: call restore() before.
+  /// Makes exactly these columns active. All must be in their places, as after restore().
   void activate(const std::vector<char>& chosen) {
     change([&] { return columns_.activate(chosen, part_); });
   }
-  /// All are, each in its place.
+  /// Makes all columns active, each in its place.
   void restore() {
     change([this] { return columns_.restore(part_); });
   }
+  /// Makes the columns active that are so in `other`, in its order.
   void arrange_as(const ActiveColumns& other) {
     change([&] { return columns_.arrange_as(other, part_); });
   }
 
-  /// What action() sees are columns in their places, and scalars put away.
+  /// Calls action() while all columns are in their places and scalars are put away.
   template <class Action>
   void in_their_places(Action&& action) {
     state_.put_scalars_away(columns_);

@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-/// Columns that are solved together: sizes.size(k) columns from first[k] on, of every part k of a column
-/// partition.
+/// Columns that are solved together: of every part k of a column partition, sizes.size(k) columns from
+/// first[k] on.
 struct ColumnBatch {
   std::vector<Index> first;
   Partition sizes;
@@ -24,13 +24,13 @@ struct ColumnBatch {
   }
 };
 
-/// Columns of one part that one batch takes, if it is to have at most `batch` columns (0: any number) but one
-/// per part.
+/// The most columns that a batch takes of one part. A batch has at most `batch` columns (0: any number), but
+/// may have one of each part.
 inline Index batch_width(const Partition& columns, Index batch) {
   return batch == 0 ? std::max<Index>(columns.largest(), 1) : std::max<Index>(batch / columns.parts(), 1);
 }
 
-/// All columns in batches; at least one batch, if it is an empty one.
+/// Cuts all columns into batches. There is at least one, which may be empty.
 inline std::vector<ColumnBatch> column_batches(const Partition& columns, Index batch) {
   const Index width = batch_width(columns, batch);
   std::vector<ColumnBatch> batches;

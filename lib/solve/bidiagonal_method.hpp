@@ -24,13 +24,14 @@ struct Rotations {
   ColumnScalars r, c, s;
 };
 
-/// Square roots; 0 of what rounding has made negative. NaN stays NaN.
+/// The square roots, and 0 where rounding has made a square negative. NaN stays NaN.
 inline ColumnScalars root(ColumnScalars squares) {
   for (double& square : squares.values()) square = square < 0 ? 0 : square;
   return sqrt(squares);
 }
 
-/// Makes the columns of X unit vectors, zeros apart; returns their norms, of which these are the squares.
+/// Makes unit vectors of the columns of X that are not zero. Takes the squares of their norms, and returns
+/// the norms.
 template <Scalar T>
 ColumnScalars normalise(DistMatrix<T>& X, const ColumnScalars& squares) {
   ColumnScalars norms = sqrt(squares);
@@ -38,12 +39,12 @@ ColumnScalars normalise(DistMatrix<T>& X, const ColumnScalars& squares) {
   return norms;
 }
 
-/// What LSQR and LSMR share: the vectors of the lower bidiagonalisation of Golub and Kahan,
+/// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan,
 ///
 ///   β₁ u₁ = b − A x₀,  α₁ v₁ = Aᴴ u₁,    β u ← A v − α u,  α v ← Aᴴ u − β v,
 ///
-/// its start, and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and cond(A) as the recurrences
-/// estimate them, r being that of the damped system.
+/// and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and cond(A), which the recurrences estimate.
+/// Here r is that of the damped system.
 template <Scalar T>
 class BidiagonalMethod : public ColumnMethod<T> {
  public:
@@ -71,8 +72,8 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
   bool can_restart() const final { return false; }
 
-  // The tests of LSQR (Paige, Saunders: LSQR: an algorithm for sparse linear equations and sparse least
-  // squares, ACM TOMS 8, 1982, §6): a small residual, or a small gradient.
+  // LSQR converges with a small residual or with a small gradient (Paige, Saunders: LSQR: an algorithm for
+  // sparse linear equations and sparse least squares, ACM TOMS 8, 1982, §6).
   bool meets_tolerance(const ColumnState& column, double tolerance) const final {
     if (column.tested_norm == 0) return true;
     const double atol = options_.atol.value_or(tolerance), btol = options_.btol.value_or(tolerance);
@@ -80,7 +81,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     return r <= btol * column.data_norm + atol * column.operator_norm * column.x_norm ||
            column.tested_norm <= atol * column.operator_norm * r;
   }
-  /// The reference is α₁β₁, and only α₁ and β₁ are squared.
+  /// Only α₁ and β₁ are squared; the reference is α₁β₁.
   bool starts_too_small(const ColumnState& column) const final {
     return column.residual_norm < smallest_safe_norm ||
            column.reference < smallest_safe_norm * column.residual_norm;
@@ -96,7 +97,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
 
  protected:
-  /// u₁, v₁ and α₁; returns β₁. Two reductions.
+  /// Computes u₁, v₁ and α₁, and returns β₁. Two reductions.
   ColumnScalars begin(ColumnRun<T>& run) {
     copy(run.B(), u);
     if (run.begins_from_guess()) A.apply(-1, x, 1, u);

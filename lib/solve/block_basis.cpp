@@ -17,7 +17,7 @@ constexpr int most_passes = 4;
 template <Scalar T>
 constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
-/// Below 100 ε (of a squared length of 1) a Gram matrix knows little but its own rounding.
+/// Squared lengths below 100 ε times the largest are mostly rounding in a Gram matrix.
 template <Scalar T>
 constexpr double gram_floor = 100 * epsilon<T>;
 
@@ -55,7 +55,7 @@ void BlockBasis<T>::reserve(Index columns) {
     part.buffer->reserve(space_.grid->backend(), part.elements(space_.local_rows(), columns));
 }
 
-/// The one given out before becomes invalid.
+/// Copies a small matrix to the backend's memory. The copy made before becomes invalid.
 template <Scalar T>
 MatrixView<const T> BlockBasis<T>::upload(const Small& small) {
   host_.clear();
@@ -77,7 +77,7 @@ void BlockBasis<T>::add_product(double alpha, const ConstDistMatrix<T>& X, const
   kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(), upload(S), T(1), Y.local());
 }
 
-/// This rank's share of XᴴY, after the numbers that are there.
+/// Appends this rank's share of XᴴY to the numbers.
 template <Scalar T>
 void BlockBasis<T>::add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   const Index elements = X.cols() * Y.cols();
@@ -93,7 +93,7 @@ void BlockBasis<T>::add_local_products(const ConstDistMatrix<T>& X, const ConstD
   std::copy_n(parts, elements * reals, numbers_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
-/// Products that were summed over the ranks, from a position on.
+/// The products that begin at this position of the numbers, now summed over the ranks.
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::summed_products(std::size_t first, Index rows,
                                                              Index cols) const {
@@ -120,7 +120,7 @@ std::vector<double>& BlockBasis<T>::local_gram() {
   return numbers_;
 }
 
-/// Takes from the candidate W what the block U has in it, and returns the Gram matrix of what is left.
+/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result.
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum) {
   DistMatrix<T> W = candidate(candidate_width_);
@@ -139,7 +139,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& su
   return gram;
 }
 
-/// In place, a panel of rows at a time.
+/// candidate ← candidate · C, in place, a panel of rows at a time.
 template <Scalar T>
 void BlockBasis<T>::transform_candidate(const Small& C) {
   const MatrixView<T> W = candidate(candidate_width_).local();

@@ -9,10 +9,10 @@
 
 namespace gridlops {
 
-/// Rows of a tall block that are multiplied in place at a time.
+/// How many rows of a tall block are multiplied in place at a time.
 inline constexpr Index block_panel_rows = 1024;
 
-/// A partition of uncut columns.
+/// The partition of columns that are not cut.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
 
 /// An orthonormal block of vectors, and the candidate for the next one, which is nearly orthogonal to it. The
@@ -26,35 +26,37 @@ class BlockBasis {
 
   /// Names its memory to the state, and the block by this name. stack: the spaces that its own is a stack of.
   void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
-  /// Memory for blocks of so many columns.
+  /// Takes the memory for blocks of so many columns.
   void reserve(Index columns);
 
   Index width() const { return width_; }
   DistMatrix<T> block() { return matrix(current_, width_); }
-  /// The candidate: so many columns, the first of those that it had before.
+  /// The candidate, which has so many columns from now on: the first of those that it had before.
   DistMatrix<T> candidate(Index columns);
-  /// From now on there is no block.
+  /// Drops the block.
   void forget() { width_ = 0; }
 
-  /// block ← block + α X S for a tall X and a small S; or candidate.
+  /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
 
-  /// Makes sums over the ranks of these numbers, of which this rank has its share, in their place.
+  /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
   using SumOver = std::function<void(std::vector<double>&)>;
 
-  /// This rank's share of the candidate's Gram matrix, as numbers that adopt() expects to be summed.
+  /// Returns this rank's share of the candidate's Gram matrix. The numbers must be summed over the ranks
+  /// before adopt().
   std::vector<double>& local_gram();
-  /// Makes the candidate orthonormal and the block. Returns K: candidate = block · K, but for rounding and
-  /// the part in the old block. Directions are left out that are short beside `norm`, or beside the
-  /// candidate's longest column if that is longer: rounding, and no more.
+  /// Makes the candidate orthonormal, and then the block. Returns K with candidate = block · K, up to
+  /// rounding and the part in the old block. A direction that is short beside `norm`, or beside the
+  /// candidate's longest column if that is longer, is left out: it is nothing but rounding.
   ///
   /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
-  /// algorithm, ETNA 44, 2015), the second pass also against the old block: one reduction besides the one
-  /// already made, and one more each, up to two, while a pass found the candidate ill-conditioned.
+  /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against the old block. It takes one
+  /// reduction besides the one already made. Up to two more passes follow, with one reduction each, as long
+  /// as the candidate was ill-conditioned.
   Small adopt(const SumOver& sum, double norm);
 
  private:
-  /// Memory: for blocks with so many local rows and columns it has so many elements.
+  /// A buffer, and how many elements it has for blocks with so many local rows and columns.
   struct Part {
     Buffer<T>* buffer;
     Index (*elements)(Index rows, Index columns);

@@ -25,10 +25,10 @@ namespace {
 /// corresponding singular vectors of a matrix, ACM TOMS 7, 1981). The iterates are those of conjugate
 /// gradients with blocks of residuals (O'Leary: The block conjugate gradient algorithm and related methods,
 /// Linear Algebra Appl. 29, 1980), but there are no residuals whose growing dependence could spoil the
-/// directions. The price: what a column that has ended put into the space stays until all have ended;
-/// without it the others would lose the conjugacy of their directions, and take many times as long.
+/// directions. For that, the directions of a column that has ended stay in the space until all have ended.
+/// Without them the others would lose the conjugacy of their directions, and take many times as long.
 ///
-/// Columns enter U₁ scaled to ‖r‖ = 1. Damping makes A [A; D·I]; then U has the rows of both.
+/// Columns enter U₁ scaled to ‖r‖ = 1. Damping makes [A; D·I] of A, and U then has the rows of both.
 template <Scalar T>
 class BlockCgls final : public ColumnMethod<T> {
   using Small = SmallMatrix<Accumulator<T>>;
@@ -131,7 +131,7 @@ void BlockCgls<T>::start(ColumnRun<T>& run) {
   A_.apply_adjoint(T(1), upper, T(0), S);
   auto sums = run.sum(norm2(S), norm2(upper), norm2(x_));
   auto& [ss, rr, xx] = sums;
-  // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
+  // The reference is the larger of the tested norms for x = 0 and for x₀, both without damping.
   ColumnScalars reference = sqrt(ss);
   if (run.begins_from_guess()) {
     full().apply(T(-1), x_, T(1), R);
@@ -160,15 +160,15 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   full().apply_adjoint(scaled(1), u_.block(), T(0), S);
   v_.forget();
   run.sum_with(v_.local_gram());
-  // However short beside A these gradients are, there is nothing else to go on from.
+  // These gradients are kept however short they are beside A, since there are no others.
   L_ = adopt(run, v_, 0);
   note_norms(L_, Small());
   scalars_.begin(L_, beta);
   p_width_ = 0;
 }
 
-/// Makes U₁ of the residuals of the columns that have not ended, and returns β, with all columns. A column
-/// that is not finite, or zero, stays outside.
+/// Makes U₁ of the residuals of the columns that have not ended, and returns β with all columns. Columns that
+/// are zero or not finite are left out.
 template <Scalar T>
 typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   const Index count = run.active_count();
@@ -199,7 +199,7 @@ typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   return beta;
 }
 
-/// ‖A v‖² is the sum of the squares in v's columns of Lᴴ and K.
+/// Raises the lower bound of the norm: ‖A v‖² is the sum of the squares in v's columns of Lᴴ and K.
 template <Scalar T>
 void BlockCgls<T>::note_norms(const Small& L, const Small& K) {
   for (Index i = 0; i < L.rows(); ++i) {
@@ -252,7 +252,7 @@ void BlockCgls<T>::set_norms(ColumnRun<T>& run, const ColumnScalars& xx) {
   ColumnScalars residual(xx.size()), gradient(xx.size());
   for (Index k = 0; k < xx.size(); ++k) {
     const double squared = scalars_.residual_squared(run.number(k)) - damp_ * damp_ * xx[k];
-    // Where nothing is left of the residual, max() must not make zero of NaN.
+    // Rounding may make a square negative. max() would make zero of NaN, too.
     residual[k] = squared < 0 ? 0 : std::sqrt(squared);
     gradient[k] = scale_ * std::sqrt(scalars_.gradient_squared(run.number(k)));
   }

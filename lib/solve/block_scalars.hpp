@@ -33,9 +33,9 @@ class BlockScalars {
     compress();
   }
 
-  /// With Kᵢ₊₁; parts of Vᵢ of which A makes at most `smallest` are not used.
+  /// Eliminates Kᵢ₊₁. Directions of Vᵢ that A maps to vectors of length at most `smallest` are not used.
   void eliminate(const Small& K, double smallest) {
-    // Lᵢ₊₁ comes later: what the reflections make of it and of φ̄ waits for it.
+    // extend() applies the reflections to Lᵢ₊₁, which is not known yet.
     step_rows_ = rho_bar_.cols();
     upper_rows_ = rho_bar_.rows();
     reflections_.emplace(stacked(rho_bar_, K));
@@ -43,12 +43,13 @@ class BlockScalars {
     turned_ = reflections_->apply_adjoint(stacked(phi_bar_, Small(K.rows(), phi_bar_.cols())));
     phi_ = turned_.row_block({0, step_rows_});
   }
-  /// Then Pᵢ = (Vᵢ − Pᵢ₋₁ θᵢ) ρᵢ⁻¹, x += Pᵢ φᵢ.
+  // Then Pᵢ = (Vᵢ − Pᵢ₋₁ θᵢ) ρᵢ⁻¹, x += Pᵢ φᵢ.
+
   const Small& theta() const { return theta_; }
   const Small& rho_inverse() const { return rho_inverse_; }
   const Small& phi() const { return phi_; }
 
-  /// With Lᵢ₊₁.
+  /// Appends Lᵢ₊₁.
   void extend(const Small& L) {
     const Small below = reflections_->apply_adjoint(stacked(Small(upper_rows_, L.rows()), adjoint(L)));
     const Range rest{step_rows_, below.rows() - step_rows_};
@@ -58,7 +59,7 @@ class BlockScalars {
     compress();
   }
 
-  /// What lasts after extend().
+  /// Visits what lasts from extend() on.
   void visit(StateArchive& archive) {
     archive.visit(rho_bar_, phi_bar_, theta_, gradient_);
     archive.visit_list(settled_);
@@ -69,7 +70,7 @@ class BlockScalars {
   double gradient_squared(Index j) const { return gradient_.column_norm_squared(j); }
 
  private:
-  /// Makes ρ̄ square: what is left of the residuals in its other rows no further step changes.
+  /// Makes ρ̄ square. No further step changes the residuals in the other rows, whose squares are kept.
   void compress() {
     const Index rows = rho_bar_.rows(), cols = rho_bar_.cols();
     if (rows > cols) {

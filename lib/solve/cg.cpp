@@ -11,9 +11,9 @@ namespace gridlops {
 
 namespace {
 
-/// Conjugate gradients for many right-hand sides at once, with scalars of its own for each (Hestenes, Stiefel
-/// 1952), on A + D²I, and preconditioned by M (Golub, Van Loan: Matrix Computations, §11.5), which is I where
-/// there is none:
+/// Conjugate gradients on A + D²I for many right-hand sides at once, with scalars of its own for each
+/// (Hestenes, Stiefel 1952), and preconditioned by M (Golub, Van Loan: Matrix Computations, §11.5). Without a
+/// preconditioner M is I:
 ///
 ///   q = (A + D²I) p    α = γ/pᴴq    x += α p    r −= α q    z = M r    p = z + (rᴴz/γ) p    γ = rᴴz
 template <Scalar T>
@@ -51,7 +51,7 @@ class Cg final : public ColumnMethod<T> {
     precondition();
     auto sums = run.sum(norm2(r), norm2(x), dot(r, z()));
     auto& [rr, xx, rz] = sums;
-    // The reference is the larger of the residuals of x = 0 and of x₀, neither with damping.
+    // The reference is the larger of the residuals of x = 0 and of x₀, both without damping.
     ColumnScalars reference = sqrt(rr);
     if (run.begins_from_guess()) {
       A.apply(-1, x, 1, r);
@@ -105,9 +105,9 @@ class Cg final : public ColumnMethod<T> {
     copy(Mr, p);
   }
 
-  // The recurrence for r falls for ever; the true residual stays at a few ε‖A‖‖x‖ (Greenbaum: Estimating the
-  // attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl. 18, 1997).
-  // ‖q‖/‖p‖ includes the damping.
+  // The recurrence for r never stops falling, but the true residual stays at a few ε‖A‖‖x‖ (Greenbaum:
+  // Estimating the attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl.
+  // 18, 1997). ‖A‖ includes the damping here.
   bool at_rounding_level(const ColumnState& column) const override {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     return column.residual_norm <= unit * column.operator_norm * column.x_norm;

@@ -13,8 +13,8 @@ namespace {
 /// CGLS for many right-hand sides at once, with scalars of its own for each (Björck, Elfving, Strakoš 1998,
 /// algorithm CGLS1; damping D as the rows [D·I] of A):
 ///
-///   q = A p    α = γ/(‖q‖² + D²‖p‖²)    x += α p    r −= α q    s = Aᴴ r − D² x    p = s + (‖s‖²/γ) p    γ =
-///   ‖s‖²
+///   q = A p    α = γ/(‖q‖² + D²‖p‖²)    x += α p    r −= α q
+///   s = Aᴴ r − D² x    p = s + (‖s‖²/γ) p    γ = ‖s‖²
 ///
 /// In one pass over A the product that gives q gives Aᴴr and Aᴴq, too: s = Aᴴr − α Aᴴq − D² x.
 template <Scalar T>
@@ -43,7 +43,7 @@ class Cgls final : public ColumnMethod<T> {
     A.apply_adjoint(1, r, 0, s);
     auto sums = run.sum(norm2(s), norm2(r), norm2(x));
     auto& [ss, rr, xx] = sums;
-    // The reference is the larger of the tested norms for x = 0 and for x₀, neither with damping.
+    // The reference is the larger of the tested norms for x = 0 and for x₀, both without damping.
     ColumnScalars reference = sqrt(ss);
     if (run.begins_from_guess()) {
       A.apply(-1, x, 1, r);
@@ -97,8 +97,8 @@ class Cgls final : public ColumnMethod<T> {
 
   void restart(ColumnRun<T>&) override { copy(s, p); }
 
-  // Rounding keeps Aᴴr − D²x from falling below a few ε(‖A‖‖r‖ + D²‖x‖). Where r itself vanishes the
-  // recurrence falls for ever, but x is a solution to within rounding of A once ‖r‖ ≤ ε‖A‖‖x‖ (Paige,
+  // Rounding keeps Aᴴr − D²x from falling below a few ε(‖A‖‖r‖ + D²‖x‖). If r itself goes to zero, the
+  // recurrence never stops falling, but once ‖r‖ ≤ ε‖A‖‖x‖ x is a solution to within rounding of A (Paige,
   // Saunders: LSQR, ACM TOMS 8, 1982, §6).
   bool at_rounding_level(const ColumnState& column) const override {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());

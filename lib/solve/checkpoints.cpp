@@ -47,7 +47,7 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& o
   if (!options_.restart.empty()) {
     open_saved(options_.restart);
   } else if (!options.initial_guess) {
-    X.set_zero();  // of batches to come, too: it is saved
+    X.set_zero();  // also the columns of batches to come, since they are saved
   }
 }
 

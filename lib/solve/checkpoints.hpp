@@ -16,35 +16,36 @@ namespace gridlops {
 template <Scalar T>
 class ColumnMethod;
 
-/// When the state of one solve is saved, and where; and the one that it goes on from, if there is one.
+/// Knows when and where the state of one solve is saved, and has the saved state that it goes on from, if
+/// any.
 template <Scalar T>
 class Checkpoints {
  public:
-  /// Collective over the grid. Throws UsageError, OutputError where nothing can be saved, and InputError if
-  /// what is to be gone on from is not this solve.
+  /// Collective over the grid. Throws UsageError, OutputError if nothing can be saved there, and InputError
+  /// if the state to go on from is not one of this solve.
   Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
               DistMatrix<T>& X);
 
   bool saves() const { return !options_.directory.empty(); }
 
-  /// Whether the clock or the user asks for a checkpoint, which some rank alone knows, travels with sums: to
-  /// the end of the numbers that are summed, and from there.
+  // Some rank alone knows that the clock or the user asks for a checkpoint. All learn it from flags at the
+  // end of the numbers that are summed.
   void add_flags(std::vector<double>& numbers);
   void take_flags(std::vector<double>& numbers);
-  /// The same on all ranks.
+  /// Whether a checkpoint is due; the same on all ranks.
   bool due(Index iteration) const;
   /// Whether the solver is to end once its state is saved; the same on all ranks.
   bool suspends() const { return suspends_; }
-  /// The first numbers of a state that is to be saved.
+  /// Begins the numbers of a state that is to be saved.
   StateArchive begin_numbers();
   /// Throws Suspended if the user asked.
   void save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices, Index iteration);
 
   /// Whether there is a saved state that has not been taken yet.
   bool has_saved() const { return saved_ != nullptr; }
-  /// The numbers that were saved, to be visited in the order in which they were.
+  /// The numbers that were saved. They must be visited in the order in which they were saved.
   StateArchive& saved_numbers() { return saved_numbers_; }
-  /// Fills the matrices.
+  /// Reads the saved matrices into these.
   void take_saved(std::vector<NamedMatrix<T>> matrices);
 
  private:

@@ -12,7 +12,7 @@ namespace gridlops {
 template <Scalar T>
 class ColumnRun;
 
-/// Norms from their definitions, of all columns in their places.
+/// The norms of all columns, in their places, from their definitions.
 struct TrueNorms {
   ColumnScalars residual;  ///< ‖b − Ax‖
   ColumnScalars normal;    ///< ‖Aᴴ(b − Ax) − D²x‖
@@ -20,29 +20,30 @@ struct TrueNorms {
   ColumnScalars x;
 };
 
-/// A solver that takes one step for all active columns at once. It computes with what it names in describe(),
-/// and asks the run for B, for sums, and for what becomes of the columns; ColumnRun calls it.
+/// A solver that takes one step for all active columns at once. It computes with what it names in describe().
+/// ColumnRun calls it; it asks the run for B and for sums, and tells it the norms.
 template <Scalar T>
 class ColumnMethod : public StoppingTests {
  public:
   virtual const char* name() const = 0;
   virtual const LinearOperator<T>& op() const = 0;
-  /// What the recurrence depends on besides A and B, in words.
+  /// Says in words what the recurrence depends on besides A and B.
   virtual std::string parameters() const = 0;
 
+  /// Names its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
 
-  /// Begins with all columns, from the x that is there; sets norms and references of all.
+  /// Begins with all columns, from the x that is there, and sets norms and references of all.
   virtual void start(ColumnRun<T>& run) = 0;
-  /// One iteration of the active columns, and their norms. Returns, with x untouched, if run.ends() after the
-  /// first sums.
+  /// Makes one iteration of the active columns, and sets their norms. If run.ends() after the first sums, it
+  /// returns with x untouched.
   virtual void iterate(ColumnRun<T>& run) = 0;
-  /// With all columns in their places.
+  /// Computes the norms. All columns are in their places.
   virtual TrueNorms true_norms(ColumnRun<T>& run) = 0;
 
   /// Whether a column that claimed to have converged, and has not, may go on from where it is.
   virtual bool can_restart() const { return true; }
-  /// Goes on from there, after true_norms(), for all columns in their places.
+  /// Begins anew from the x that is there, after true_norms(). All columns are in their places.
   virtual void restart(ColumnRun<T>&) {}
 };
 

@@ -65,7 +65,7 @@ void ColumnRun<T>::start() {
     if (method_.starts_too_small(column(k)) &&
         norm_is_lost(method_.op(), B_, options_.initial_guess ? &state_.x() : nullptr, k,
                      column(k).residual_norm))
-      column(k).reason = StopReason::non_finite;  // zero that is none would pass for a solution
+      column(k).reason = StopReason::non_finite;  // else a norm of zero would pass for a solution's
   test_convergence();
   log_.record(iteration_, block_.columns(), verdicts_);
   tell_observers(true);
@@ -90,7 +90,7 @@ void ColumnRun<T>::iterate() {
   end_iteration();
 }
 
-/// The norms of all columns from their definitions. True if some column goes on from there.
+/// Recomputes the norms of all columns from their definitions. True if some column goes on from there.
 template <Scalar T>
 bool ColumnRun<T>::verify() {
   block_.restore();
@@ -151,7 +151,7 @@ void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
   set(norms.data, &ColumnState::data_norm);
 }
 
-/// From now on x is the best so far.
+/// Makes x the best iterate so far.
 template <Scalar T>
 void ColumnRun<T>::begin_descents() {
   copy(state_.x(), state_.best_x());
@@ -172,8 +172,8 @@ void ColumnRun<T>::test_convergence() {
   for (Index k = 0; k < block_.count(); ++k) verdicts_.test(column(k));
 }
 
-/// Columns at the limit of iterations leave only when the state is saved: a restart that allows more goes on
-/// with all columns where a run without interruption has them.
+/// Columns at the limit of iterations leave only after the state is saved. So a restart that allows more
+/// iterations goes on with all columns that a run without interruption has.
 template <Scalar T>
 void ColumnRun<T>::end_iteration() {
   const bool saves = is_to_be_saved();
@@ -195,7 +195,7 @@ void ColumnRun<T>::deflate(const std::function<bool(StopReason)>& which) {
   block_.deflate(leaves);
 }
 
-/// The same on all ranks.
+/// Whether the state is saved after this iteration; the same on all ranks.
 template <Scalar T>
 bool ColumnRun<T>::is_to_be_saved() const {
   if (!checkpoints_.saves() || log_.stop_is_asked()) return false;
@@ -205,8 +205,8 @@ bool ColumnRun<T>::is_to_be_saved() const {
   const auto all = std::count_if(verdicts_.all().begin(), verdicts_.all().end(), is_at_limit);
   Index now = 0;
   for (Index k = 0; k < block_.count(); ++k) now += is_at_limit(verdicts_[number(k)]) ? 1 : 0;
-  // What is done after the first of them came to the limit, once columns have been restarted, is no part of a
-  // run with more iterations.
+  // Once a column has come to the limit, a restart of other columns is something that a run with more
+  // iterations would not do. So the state after it is not saved to go on from.
   if (all > now) return checkpoints_.suspends();
   return now > 0 || checkpoints_.due(iteration_);
 }
@@ -260,7 +260,7 @@ void ColumnRun<T>::visit(StateArchive& archive) {
   state_.visit(archive);
 }
 
-/// What some rank alone knows of: that the end is wanted, or a checkpoint.
+/// Appends flags for what some rank alone knows: that the end, or a checkpoint, is wanted.
 template <Scalar T>
 void ColumnRun<T>::add_flags(std::vector<double>& numbers) {
   if (!flags_are_due_) return;

@@ -13,7 +13,8 @@
 
 namespace gridlops {
 
-/// What a method knows of the active columns after an iteration; what is left empty stays as it was.
+/// The norms of the active columns that a method knows after an iteration. What is left empty stays as it
+/// was.
 struct ColumnNorms {
   ColumnScalars tested = {};     ///< of what the tolerance is for: the gradient, for CG the residual
   ColumnScalars residual = {};   ///< ‖b − Ax‖, as the recurrence has it
@@ -42,19 +43,19 @@ class ColumnRun {
   bool begins_from_guess() const { return options_.initial_guess; }
   double tolerance() const { return verdicts_.tolerance(); }
   Index active_count() const { return block_.count(); }
-  /// The number of active column k within the batch, and in the whole B; and what is known about it.
+  /// The number of active column k within the batch, its number in the whole B, and what is known about it.
   Index number(Index k) const { return block_.column(k); }
   Index right_hand_side(Index k) const { return log_.numbers()[at(number(k))]; }
   ColumnState& column(Index k) { return verdicts_[number(k)]; }
 
-  /// const auto [qq, pp] = run.sum(norm2(q), norm2(p)): one reduction. The first one of an iteration brings
-  /// what some rank alone asked for, too.
+  /// Makes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The first
+  /// reduction of an iteration also tells all ranks what some of them have asked for.
   template <class... Terms>
   auto sum(const Terms&... terms) {
     std::vector<double> none;
     return sum_with(none, terms...);
   }
-  /// The same with any numbers of this rank, which are replaced by their sums over the ranks.
+  /// The same, and replaces these numbers by their sums over the ranks.
   template <class... Terms>
   auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
     add_flags(numbers);
@@ -62,14 +63,14 @@ class ColumnRun {
     take_flags(numbers);
     return sums;
   }
-  /// Whether a rank has asked for the end of all columns: they end here, where they are.
+  /// Whether a rank has asked for the end. If so, all columns end here, where they are.
   bool ends() const { return log_.stop_is_asked(); }
 
-  /// α = γ/δ; 0 for columns that have no step, and end.
+  /// Returns α = γ/δ, and 0 for columns that have no step and therefore end.
   ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
-  /// ‖A‖ is at least that.
+  /// Notes that ‖A‖ is at least that.
   void raise_operator_norms(const ColumnScalars& from_below);
-  /// Of columns that did not end in this iteration.
+  /// Sets the norms of columns that did not end in this iteration.
   void set_norms(const ColumnNorms& norms);
 
  private:

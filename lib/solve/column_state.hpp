@@ -21,16 +21,15 @@ struct ColumnState {
   double condition = 0;      ///< of A as far as it is known; 0 for methods that do not estimate it
   double operator_norm = 0;  ///< ‖A‖ as far as it is known, from below
   double snapshot_norm = 0;  ///< tested_norm where x was last kept as the best so far
-  double lowest_norm = 0;  ///< tested_norm where it last fell by a tenth below all before, and the iteration
-  Index lowest_at = 0;
-  double verified_norm =
-      0;  ///< tested_norm from its definition when the column was last restarted; 0: never was
+  double lowest_norm = 0;    ///< tested_norm where it last fell by a tenth below all before
+  Index lowest_at = 0;       ///< the iteration of that
+  double verified_norm = 0;  ///< tested_norm from its definition at the last restart; 0: there was none
 
   // From their definitions, when all have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖
   double final_normal_norm = 0;    ///< ‖Aᴴ(b−Ax) − D²x‖
 
-  /// tested_norm over its reference; 0 for a zero reference.
+  /// tested_norm over its reference, and 0 if that is 0.
   double relative_norm() const;
   bool finite() const;
 
@@ -38,10 +37,10 @@ struct ColumnState {
 
   /// Forgets how tested_norm fell: at the start, and after a restart.
   void begin_descent();
-  /// Takes note of a new tested_norm; true if x is so much better now that it should be kept.
+  /// Takes note of a new tested_norm. True if x is so much better now that it should be kept.
   bool note_descent();
-  /// tested_norm has not fallen for so long that rounding, not the spectrum, must be the cause: more than 500
-  /// iterations, and longer than it fell.
+  /// Whether tested_norm has not fallen for so long that rounding, and not the spectrum, must be the cause:
+  /// for more than 500 iterations, and for longer than it fell.
   bool stopped_falling() const { return iterations - lowest_at > (lowest_at > 500 ? lowest_at : Index{500}); }
 };
 

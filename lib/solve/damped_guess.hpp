@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// The norms in the report once more, for X as it is now; r and s: memory like B and X.
+/// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
 template <Scalar T>
 void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                      double damp, DistMatrix<T>& r, DistMatrix<T>& s, SolveReport& report) {
@@ -27,7 +27,7 @@ void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, co
   }
 }
 
-/// [A; D·I] and [B; 0], D > 0: damping as rows of the operator. A must outlive this.
+/// [A; D·I] and [B; 0] for D > 0, where the damping is rows of the operator. A must outlive this.
 template <Scalar T>
 class DampedSystem {
  public:
@@ -53,8 +53,9 @@ class DampedSystem {
   DistMatrix<T> B_;
 };
 
-/// Solves with make(operator, members of its range, options), a method that would damp X − X₀ where there is
-/// an initial guess X₀: there it gets the damped system, without damping.
+/// Solves by the method that make(operator, the spaces that its range is a stack of, options) makes. The
+/// method would damp X − X₀ if there is an initial guess X₀. It then gets the damped system instead, without
+/// damping.
 template <Scalar T, class Make>
 SolveReport solve_with_damped_guess(const Make& make, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                     DistMatrix<T>& X, const SolveOptions& options) {

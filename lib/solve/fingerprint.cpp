@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t seed = 0x67726964;
 constexpr std::size_t per_vector = 3;  // norm, real and imaginary part of the dot with A z
 
-/// Norms of, and dots with this rank's rows of w, of the columns of Y that it owns.
+/// Writes the norms of the columns of Y that this rank owns, and their dots with w, over this rank's rows.
 template <Scalar T>
 void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t first,
                  std::vector<double>& values) {
@@ -43,7 +43,7 @@ void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t
   }
 }
 
-/// z: the same column in every part, so that each rank has one.
+/// Models with the same column z in every part, so that each rank has one.
 template <Scalar T>
 DistMatrix<T> test_models(const LinearOperator<T>& A) {
   const std::vector<Index> ones(static_cast<std::size_t>(A.domain().grid->parts(A.domain().columns)), 1);
@@ -52,8 +52,8 @@ DistMatrix<T> test_models(const LinearOperator<T>& A) {
   return Z;
 }
 
-/// Rounding moves norms and sums of products by about ε√(m + n) times what is summed; a hundred times as much
-/// is still far less than another problem would.
+/// Rounding moves norms and sums of products by about ε√(m + n) times what is summed. A hundred times as much
+/// is still far less than what another problem changes.
 template <Scalar T>
 double allowed_for_rounding(const LinearOperator<T>& A) {
   return 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
@@ -61,7 +61,7 @@ double allowed_for_rounding(const LinearOperator<T>& A) {
 }
 
 bool close(double saved, double found, double allowed) {
-  // NaN and infinity: both or neither.
+  // A number that is not finite is close to any other that is not.
   if (!std::isfinite(saved) || !std::isfinite(found)) return std::isfinite(saved) == std::isfinite(found);
   return std::abs(saved - found) <= allowed;
 }
@@ -100,7 +100,7 @@ std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const Const
   return values;
 }
 
-// ‖z‖ ≤ √(2n).
+// The bound of zᴴx uses ‖z‖ ≤ √(2n).
 template <Scalar T>
 bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
                 const std::vector<double>& found) {
@@ -114,7 +114,7 @@ bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
   return true;
 }
 
-// ‖A z‖² is its own dot.
+// The first numbers are those of A z itself, whose dot with A z is ‖A z‖².
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found) {

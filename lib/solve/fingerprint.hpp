@@ -8,13 +8,13 @@
 
 namespace gridlops {
 
-/// What tells a problem from others without looking into the operator, the same on every grid up to rounding:
-/// for a fixed random model z, ‖A z‖, and of every column ‖b‖ and (A z)ᴴb. Collective over the grid; one
-/// product.
+/// Numbers that tell a problem from others, without a look into the operator. They are, for a fixed random
+/// model z, the norm of A z, and ‖b‖ and (A z)ᴴb of every column. They are the same on every grid up to
+/// rounding. Collective over the grid; one product.
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
 
-/// The same of an initial guess: of every column ‖x‖ and zᴴx.
+/// The same for an initial guess: ‖x‖ and zᴴx of every column.
 template <Scalar T>
 std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X);
 
@@ -23,8 +23,8 @@ template <Scalar T>
 bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
                 const std::vector<double>& found);
 
-/// What differs between two fingerprints of such a problem by more than rounding explains, in words; empty:
-/// nothing.
+/// Says in words what differs between two fingerprints of such a problem by more than rounding explains.
+/// Empty if nothing does.
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found);

@@ -43,7 +43,7 @@ OperatorPtr<T> normal_operator(const OperatorPtr<T>& A) {
   return product(adjoint(A), A);
 }
 
-/// How R's range is made one that can be stacked below `above`.
+/// The operator that takes R's range to a space that can be stacked below `above`.
 template <Scalar T>
 OperatorPtr<T> into_stack(const Space& above, const Space& range) {
   if (range.rows.axis == above.rows.axis) return identity<T>(range);

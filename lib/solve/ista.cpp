@@ -16,7 +16,7 @@ namespace {
 template <Scalar T>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
-/// So that a column that is zero has a relative change of zero.
+/// A divisor for relative changes: with it a column that stays zero has a relative change of zero.
 double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<double>::min()); }
 
 /// ISTA (Daubechies, Defrise, De Mol 2004), and with momentum FISTA (Beck, Teboulle 2009), for many
@@ -24,12 +24,12 @@ double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<do
 ///
 ///   x₊ = S threshold(Sᴴ(y + α Aᴴ r_y), αλ)    r₊ = b − A x₊    y₊ = x₊ + ω(x₊ − x),  r_y₊ = r₊ + ω(r₊ − r)
 ///
-/// where r = b − A x and r_y = b − A y; without momentum y is x. One reduction an iteration, of all that the
-/// tests need; x₊ is taken column by column only after that.
+/// where r = b − A x and r_y = b − A y; without momentum y is x. An iteration has one reduction, of all that
+/// the tests need. Only then is x₊ taken, column by column.
 template <Scalar T>
 class Ista final : public ColumnMethod<T> {
  public:
-  /// sparsity: may be null, for I. All must outlive this.
+  /// sparsity: the sparsifying operator S, or null for I. The operands must outlive this.
   Ista(const LinearOperator<T>& op, const LinearOperator<T>* sparsity, const SparseOptions& options,
        bool has_momentum)
       : A(op), S(sparsity), options_(options), momentum(has_momentum) {}
@@ -48,15 +48,15 @@ class Ista final : public ColumnMethod<T> {
     return column.tested_norm <=
            std::max(tolerance * at_least_tiny(column.x_norm), options_.absolute_tolerance);
   }
-  /// A step of zero may well be the threshold's.
+  /// A step of zero is no sign of lost norms: the threshold may make it.
   bool starts_too_small(const ColumnState&) const override { return false; }
-  /// iterate() sees to that.
+  /// decide() ends columns at the rounding level.
   bool at_rounding_level(const ColumnState&) const override { return false; }
   /// Steps may stay equally long for thousands of iterations.
   bool rounding_ends_descent() const override { return false; }
 
  private:
-  /// What the one reduction brings.
+  /// The sums of the one reduction.
   struct Sums {
     ColumnScalars rr;        // ‖r₊‖²
     ColumnScalars xx;        // ‖x₊‖²
@@ -111,7 +111,7 @@ void Ista<T>::describe(MethodState<T>& state) {
     state.scalars(*values);
 }
 
-/// The norms are those of the first step, which is not taken yet: a guess may be the solution.
+/// Sets the norms of the first step, but does not take it, since a guess may be the solution.
 template <Scalar T>
 void Ista<T>::start(ColumnRun<T>& run) {
   const Index columns = run.active_count();
@@ -206,9 +206,9 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   ColumnState& state = run.column(k);
   const double unit = epsilon_of<T>, residual = std::sqrt(sums.rr[k]), norm_x = std::sqrt(sums.xx[k]),
                AdAd = sums.AdAd[k], dd = sums.dd[k];
-  // What rounding of b − Ay and of the step moves x by.
+  // By so much rounding of b − Ay and of the step moves x.
   const double rounding = unit * (norm_x + std::sqrt(alpha[k]) * state.data_norm);
-  // ‖A d‖ is a difference of residuals: below this it is rounding.
+  // ‖A d‖ is the norm of a difference of residuals, and below this it is rounding.
   const double noise =
       10 * unit *
       (state.data_norm + residual + std::max(state.operator_norm, 1 / std::sqrt(alpha[k])) * norm_x);
@@ -240,7 +240,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   return Decision::take;
 }
 
-/// x ← x₊ for the columns that take it, and where they go on from.
+/// x ← x₊ for the columns that take it, and y and r_y for the next step.
 template <Scalar T>
 void Ista<T>::move(const std::vector<char>& taken, const std::vector<char>& restarted,
                    const ColumnScalars& omega) {

@@ -34,12 +34,12 @@ bool norm_is_lost(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const
     FailureScope().run([&] { v *= std::ldexp(1.0, by); });
     return column_norms(v)[0];
   };
-  // What is smaller may have been lost: squares in double precision, elements in their own.
+  // What is smaller may have been lost, squares in double precision and elements in their own.
   const double least = std::max(
       smallest_safe_norm,
       static_cast<double>(std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon()));
   const double length = std::ldexp(scaled_norm(power, r), -power);
-  // Alone, a column may be rounded otherwise: zeros of cancellation become what can be squared.
+  // A column alone may be rounded otherwise, so that cancellation to zero leaves what can be squared.
   if (length == 0 || (residual_norm < smallest_safe_norm && length >= least)) return false;
   A.apply_adjoint(T(1), r, T(0), s);
   const double gradient = std::ldexp(scaled_norm(most, s), -most);

@@ -5,9 +5,9 @@
 
 namespace gridlops {
 
-/// Whether the norm of r = b − Ax or of Aᴴr, as it was summed, lacks what is below the range of the numbers:
-/// whether neither is zero when r is as long as can be. Of column j; X: null for zero; residual_norm: ‖r‖ as
-/// it was summed. Collective over the grid.
+/// Whether squares below the range of double precision are missing from the summed norm of r = b − Ax, or
+/// from that of Aᴴr, for column j (collective over the grid). It scales r to be as long as can be, and looks
+/// whether the norms are still zero. X is null for x = 0; residual_norm is ‖r‖ as it was summed.
 template <Scalar T>
 bool norm_is_lost(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>* X,
                   Index j, double residual_norm);

@@ -17,7 +17,7 @@ namespace {
 template <Scalar T>
 class Lsqr final : public BidiagonalMethod<T> {
  public:
-  /// diagonals: where variances go, or null.
+  /// diagonals: the matrix that takes the variances, or null.
   Lsqr(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options,
        DistMatrix<T>* diagonals)
       : BidiagonalMethod<T>(op, std::move(range_stack), options), all_variances(diagonals) {}
@@ -46,7 +46,7 @@ class Lsqr final : public BidiagonalMethod<T> {
     if (run.ends()) return;
     const ColumnScalars beta = normalise(u, uu);
     norm2_B += alpha * alpha + beta * beta + D2;
-    const Rotations damping(rho_bar, D), next(damping.r, beta);  // D leaves ρ̄ first, then β
+    const Rotations damping(rho_bar, D), next(damping.r, beta);  // D is eliminated first, then β
     const ColumnScalars& rho = next.r;
     const ColumnScalars phi = next.c * damping.c * phi_bar, psi = damping.s * phi_bar;
     x += ratio(phi, rho) * w;  // x = x + (φ/ρ) w
@@ -69,7 +69,7 @@ class Lsqr final : public BidiagonalMethod<T> {
   using BidiagonalMethod<T>::A, BidiagonalMethod<T>::D, BidiagonalMethod<T>::D2, BidiagonalMethod<T>::x,
       BidiagonalMethod<T>::u, BidiagonalMethod<T>::v, BidiagonalMethod<T>::alpha;
 
-  /// The columns w/ρ are those of V R⁻¹, and (AᴴA)⁻¹ is V R⁻¹ R⁻ᴴ Vᴴ.
+  /// Adds |w/ρ|² to the variances: the vectors w/ρ are the columns of V R⁻¹, and (AᴴA)⁻¹ = V R⁻¹ R⁻ᴴ Vᴴ.
   void add_variances(const ColumnScalars& rho) {
     if (all_variances == nullptr) return;
     const Kernels<T>& kernels = w.grid()->backend()->template kernels<T>();
@@ -84,8 +84,8 @@ class Lsqr final : public BidiagonalMethod<T> {
   DistMatrix<T>* const all_variances;
   DistMatrix<T> w, variances;
   ColumnScalars rho_bar, phi_bar;
-  ColumnScalars norm2_B,
-      norm2_inverse;   // Frobenius norms of the bidiagonal matrix and of its pseudo-inverse, squared
+  // The squared Frobenius norms of the bidiagonal matrix and of its pseudo-inverse.
+  ColumnScalars norm2_B, norm2_inverse;
   ColumnScalars psi2;  // what damping leaves in ‖r‖²
 };
 

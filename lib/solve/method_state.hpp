@@ -30,10 +30,10 @@ class MethodState {
   /// domain: where x lies.
   explicit MethodState(const Space& domain) { vector("best", best_x_, domain); }
 
-  // What a method names in describe(). Its matrices are views of the active columns, its scalars have one
-  // entry for each of these, as long as iterations go on.
+  // A method calls these in describe(). While it iterates its matrices are views of the active columns, and
+  // its scalars have one entry for each of these.
 
-  /// x: a view of the caller's X.
+  /// The solution, a view of the caller's X.
   void solution(DistMatrix<T>& x) { solution_ = &x; }
   /// Another result in the caller's memory, cut as X is.
   void result(const char* name, DistMatrix<T>& view, DistMatrix<T>& whole) {
@@ -44,25 +44,25 @@ class MethodState {
   void vector(const char* name, DistMatrix<T>& X, const Space& space, std::vector<Space> stack = {}) {
     vectors_.push_back({name, &X, space, std::move(stack), {}});
   }
-  /// A matrix that does not.
+  /// A matrix that does not last.
   void scratch(DistMatrix<T>& X, const Space& space) { vectors_.push_back({"", &X, space, {}, {}}); }
   /// Scalars that last.
   void scalars(ColumnScalars& values) { scalars_.push_back({&values, {}}); }
-  /// Scalars of any kind that last and belong to no active column; whatever a StateArchive takes.
+  /// A number that lasts and belongs to no column, of any type that a StateArchive takes.
   template <class Value>
   void number(Value& value) {
     numbers_.push_back([&value](StateArchive& archive) { archive.visit(value); });
   }
-  /// Memory for other things: so many elements for blocks with so many local rows in `space` and columns.
+  /// Other memory, with so many elements for blocks with so many local rows in `space` and so many columns.
   void memory(Buffer<T>& buffer, const Space& space, Index (*elements)(Index rows, Index columns)) {
     memory_.push_back({&buffer, space, elements});
   }
-  /// A matrix that lasts and belongs to no column; asked for once the numbers are loaded.
+  /// A matrix that lasts and belongs to no column. It is asked for once the numbers are loaded.
   void shared(const char* name, std::function<DistMatrix<T>()> matrix, std::vector<Space> stack = {}) {
     shared_.push_back({name, std::move(matrix), std::move(stack)});
   }
 
-  // What the run does with it.
+  // The run calls these.
 
   DistMatrix<T>& x() { return *solution_; }
   /// The best iterate so far, which ColumnRun keeps.
@@ -70,15 +70,15 @@ class MethodState {
 
   /// The elements that this takes on the rank at (row, col), for so many columns there.
   Index elements_at(int row, int col, Index columns) const;
-  /// For a batch of X's columns: takes all memory, and shows all columns. What it throws is this rank's
-  /// alone.
+  /// Takes all memory for a batch of X's columns. What it throws is this rank's alone.
   void begin_batch(DistMatrix<T>& X, const ColumnBatch& batch);
-  /// From now on these are the active columns; before, scalars of the old ones are put away.
+  /// Keeps the scalars of the active columns, before others become active.
   void put_scalars_away(const ActiveColumns& columns);
+  /// Gives the method views and scalars of these active columns.
   void show(const ActiveColumns& columns);
   /// Changes the places of columns.
   void swap(const ActiveColumns::Swaps& swaps);
-  /// All of the state but X, with the columns of the batch where they lie, and scalars put away.
+  /// All matrices that last but X, with the columns of the batch where they lie.
   std::vector<NamedMatrix<T>> lasting();
   void visit(StateArchive& archive);
 

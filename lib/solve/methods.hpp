@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-// The methods, each in a file of its own. Operators and options must outlive them; what does not fit throws
-// ShapeError or UsageError on all ranks.
+// These functions make the methods, each in a file of its own. Operators and options must outlive a method.
+// Arguments that do not fit throw ShapeError or UsageError on all ranks.
 
 template <Scalar T>
 using MethodPtr = std::unique_ptr<ColumnMethod<T>>;
@@ -29,8 +29,8 @@ MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> range_stac
                        const SolveOptions& options);
 template <Scalar T>
 MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
-/// S: the sparsifying operator, or null. FISTA with momentum, ISTA without. options.step has been chosen when
-/// it starts.
+/// Makes FISTA with momentum, and ISTA without. S: the sparsifying operator, or null. options.step must have
+/// been chosen when the method starts.
 template <Scalar T>
 MethodPtr<T> make_ista(const LinearOperator<T>& A, const LinearOperator<T>* S, const SparseOptions& options,
                        bool momentum);

@@ -9,12 +9,13 @@
 namespace gridlops {
 
 /// A matrix of the size of a block of right-hand sides, column-major, in host memory. Every rank has the same
-/// one and computes the same bits from it: without BLAS, whose rounding may differ from one CPU to another.
+/// one and computes the same bits from it. So BLAS is not used, whose rounding may differ from one CPU to
+/// another.
 template <Scalar S>
 class SmallMatrix {
  public:
   SmallMatrix() = default;
-  /// Zero.
+  /// The matrix of zeros.
   SmallMatrix(Index rows, Index cols)
       : rows_(rows), cols_(cols), values_(static_cast<std::size_t>(rows * cols), S(0)) {}
   static SmallMatrix identity(Index size);
@@ -42,16 +43,17 @@ SmallMatrix<S> product(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
 template <Scalar S>
 SmallMatrix<S> stacked(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
 
-/// The inverse of an upper triangle; rows of it that a diagonal element of at most `smallest` makes are zero.
+/// The inverse of an upper triangle. Rows whose diagonal element is at most `smallest` are zero in it.
 template <Scalar S>
 SmallMatrix<S> inverse_upper(const SmallMatrix<S>& R, double smallest = 0);
 
-/// How to make the columns of an X orthonormal of which G = XᴴX is known: X = (X C) R.
+/// Makes the columns of X orthonormal, where G = XᴴX is known: X = (X C) R.
 template <Scalar S>
 struct GramFactors {
   SmallMatrix<S> C, R;
-  /// Per column of X C: the column of X that it is the rest of, after those before it are taken away, and how
-  /// long that rest is. It is the longest rest that there is, so that no element of its row of R is larger.
+  /// For each column of X C: the column of X that it comes from, and the length of what was left of that
+  /// column after projection onto the complement of the columns before. Pivoting takes the longest first, so
+  /// that no element in a row of R is larger than this length.
   std::vector<Index> origins;
   std::vector<double> lengths;
 
@@ -59,13 +61,14 @@ struct GramFactors {
   GramFactors select(const std::vector<Index>& columns) const;
 };
 
-/// By Cholesky's factorisation with diagonal pivoting (Golub, Van Loan: Matrix Computations, §4.2.8). A rest
-/// of less than √floor of its column, whose length rounding of G hides, counts as that long: it comes out
-/// shorter than 1, to be seen by the Gram matrix of X C. Columns of length zero are left out.
+/// Factors G by Cholesky's method with diagonal pivoting (Golub, Van Loan: Matrix Computations, §4.2.8). If
+/// less than √floor of a column's length is left, rounding of G hides how much: it counts as √floor. That
+/// column of X C then comes out shorter than 1, as the Gram matrix of X C shows. Columns of length zero are
+/// left out.
 template <Scalar S>
 GramFactors<S> factor_gram(const SmallMatrix<S>& G, double floor);
 
-/// A = Q [R; 0] by Householder's reflections, for A with at least as many rows as columns.
+/// The factorisation A = Q [R; 0] by Householder's reflections, for A with at least as many rows as columns.
 template <Scalar S>
 class HouseholderQr {
  public:

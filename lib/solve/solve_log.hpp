@@ -10,31 +10,32 @@
 
 namespace gridlops {
 
-/// The account that a solve gives of itself, over all its batches: the report with its history, the last
-/// known norms, and what observers are told.
+/// Keeps the report of a solve over all its batches, with its history, and tells observers the last known
+/// norms.
 template <Scalar T>
 class SolveLog {
  public:
   SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X);
 
   SolveReport& report() { return report_; }
-  /// Whether an observer on this rank wants the end, which other ranks learn in a reduction.
+  /// Whether an observer on this rank wants the end. Other ranks learn that in a reduction.
   bool stop_is_wanted() const { return stop_is_wanted_; }
-  /// And whether one on any rank does, as all ranks know.
+  /// Whether an observer on any rank wants it, as all ranks know.
   bool stop_is_asked() const { return stop_is_asked_; }
   void set_stop_is_asked(bool asked) { stop_is_asked_ = asked; }
 
   void start(const SolveStart& start);
   void end();
-  /// The batch that is being solved, and the numbers of its columns in B.
+  /// Begins a batch.
   void begin_batch(Index batch, const ColumnBatch& columns);
   Index batch() const { return batch_; }
   const std::vector<Index>& numbers() const { return numbers_; }
-  /// The norms after an iteration.
+  /// Takes the norms after an iteration.
   void record(Index iteration, const ActiveColumns& columns, const Verdicts& verdicts);
-  /// Observers, each by itself: where one throws on one rank others communicate all the same.
+  /// Tells observers of an iteration. If one of them throws on one rank, the others are called all the same,
+  /// since they may communicate.
   void tell_observers(Index iteration, bool at_start, const ActiveColumns& columns, const Verdicts& verdicts);
-  /// The final verdicts of a batch.
+  /// Writes the final verdicts of a batch to the report.
   void report_batch(const Verdicts& verdicts);
 
   void visit(StateArchive& archive);

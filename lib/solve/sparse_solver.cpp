@@ -31,7 +31,7 @@ void check_sparse_options(const SparseOptions& options, Index nrhs) {
                       options.step.value_or(0), "; it must be a finite number > 0, at best 1/‖A‖²");
 }
 
-/// Collective unless the step is given.
+/// The step that was given, or one by the estimated norm, which is collective.
 template <Scalar T>
 double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
   double step = options.step.value_or(1);

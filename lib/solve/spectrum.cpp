@@ -78,7 +78,7 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
   return x;
 }
 
-/// Makes the norm 1 where it is not 0; returns what it was, also where its square leaves the range of double
+/// Makes the norm 1 unless it is 0. Returns what it was, also if its square is out of the range of double
 /// precision.
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
@@ -95,7 +95,7 @@ double normalise(DistMatrix<T>& x) {
   return norm * unit;
 }
 
-/// Orthonormal columns as w is one, this rank's rows of them side by side.
+/// Orthonormal columns that lie as w does. This rank's rows of them are side by side.
 template <Scalar T>
 class LanczosBasis {
  public:
@@ -109,7 +109,7 @@ class LanczosBasis {
     ++count_;
   }
 
-  /// Takes from w its share in the basis; returns the last coefficient, before.
+  /// Makes w orthogonal to the basis. Returns its coefficient of the last basis vector.
   double orthogonalise(DistMatrix<T>& w) {
     const MatrixView<const T> Q = vectors_.matrix(local_rows_, count_);
     Backend& backend = *w.grid()->backend();
@@ -183,7 +183,7 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   for (Index step = 0; step < most; ++step) {
     basis.append(q);
     A.apply(T(1), q, T(0), w);
-    // Once is not enough (Parlett: The symmetric eigenvalue problem, §6.9).
+    // Rounding makes a second orthogonalisation necessary (Parlett: The symmetric eigenvalue problem, §6.9).
     const double first = basis.orthogonalise(w);
     projected.diagonal.push_back(first + basis.orthogonalise(w));
     const double beta = normalise(w);
@@ -213,7 +213,7 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   normalise(v);
   A.apply(T(1), v, T(0), u);
   double alpha = normalise(u);
-  // B is upper bidiagonal: alphas on its diagonal, betas above it; here in units of a power of two.
+  // B is upper bidiagonal, with α on its diagonal and β above it. A power of two is taken out of it.
   const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
   Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
   for (int step = 1; step < steps && alpha > 0; ++step) {

@@ -11,13 +11,14 @@
 
 namespace gridlops {
 
-/// The numbers of a solver's state, the same on all ranks, on their way out to a checkpoint or back in: one
-/// function names them for both, in one order. As doubles, which whole numbers fit into up to 2⁵³.
+/// Saves the numbers of a solver's state to a checkpoint, or loads them from one. One function names them for
+/// both, in one order. They are the same on all ranks, and are kept as doubles, which hold whole numbers up
+/// to 2⁵³.
 class StateArchive {
  public:
-  /// To be filled.
+  /// Makes an empty archive, to be filled.
   StateArchive() = default;
-  /// To be read from. Throws InputError where it holds fewer numbers than are asked for.
+  /// Makes an archive to be read from. Visits throw InputError if there are fewer numbers than are asked for.
   explicit StateArchive(std::vector<double> numbers) : numbers_(std::move(numbers)), loading_(true) {}
 
   bool loading() const { return loading_; }
@@ -27,7 +28,7 @@ class StateArchive {
   void visit(Values&... values) {
     (visit_one(values), ...);
   }
-  /// Vectors of numbers, or of what has a visit(StateArchive&) of its own, with their lengths.
+  /// Visits vectors of numbers, or of what has a visit(StateArchive&) of its own, with their lengths.
   template <class Value>
   void visit_list(std::vector<Value>& values) {
     auto size = static_cast<Index>(values.size());

@@ -9,10 +9,10 @@
 
 namespace gridlops {
 
-/// Its square is as far above the smallest normal number as 1 is above ε.
+/// The square of this is as far above the smallest normal number as 1 is above ε.
 inline constexpr double smallest_safe_norm = 0x1p-485;
 
-/// When a method is through with a column: functions of what is known about the column.
+/// The tests that say when a method ends with a column, from what is known about the column.
 class StoppingTests {
  public:
   virtual ~StoppingTests() = default;
@@ -20,19 +20,19 @@ class StoppingTests {
   virtual bool meets_tolerance(const ColumnState& column, double tolerance) const {
     return column.tested_norm <= tolerance * column.reference;
   }
-  /// Whether norms of the start are so small that squares of them, or of what they are to fall to, may have
-  /// left the range of double precision.
+  /// Whether norms at the start are so small that their squares, or those of the norms to come, may be out of
+  /// the range of double precision.
   virtual bool starts_too_small(const ColumnState& column) const {
     return column.reference < smallest_safe_norm || column.residual_norm < smallest_safe_norm;
   }
   /// Whether the column is as accurate as rounding lets this method get.
   virtual bool at_rounding_level(const ColumnState& column) const = 0;
-  /// Whether what is tested falls fast enough that rounding must be the cause if for long it has not.
+  /// Whether the tested norm normally falls so fast that rounding must be the cause if it does not for long.
   virtual bool rounding_ends_descent() const { return true; }
   virtual bool beyond_condition_limit(const ColumnState&) const { return false; }
 };
 
-/// What becomes of the columns of a batch: the test after each iteration, and the verdict at the end.
+/// Decides about the columns of a batch, by tests after each iteration and by a verdict at the end.
 class Verdicts {
  public:
   Verdicts(const StoppingTests& tests, const SolveOptions& options, double tolerance, Index columns)
@@ -44,17 +44,18 @@ class Verdicts {
   const std::vector<ColumnState>& all() const { return columns_; }
   double tolerance() const { return tolerance_; }
 
-  /// γ/δ, the step of conjugate gradients; 0, and a reason, for a column that has none.
+  /// Returns γ/δ, the step of conjugate gradients; 0 for a column that has none, which gets a reason.
   double step(ColumnState& column, double gamma, double delta, bool fits_type) const;
-  /// After an iteration: a reason for a column that ends.
+  /// Gives a column that ends after this iteration a reason.
   void test(ColumnState& column) const;
-  /// Whether a column that stagnated is to go back to the best iterate: at the rounding level the last one is
-  /// as good as any, and where that is one of ‖r‖ an earlier one with less ‖s‖ may be far worse.
+  /// Whether a column that stagnated goes back to the best iterate. At the rounding level it does not: the
+  /// last iterate is as good as any, and if the level is one of ‖r‖, an earlier iterate with a smaller
+  /// gradient may be far worse.
   bool goes_back_to_best(const ColumnState& column) const;
-  /// The final verdict, now that what is tested is known from its definition. True if the column goes on: it
-  /// claimed to have converged, has not, and has come closer since it was last restarted.
+  /// Gives the final verdict, now that the tested norm is known from its definition. True if the column goes
+  /// on: it claimed to have converged, has not, and has come closer since it was last restarted.
   bool verify(ColumnState& column, double tested, bool can_restart, bool stop_asked) const;
-  /// Where a saved run goes on: more iterations, or fewer, may be allowed now.
+  /// Applies the limit of iterations where a saved run goes on; it may be another one now.
   void renew_limit(ColumnState& column) const;
 
  private:
