@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <mpi.h>
 #include <unistd.h>
+
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -153,6 +158,16 @@ int rank_on_host(Communicator& comm) {
   for (int rank = 0; rank < comm.rank(); ++rank)
     if (names[at(rank)] == mine) ++before;
   return before;
+}
+
+// The question is an extension of Open MPI that other libraries have adopted. The macro tells of the header
+// only; the library at run time may differ.
+bool mpi_claims_device_memory() {
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
 }
 
 }  // namespace gridlops
