@@ -35,17 +35,9 @@ class RankPlan {
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
     r[3] = solver_workspace();
-    r[4] = std::max(cost(false, columns_at_once()).workspace_bytes,
-                    cost(true, columns_at_once()).workspace_bytes) +
-           (passes_once() ? pass_cost(columns_at_once()).workspace_bytes : 0) + redistribution_workspace();
+    r[4] = products_workspace();
     for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
-    const bool applies_adjoint = plan_.solver != Solver::cg;
-    if (passes_once()) {
-      r[6] = pass_cost(shape.nrhs).bytes_received;
-      return r;
-    }
-    r[6] = cost(false, shape.nrhs).bytes_received +
-           (applies_adjoint ? cost(true, shape.nrhs).bytes_received : 0) + redistribution_received();
+    r[6] = received_per_iteration();
     return r;
   }
 
@@ -55,23 +47,6 @@ class RankPlan {
            size_of(plan_.shape.type);
   }
 
-  Index columns_at_once() const {
-    return largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
-  }
-
-  RankCost cost(bool adjoint, Index columns) const {
-    ProductShape shape = plan_.shape;
-    shape.nrhs = columns;
-    return product_cost(plan_.algorithm, shape, grid_.shape(), row_, col_, adjoint, plan_.panel);
-  }
-
-  bool passes_once() const { return plan_.one_pass; }
-  RankCost pass_cost(Index columns) const {
-    ProductShape shape = plan_.shape;
-    shape.nrhs = columns;
-    return normal_product_cost(shape, grid_.shape(), row_, col_);
-  }
-
   Index solver_workspace() const {
     return solver_workspace_bytes(
         {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, plan_.shape.nrhs, plan_.batch,
@@ -79,22 +54,47 @@ class RankPlan {
         row_, col_);
   }
 
+  /// The memory of products with A and with Aᴴ, which share it, of normal products, and of redistributions,
+  /// which follow a product that is kept.
+  Index products_workspace() const {
+    const Index columns = largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
+    const auto larger = [](const RankCost& a, const RankCost& b) {
+      return std::max(a.workspace_bytes, b.workspace_bytes);
+    };
+    Index bytes = larger(product(false, columns), product(true, columns));
+    if (plan_.one_pass) bytes += normal_product(columns).workspace_bytes;
+    if (redistributes())
+      bytes += block(plan_.product_range.layout(columns)) +
+               larger(redistribution(false, columns), redistribution(true, columns));
+    return bytes;
+  }
+
+  Index received_per_iteration() const {
+    const Index columns = plan_.shape.nrhs;
+    if (plan_.one_pass) return normal_product(columns).bytes_received;
+    Index bytes = product(false, columns).bytes_received;
+    if (plan_.solver != Solver::cg) bytes += product(true, columns).bytes_received;
+    if (redistributes()) bytes += redistribution(false, columns).bytes_received;
+    return bytes;
+  }
+
+  ProductShape shape_of(Index columns) const {
+    ProductShape shape = plan_.shape;
+    shape.nrhs = columns;
+    return shape;
+  }
+  RankCost product(bool adjoint, Index columns) const {
+    return product_cost(plan_.algorithm, shape_of(columns), grid_.shape(), row_, col_, adjoint, plan_.panel);
+  }
+  RankCost normal_product(Index columns) const {
+    return normal_product_cost(shape_of(columns), grid_.shape(), row_, col_);
+  }
   bool redistributes() const { return plan_.range != plan_.product_range; }
   /// Of the result of a product to the operator's range, or of data back.
   RankCost redistribution(bool adjoint, Index columns) const {
-    const Layout product = plan_.product_range.layout(columns), range = plan_.range.layout(columns);
-    return redistribution_cost(grid_, adjoint ? range : product, adjoint ? product : range, plan_.shape.type,
-                               row_, col_);
-  }
-  Index redistribution_workspace() const {
-    if (!redistributes()) return 0;
-    const Index columns = columns_at_once();
-    return block(plan_.product_range.layout(columns)) +
-           std::max(redistribution(false, columns).workspace_bytes,
-                    redistribution(true, columns).workspace_bytes);
-  }
-  Index redistribution_received() const {
-    return redistributes() ? redistribution(false, plan_.shape.nrhs).bytes_received : 0;
+    const Layout of_product = plan_.product_range.layout(columns), range = plan_.range.layout(columns);
+    return redistribution_cost(grid_, adjoint ? range : of_product, adjoint ? of_product : range,
+                               plan_.shape.type, row_, col_);
   }
 
   const PlannedSolve& plan_;
