@@ -41,7 +41,7 @@ class GRIDLOPS_EXPORT ColumnScalars {
   std::vector<double> values_;
 };
 
-/// An operand of column arithmetic: one number for each column, or the same for all. A view of what it is
+/// An operand of column arithmetic: one number for each column, or one for all. It is a view of what it is
 /// made of.
 class GRIDLOPS_EXPORT ColumnOperand {
  public:
@@ -59,7 +59,7 @@ class GRIDLOPS_EXPORT ColumnOperand {
   double all_ = 0;
 };
 
-// Entry by entry. Throw ShapeError where two operands are for different numbers of columns.
+// These compute entry by entry. They throw ShapeError if two operands are for different numbers of columns.
 GRIDLOPS_EXPORT ColumnScalars operator+(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars operator-(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars operator*(ColumnOperand a, ColumnOperand b);
@@ -70,7 +70,7 @@ GRIDLOPS_EXPORT ColumnScalars& operator*=(ColumnScalars& a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars sqrt(const ColumnScalars& a);
 GRIDLOPS_EXPORT ColumnScalars abs(const ColumnScalars& a);
 GRIDLOPS_EXPORT ColumnScalars hypot(ColumnOperand a, ColumnOperand b);
-/// a where b is NaN.
+/// The larger and the smaller of a and b, and a where b is NaN.
 GRIDLOPS_EXPORT ColumnScalars max(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars min(ColumnOperand a, ColumnOperand b);
 /// a/b, and 0 where b is 0.
@@ -90,10 +90,10 @@ ScaledColumns<T> operator*(ColumnOperand factor, const ConstDistMatrix<T>& X) {
   return {factor, X};
 }
 
-// Not collective; on a GPU ordered, not finished, on return. Both matrices have the same layout, and the
-// factors are as many as their columns, or ShapeError on all ranks. The first time that a grid sees so many
-// columns, memory for the factors is taken: OutOfMemory is this rank's alone then, but sums of so many
-// columns have taken it for all ranks.
+// These are not collective; on a GPU they are ordered, not finished, on return. They throw ShapeError, on all
+// ranks, unless both matrices have the same layout and there are as many factors as columns. The first time
+// that a grid sees so many columns, memory for the factors is taken, and OutOfMemory is this rank's alone.
+// Sums of so many columns have taken that memory before, on all ranks.
 
 /// Y ← Y ± X diag(α). With a constant α of 0 nothing is read.
 template <Scalar T>
@@ -118,7 +118,7 @@ GRIDLOPS_EXPORT void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistM
 template <Scalar T>
 GRIDLOPS_EXPORT void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X);
 
-/// A sum over all rows, one number for each column, that is to travel in a reduction.
+/// A sum over all rows, one number for each column, that is to be made in a reduction.
 template <Scalar T>
 struct ColumnSum {
   enum class Kind { norm2, dot, distance2, penalty };
@@ -144,30 +144,30 @@ template <Scalar T>
 ColumnSum<T> distance2(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y, DistMatrix<T>& D) {
   return {ColumnSum<T>::Kind::distance2, X, Y, &D};
 }
-/// The penalty of xⱼ that the threshold belongs to.
+/// The penalty of xⱼ of which the threshold is the proximal map.
 template <Scalar T>
 ColumnSum<T> penalty(Threshold kind, const ConstDistMatrix<T>& X) {
   return {ColumnSum<T>::Kind::penalty, X, X, nullptr, kind};
 }
 
-/// Makes sums over all rows, all those of one call in one all_reduce over the grid, in double precision: the
-/// same bits on all ranks, so that all take the same decisions. Keeps the memory that this takes.
+/// Makes sums over all rows in double precision, all those of one call in one all_reduce over the grid. All
+/// ranks get the same bits, and so take the same decisions. Keeps the memory that this takes.
 template <Scalar T>
 class GRIDLOPS_EXPORT ColumnSums {
  public:
   explicit ColumnSums(std::shared_ptr<const ProcessGrid> grid, ReductionOrder order = ReductionOrder::any)
       : grid_(std::move(grid)), order_(order) {}
 
-  /// const auto [qq, pp] = sums(norm2(q), norm2(p)); collective over the grid, zeros on idle ranks. All
-  /// matrices have the same columns, those of a dot the same layout, or ShapeError on all ranks before
-  /// anything is sent. The first sums of so many columns take memory, also that for column arithmetic with
-  /// them: all ranks throw what one throws there.
+  /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
+  /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
+  /// columns and those of a dot the same layout. The first sums of so many columns take memory, also that for
+  /// column arithmetic with them; all ranks throw what one throws there.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
     std::vector<double> none;
     return with(none, terms...);
   }
-  /// The same, and the sums over the ranks of these numbers, of which every rank has as many, in their place.
+  /// The same, and replaces these numbers, of which every rank has as many, by their sums over the ranks.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> with(std::vector<double>& numbers, const Terms&... terms) {
     std::array<ColumnScalars, sizeof...(Terms)> sums;
@@ -176,7 +176,7 @@ class GRIDLOPS_EXPORT ColumnSums {
     return sums;
   }
 
-  /// The general form.
+  /// The same for any number of terms.
   void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
               std::vector<double>& numbers);
 
