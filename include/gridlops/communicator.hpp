@@ -18,13 +18,13 @@ namespace gridlops {
 
 enum class ReduceOp { sum, prod, min, max };
 
-/// In which order a reduction combines the ranks' contributions.
+/// The order in which a reduction combines the ranks' contributions.
 enum class ReductionOrder {
   any,  ///< what is fastest on the transport; may depend on the count and on an element's position
   by_rank  ///< ((x₀ ∘ x₁) ∘ x₂) ∘ …, so that an element's bits depend on the ranks' values of it only
 };
 
-/// What a transport knows of an operation under way: implementations of Communicator return it.
+/// An operation under way, as the transport knows it. Implementations of Communicator return it.
 class GRIDLOPS_EXPORT PendingOperation {
  public:
   virtual ~PendingOperation();
@@ -39,7 +39,7 @@ class GRIDLOPS_EXPORT PendingOperation {
 /// abandons the operation, because the other ranks may never come.
 class GRIDLOPS_EXPORT Request {
  public:
-  /// Of no operation.
+  /// A handle of no operation.
   Request() = default;
   Request(Request&&) noexcept = default;
   Request& operator=(Request&& other) noexcept;
@@ -117,7 +117,7 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
                                      ReductionOrder order = ReductionOrder::any);
 
-  /// In place; all ranks end with the same bits.
+  /// data ← the elementwise reduction of all ranks' data. All ranks end with the same bits.
   void all_reduce(Elements data, ReduceOp op, ReductionOrder order = ReductionOrder::any);
   [[nodiscard]] Request start_all_reduce(Elements data, ReduceOp op,
                                          ReductionOrder order = ReductionOrder::any);

@@ -52,7 +52,7 @@ struct BasicElements {
   BasicElements(Pointer data_, Index count_, ElementType type_, int reals_per_element_ = 1)
       : data(data_), count(count_), type(type_), reals_per_element(reals_per_element_) {}
 
-  /// Of any contiguous range of a transferable type: a span, a vector, an array.
+  /// The elements of any contiguous range of a transferable type: a span, a vector, an array.
   template <std::ranges::contiguous_range R>
   requires Transferable<std::ranges::range_value_t<R>> BasicElements(R&& range)
       : data(std::ranges::data(range)),
@@ -60,7 +60,7 @@ struct BasicElements {
         type(element_type_of<std::ranges::range_value_t<R>>),
         reals_per_element(is_complex<std::ranges::range_value_t<R>> ? 2 : 1) {}
 
-  /// Of an array of count elements.
+  /// The elements of an array of count elements.
   template <class T>
   requires Transferable<std::remove_const_t<T>> BasicElements(T* data_, Index count_)
       : data(data_),

@@ -68,7 +68,8 @@ class GRIDLOPS_EXPORT LinearOperator {
 
   /// Y ← α A X + β Y (collective over the grid; idle ranks return at once).
   /// X: in domain(), Y: in range(), the same column partition, any number of columns; they must not overlap.
-  /// With β = 0 the old Y is not read. On a GPU: ordered, not finished, on return.
+  /// With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
+  /// return.
   /// Throws ShapeError on all ranks before any communication. Scratch memory is taken before anything is
   /// sent, the first time that there are so many columns: if there is not enough on some rank, all throw
   /// OutOfMemory, and may try again. If a do_apply() of the caller's throws on one rank alone, so does this,

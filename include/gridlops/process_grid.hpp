@@ -55,17 +55,17 @@ class GRIDLOPS_EXPORT ProcessGrid {
   int my_row() const { return comm().rank() / shape_.cols; }
   int my_col() const { return comm().rank() % shape_.cols; }
 
-  /// All ranks of the grid; the Q ranks of my grid row; the P ranks of my grid column. My rank in the row is
-  /// my_col(), in the column my_row().
+  /// The communicators of all ranks of the grid, of the Q ranks of my grid row, and of the P ranks of my grid
+  /// column. My rank in the row is my_col(), and in the column my_row().
   Communicator& comm() const { return not_idle(grid_); }
   Communicator& row_comm() const { return not_idle(row_); }
   Communicator& col_comm() const { return not_idle(col_); }
 
   const std::shared_ptr<Backend>& backend() const { return backend_; }
 
-  /// So many bytes of the backend's memory for what is ordered next on it, always the same ones: work on a
-  /// backend is ordered, so that the next who asks may overwrite them at once. Grows to the most asked for:
-  /// OutOfMemory is this rank's alone.
+  /// Returns so many bytes of the backend's memory for what is ordered next on it. They are always the same:
+  /// work on a backend is ordered, so that the next caller may overwrite them at once. The memory grows to
+  /// the most that was asked for, and OutOfMemory is this rank's alone.
   std::byte* scratch(Index bytes) const {
     scratch_.reserve(backend_, bytes);
     return scratch_.data();

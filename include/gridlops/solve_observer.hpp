@@ -79,12 +79,13 @@ class GRIDLOPS_EXPORT SolveObserver {
  public:
   virtual ~SolveObserver();
 
+  /// Is called before anything is solved.
   virtual void start(const SolveStart&) {}
-  /// At the start of every batch (iteration 0), where a restart goes on, and after each iteration. If it
-  /// returns true on any rank, all columns, also of batches to come, end at the next synchronisation point
-  /// with user_stop.
+  /// Is called at the start of every batch (iteration 0), where a restart goes on, and after each iteration.
+  /// If it returns true on any rank, all columns, also of batches to come, end at the next synchronisation
+  /// point with user_stop.
   virtual bool step(const IterationInfo&) { return false; }
-  /// With the final verdicts.
+  /// Is called with the final verdicts.
   virtual void end(const SolveReport&) {}
 
  protected:

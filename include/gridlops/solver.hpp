@@ -23,7 +23,7 @@ enum class StopReason {
                     ///< CGLS, products are too small for the type
   non_finite        ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
 };
-/// As in reports: "converged", "iteration_limit", …
+/// The name as in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
 
 class SolveObserver;
@@ -152,10 +152,10 @@ GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<
 
 /// The solvers of this header and of sparse_solver.hpp; pcg is cg() with a preconditioner.
 enum class Solver { cgls, cg, pcg, lsqr, lsmr, block_cgls, ista, fista };
-/// As in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
+/// The name as in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
 GRIDLOPS_EXPORT const char* name_of(Solver solver);
 
-/// All that decides how much memory a solver takes.
+/// Everything that decides how much memory a solver takes.
 struct SolverMemory {
   Solver solver = Solver::cgls;
   Space range, domain;  ///< of A

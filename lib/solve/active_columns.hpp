@@ -49,7 +49,7 @@ class ActiveColumns {
   /// Which local column of a part lies at each of its positions.
   const std::vector<Index>& order(int part) const { return order_[static_cast<std::size_t>(part)]; }
 
-  /// Where it loads, it takes the partition of all columns from the archive, too.
+  /// When it loads, it takes the partition of all columns from the archive, too.
   void visit(StateArchive& archive);
 
  private:

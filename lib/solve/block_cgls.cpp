@@ -58,7 +58,7 @@ class BlockCgls final : public ColumnMethod<T> {
   TrueNorms true_norms(ColumnRun<T>& run) override;
   void restart(ColumnRun<T>& run) override { begin_space(run); }
 
-  // As for CGLS, with the norms of the damped system.
+  // The level is that of CGLS, with the norms of the damped system.
   bool at_rounding_level(const ColumnState& column) const override {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     return column.tested_norm <= unit * scale_ * norm_ * full_residual_norm(column) ||

@@ -36,9 +36,9 @@ class ColumnRun {
             const ColumnBatch& batch);
   void solve();
 
-  // For methods. Entry k of scalars belongs to active column k.
+  // Methods call these. Entry k of scalars belongs to active column k.
 
-  /// All columns of the batch, in their places: for the start and for true norms.
+  /// B with all columns of the batch in their places, for the start and for true norms.
   const ConstDistMatrix<T>& B() const { return B_; }
   bool begins_from_guess() const { return options_.initial_guess; }
   double tolerance() const { return verdicts_.tolerance(); }

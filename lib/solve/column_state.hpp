@@ -25,7 +25,7 @@ struct ColumnState {
   Index lowest_at = 0;       ///< the iteration of that
   double verified_norm = 0;  ///< tested_norm from its definition at the last restart; 0: there was none
 
-  // From their definitions, when all have ended.
+  // These are computed from their definitions when all columns have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖
   double final_normal_norm = 0;    ///< ‖Aᴴ(b−Ax) − D²x‖
 

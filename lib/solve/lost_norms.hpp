@@ -5,9 +5,9 @@
 
 namespace gridlops {
 
-/// Whether squares below the range of double precision are missing from the summed norm of r = b − Ax, or
-/// from that of Aᴴr, for column j (collective over the grid). It scales r to be as long as can be, and looks
-/// whether the norms are still zero. X is null for x = 0; residual_norm is ‖r‖ as it was summed.
+/// Whether the norm of r = b − Ax or of Aᴴr was lost in its sum, because squares are below the range of the
+/// numbers. It is if neither norm is zero once r is scaled to be as long as can be. Of column j (collective
+/// over the grid). X is null for x = 0; residual_norm is ‖r‖ as it was summed.
 template <Scalar T>
 bool norm_is_lost(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>* X,
                   Index j, double residual_norm);

@@ -20,7 +20,7 @@ namespace gridlops {
 
 namespace {
 
-/// Of all columns together.
+/// The norm of all columns together.
 double joint_norm(std::span<const double> norms) {
   double largest = 0;
   for (const double norm : norms) largest = std::isnan(norm) ? norm : std::max(largest, norm);

@@ -65,7 +65,7 @@ const char* name_of(Solver solver) {
 
 namespace {
 
-/// To be described, not to be run: its operands have no elements.
+/// A method that is only described, and never run. Its operands have no elements.
 MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, const LinearOperator<double>& M,
                             const SolveOptions& options, const SparseOptions& sparse_options) {
   switch (solver) {
