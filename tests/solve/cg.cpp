@@ -12,14 +12,6 @@ namespace {
 
 constexpr Index n = 37;
 
-/// A matrix as operators from a space to itself, by all four algorithms.
-template <Scalar T>
-OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix) {
-  const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
-  if (A->domain() == A->range()) return A;
-  return product(identity<T>(A->domain(), A->range()), A);
-}
-
 /// Computes (A + D²I)⁻¹ b by eigenvectors.
 template <Scalar T>
 std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<double>& values, double damp,

@@ -15,14 +15,6 @@ namespace {
 
 constexpr Index n = 37, nrhs = 5;
 
-/// A matrix as an operator from a space to itself, by any algorithm.
-template <Scalar T>
-OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix,
-                               const MatrixMultOptions& mult = {}) {
-  const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix, mult);
-  return A->domain() == A->range() ? A : product(identity<T>(A->domain(), A->range()), A);
-}
-
 template <Scalar T>
 struct Preconditioned {
   Preconditioned(const LinearOperator<T>& A, const LinearOperator<T>& M, Index columns, const Element<T>& b,

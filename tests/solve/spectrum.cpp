@@ -15,14 +15,6 @@ namespace {
 
 constexpr Index n = 31;
 
-/// A matrix as an operator from a space to itself, as eigenvalues need it.
-template <Scalar T>
-OperatorPtr<T> hermitian_operator(const GridPtr& grid, Algorithm algorithm,
-                                  const std::vector<double>& values) {
-  const auto A = dense_operator(grid, algorithm, KnownSpectrum<T>::hermitian(values));
-  return product(identity<T>(A->domain(), A->range()), A);
-}
-
 std::vector<double> between(double low, double high) {
   std::vector<double> values;
   for (Index k = 0; k < n; ++k)
@@ -47,7 +39,7 @@ TEMPLATE_TEST_CASE("Power iteration finds the eigenvalue of largest modulus and 
       for (const double dominant : {4.0, -4.0}) {
         std::vector<double> values = between(-1, 2);
         values[5] = dominant;
-        const auto A = hermitian_operator<T>(grid, algorithm, values);
+        const auto A = square_operator(grid, algorithm, KnownSpectrum<T>::hermitian(values));
         const auto found = power_iteration(*A, 200, sizeof(Real<T>) == 8 ? 1e-12 : 1e-5);
         if (!grid->is_member()) {
           CHECK(found.eigenvalue == Accumulator<T>(0));
@@ -101,7 +93,7 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
     for (const Algorithm algorithm : all_algorithms) {
       for (const auto& [low, high] : {std::pair{-3.0, 2.0}, std::pair{0.5, 4.0}, std::pair{-4.0, -1.0}}) {
         const double expected_low = low, expected_high = high;
-        const auto A = hermitian_operator<T>(grid, algorithm, between(low, high));
+        const auto A = square_operator(grid, algorithm, KnownSpectrum<T>::hermitian(between(low, high)));
         // As many steps as the dimension tell all, and more change nothing.
         for (const int steps : {static_cast<int>(n), 100}) {
           const SpectrumExtremes found = lanczos_extremes(*A, steps);
@@ -129,11 +121,11 @@ TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") 
     std::vector<double> two = between(1, 1);
     two[3] = 5;
     const SpectrumExtremes both =
-        lanczos_extremes(*hermitian_operator<double>(grid, Algorithm::summa, two), 20);
+        lanczos_extremes(*square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(two)), 20);
     std::vector<double> spoiled = two;
     spoiled[4] = std::nan("");
-    const SpectrumExtremes lost =
-        lanczos_extremes(*hermitian_operator<double>(grid, Algorithm::summa, spoiled), 20);
+    const SpectrumExtremes lost = lanczos_extremes(
+        *square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(spoiled)), 20);
     const SpectrumExtremes empty = lanczos_extremes(
         *identity<double>({grid, Cut::balanced(Axis::grid_rows, 0, *grid), Axis::grid_cols}));
     if (!grid->is_member()) continue;

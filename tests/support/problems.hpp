@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "gridlops/random.hpp"
 #include "gridlops/redistribute.hpp"
 #include "gridlops/solver.hpp"
@@ -121,6 +122,14 @@ template <Scalar T>
 OperatorPtr<T> dense_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& A,
                               const MatrixMultOptions& options = {}) {
   return dense_operator<T>(grid, algorithm, A.rows(), A.cols(), Element<T>(A), options);
+}
+
+/// A square matrix as an operator from a space to itself, by any algorithm.
+template <Scalar T>
+OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const KnownSpectrum<T>& matrix,
+                               const MatrixMultOptions& options = {}) {
+  const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix, options);
+  return A->domain() == A->range() ? A : product(identity<T>(A->domain(), A->range()), A);
 }
 
 /// All of X on every member of its grid, column by column; empty on idle ranks.
