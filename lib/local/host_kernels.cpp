@@ -8,7 +8,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "local/skinny_gemm.hpp"
+#include "local/few_columns.hpp"
 
 namespace gridlops {
 namespace {
@@ -102,18 +102,18 @@ void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
 }
 
 template <Scalar T>
-bool skinny_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
+bool few_columns_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
   static const bool blas_has_one_thread = blas_info().threads == 1;
   const KernelChoice& choice = kernel_choice();
   switch (choice.use) {
     case KernelChoice::Use::never:
       return false;
     case KernelChoice::Use::wherever_possible:
-      return skinny_gemm_takes<T>(op, rows, cols, columns);
+      return rows > 0 && cols > 0;
     case KernelChoice::Use::where_faster:
       break;
   }
-  return blas_has_one_thread && skinny_gemm_is_faster<T>(op, rows, cols, columns, choice.set);
+  return blas_has_one_thread && few_columns_gemm_is_faster<T>(op, rows, cols, columns, choice.set);
 }
 
 }  // namespace
@@ -121,8 +121,8 @@ bool skinny_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
 template <Scalar T>
 void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                           MatrixView<T> C) const {
-  if (op_b == Op::none && alpha != T(0) && skinny_gemm_is_wanted<T>(op_a, A.rows, A.cols, B.cols)) {
-    skinny_gemm(op_a, alpha, A, B, beta, C, kernel_choice().set);
+  if (op_b == Op::none && alpha != T(0) && few_columns_gemm_is_wanted<T>(op_a, A.rows, A.cols, B.cols)) {
+    few_columns_gemm(op_a, alpha, A, B, beta, C, kernel_choice().set, false);
   } else {
     host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
   }

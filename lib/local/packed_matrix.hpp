@@ -6,35 +6,27 @@
 
 #include "gridlops/buffer.hpp"
 #include "gridlops/matrix_view.hpp"
-#include "local/packed_kernels.hpp"
+#include "local/tile_kernels.hpp"
 
 namespace gridlops {
 
-template <Scalar T>
-class PackedAdjoint;
-template <Scalar T>
-using Tiles = typename PackedKernels<Real<T>>::Tiles;
-template <Scalar T>
-using Ahead = typename PackedKernels<Real<T>>::Ahead;
-
-/// A matrix in host memory, stored in strips of a few rows, these in tiles (PackedKernels), and tiles in
-/// chunks (chunk_tiles). Chunks of the same columns lie one after the other. Products read chunks that stay
-/// in the first-level cache while all right-hand sides use them, and the normal product finds a strip in the
-/// second-level cache when it uses it again. A complex matrix is a real one with twice the rows, as in
-/// skinny_parts.hpp.
+/// A matrix in host memory, stored in tiles (TileKernels) without gaps: those of some columns one below the
+/// other, then those of the next columns. A complex matrix is a real one with twice the rows, as in
+/// real_parts.hpp.
 template <Scalar T>
 class PackedMatrix {
  public:
   /// Nothing; may only be asked whether it is empty.
   PackedMatrix() = default;
-  /// A copy of A, which is not empty. The processor must have the instruction set. After some columns each,
-  /// `taken` is told how many it has: where those are given up, there is never much more than one matrix.
+  /// A copy of A, which is not empty. The processor must have the instruction set. Column-stable, a column's
+  /// bits depend neither on the other columns nor on their number. After some columns each, `taken` is told
+  /// how many it has: where those are given up, there is never much more than one matrix.
   PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, InstructionSet set,
-               const std::function<void(Index cols)>& taken = {});
+               bool column_stable, const std::function<void(Index cols)>& taken = {});
 
   bool empty() const { return kernels_ == nullptr; }
 
-  /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read. A column's bits do not depend on the others.
+  /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
   /// Where Q is a sum over ranks: told that the first `computed` rows of this rank's part of it are there,
@@ -47,43 +39,31 @@ class PackedMatrix {
   void one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
                 const Completion& completed = {}) const;
 
+  // The tiles, of the real matrix.
+  Index cols() const { return cols_; }
+  Index strips() const { return (parts_ * rows_ + kernels_->height - 1) / kernels_->height; }
+  static constexpr Index strips_at_once() { return 16; }
+  static constexpr Index depth() { return 64; }
+  Tile<Real<T>> tile(Index strip, Index col) const;
+  Tile<Real<T>> place(Index strip, Index col) const { return tile(strip, col); }
+
  private:
-  static constexpr Index height = PackedKernels<Real<T>>::rows / (is_complex<T> ? 2 : 1);
+  static constexpr Index parts_ = is_complex<T> ? 2 : 1;
 
-  Index strips() const { return (rows_ + height - 1) / height; }
   Range strip_rows(Index strip) const {
-    return {strip * height, strip + 1 < strips() ? height : rows_ - strip * height};
+    const Index height = kernels_->height / parts_;
+    return {strip * height, std::min(height, rows_ - strip * height)};
   }
-  /// Some tiles of a strip, from `tile` on: see chunk_tiles.
-  struct Chunk {
-    Index strip = 0, tile = 0;
-  };
-  class Walk;
-
-  void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
-  void adjoint(Op op, T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) const;
-  void take_rows(PackedAdjoint<T>& product, Index slot, Index strip, MatrixView<const T> Y,
-                 Index first) const;
-
-  Index tiles() const { return (cols_ + kernels_->tile_cols - 1) / kernels_->tile_cols; }
-  Index tile_size() const { return PackedKernels<Real<T>>::rows * kernels_->tile_cols; }
-  Index tiles_from(Index tile) const;
-  /// Odd, so that not all chunks of a strip fall on the same lines of a cache.
+  /// Odd, so that not all tiles of a strip fall on the same lines of a cache.
   Index places() const { return strips() | 1; }
-  /// Where a chunk begins.
-  Index offset(const Chunk& chunk) const {
-    return (chunk.tile * places() + chunk.strip * tiles_from(chunk.tile)) * tile_size();
-  }
-  bool is_last(const Chunk& chunk) const;
-  void take_tile(MatrixView<const T> A, Index strip, Index tile);
-  Tiles<T> span(const Chunk& chunk, Index strips) const;
 
-  const PackedKernels<Real<T>>* kernels_ = nullptr;
+  const TileKernels<Real<T>>* kernels_ = nullptr;
+  bool column_stable_ = false;
   Index rows_ = 0, cols_ = 0;
   Buffer<Real<T>> storage_;  // zeros beside the last column and below the last row
 };
 
 /// Whether products with so many columns are faster with A packed than with A in columns, on one core.
-bool packed_is_faster(ScalarType type, Index columns, const KernelChoice& choice);
+bool packed_is_faster(Index columns, const KernelChoice& choice);
 
 }  // namespace gridlops

@@ -211,7 +211,7 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
   const Index columns =
       algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
   const bool pays = never_moves_A(algorithm) && bytes_of_block(algorithm, shape, grid) > caches &&
-                    packed_is_faster(shape.type, columns, kernel_choice());
+                    packed_is_faster(columns, kernel_choice());
   return pays ? Storage::packed : Storage::columns;
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/instantiate.hpp"
-#include "local/stable_gemm.hpp"
+#include "local/few_columns.hpp"
 
 namespace gridlops {
 
@@ -24,7 +24,7 @@ void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
     return;
   }
-  if (!pads()) return stable_gemm(op, alpha, A, X, beta, Y);
+  if (!pads()) return few_columns_gemm(op, alpha, A, X, beta, Y, kernel_choice().set, true);
   for (Index begin = 0; begin < X.cols; begin += group) {
     const Range columns{begin, std::min(group, X.cols - begin)};
     MatrixView<const T> X_group = X.col_block(columns);
@@ -56,7 +56,7 @@ template <Scalar T>
 void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = std::as_const(A_).local();
   if (!packed_.empty() || A.empty()) return;
-  packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set,
+  packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set, product_.column_stable(),
                             [this](Index cols) { A_.discard_local_columns(cols); });
   // Its shape is all that is needed of A from now on.
   A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));

@@ -10,7 +10,7 @@ namespace gridlops {
 
 /// Multiplies local blocks: Y ← α op(A) X + β Y, with few or many columns in X.
 ///
-/// With column_stable, the host multiplies by stable_gemm(). A GPU multiplies by its BLAS in groups of a
+/// With column_stable, the host multiplies by few_columns_gemm(). A GPU multiplies by its BLAS in groups of a
 /// fixed number of columns, and the last group is filled up with zeros. The BLAS then does the same to a
 /// column however many there are.
 template <Scalar T>
@@ -18,6 +18,8 @@ class LocalProduct {
  public:
   LocalProduct(std::shared_ptr<Backend> backend, bool column_stable)
       : backend_(std::move(backend)), column_stable_(column_stable) {}
+
+  bool column_stable() const { return column_stable_; }
 
   /// Takes the memory for products in which X and Y have at most so many rows.
   void reserve(Index rows_of_X, Index rows_of_Y) const;

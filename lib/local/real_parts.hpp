@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <new>
 
 #include "gridlops/matrix_view.hpp"
-#include "local/skinny_kernels.hpp"
 
 namespace gridlops {
 
@@ -34,19 +32,16 @@ Real<T> real_part_of(MatrixView<const T> X, Index k, Index c) {
   }
 }
 
-/// Copies the real column c that represents Y in a transposed or adjoint product.
+/// Real row k of the real column c that represents Y in a transposed or adjoint product.
 template <Scalar T>
-void copy_real_column(Op op, MatrixView<const T> Y, Index c, Real<T>* to) {
+Real<T> real_part_of_adjoint(Op op, MatrixView<const T> Y, Index k, Index c) {
   if constexpr (is_complex<T>) {
-    using R = Real<T>;
-    const T* const from = Y.column(c / 2);
-    const R sign = op == Op::adjoint ? R(1) : R(-1);
-    for (Index i = 0; i < Y.rows; ++i) {
-      to[2 * i] = c % 2 == 0 ? from[i].real() : from[i].imag();
-      to[2 * i + 1] = c % 2 == 0 ? sign * from[i].imag() : -sign * from[i].real();
-    }
+    const T y = Y(k / 2, c / 2);
+    if (k % 2 == 0) return c % 2 == 0 ? y.real() : y.imag();
+    const Real<T> part = c % 2 == 0 ? y.imag() : -y.real();
+    return op == Op::adjoint ? part : -part;
   } else {
-    std::copy_n(Y.column(c), Y.rows, to);
+    return Y(k, c);
   }
 }
 
@@ -66,16 +61,6 @@ class Workspace {
   Real* memory_;
 };
 
-/// The kernels of AVX-512 or of the baseline; AVX2 has StripKernels instead.
-template <class Real>
-const SkinnyKernels<Real>& skinny_kernels(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return skinny_kernels_avx512<Real>();
-#endif
-  static_cast<void>(set);
-  return skinny_kernels_baseline<Real>();
-}
-
 /// y ← α x + β y, without the routine by which std::complex repairs infinities.
 template <Scalar T>
 void add_scaled(T alpha, T x, T beta, T& y) {
@@ -88,27 +73,5 @@ void add_scaled(T alpha, T x, T beta, T& y) {
   };
   y = beta == T(0) ? product(alpha, x) : product(alpha, x) + product(beta, y);
 }
-
-/// The columns of a product in groups of nearly equal width, counted in real columns.
-template <Scalar T>
-class Groups {
- public:
-  explicit Groups(Index columns) : columns_(columns), count_((columns + most - 1) / most) {}
-  Index count() const { return count_; }
-  Index begin(Index group) const { return parts<T> * (group * columns_ / count_); }
-  Index width(Index group) const { return begin(group + 1) - begin(group); }
-  Index columns() const { return parts<T> * columns_; }
-  Index group_of(Index column) const {
-    Index group = 0;
-    while (begin(group + 1) <= column) ++group;
-    return group;
-  }
-  /// Where the share of a group begins if all groups share so much work.
-  Index share(Index group, Index work) const { return group * work / count_; }
-
- private:
-  static constexpr Index most = SkinnyKernels<Real<T>>::max_width / parts<T>;
-  Index columns_, count_;
-};
 
 }  // namespace gridlops

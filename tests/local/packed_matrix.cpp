@@ -18,20 +18,21 @@ void check(const PaddedMatrix<T>& found, const std::vector<T>& expected, Index r
 struct Shape {
   Index rows, cols, columns;
 };
-/// Strips have 4 or 8 rows, tiles 4 to 32 columns, groups up to 3 and 6 real columns.
-constexpr Shape shapes[] = {{1, 1, 1},   {3, 2, 2},  {8, 4, 3},    {31, 5, 1},   {32, 9, 4},
-                            {33, 17, 6}, {64, 8, 7}, {129, 23, 2}, {200, 3, 13}, {70, 530, 4}};
+/// Strips have 2 to 48 rows and lie 16 together, tiles have 64 columns, groups up to 24 real columns.
+constexpr Shape shapes[] = {{1, 1, 1},    {3, 2, 2},   {8, 4, 3},    {31, 5, 1},    {32, 9, 4},
+                            {33, 17, 6},  {64, 8, 7},  {129, 23, 2}, {200, 3, 13},  {70, 530, 4},
+                            {801, 65, 5}, {24, 64, 8}, {48, 128, 9}, {50, 129, 64}, {97, 63, 33}};
 
 template <Scalar T>
-void check_products(const Shape& shape, InstructionSet set) {
+void check_products(const Shape& shape, InstructionSet set, bool column_stable) {
   const auto [rows, cols, columns] = shape;
-  CAPTURE(name_of(set), rows, cols, columns);
+  CAPTURE(name_of(set), rows, cols, columns, column_stable);
   const auto dense_A = integers<T>(1, rows, cols, 0);
   const auto P = integers<T>(2, cols, columns, 1), dense_P = integers<T>(2, cols, columns, 0);
   const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
   auto given = integers<T>(1, rows, cols, 3);
   Index given_up = 0;
-  const PackedMatrix<T> strips(make_host_backend(), given.view(), set, [&](Index taken) {
+  const PackedMatrix<T> strips(make_host_backend(), given.view(), set, column_stable, [&](Index taken) {
     for (; given_up < taken; ++given_up)
       std::fill_n(given.view().column(given_up), given.view().rows, quiet_nan<T>());
   });
@@ -79,5 +80,6 @@ void check_products(const Shape& shape, InstructionSet set) {
 TEMPLATE_LIST_TEST_CASE("products with a packed matrix are exact on integers", "[packed]", Scalars) {
   for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
     if (set <= best_instruction_set())
-      for (const Shape& shape : shapes) check_products<TestType>(shape, set);
+      for (const Shape& shape : shapes)
+        for (const bool column_stable : {false, true}) check_products<TestType>(shape, set, column_stable);
 }
