@@ -20,10 +20,10 @@ struct Isa {
   template <int bytes>
   [[gnu::always_inline]] static inline auto spread(const void* from) {
     if constexpr (bytes == 16) {
-      return _mm512_broadcast_f32x4(_mm_loadu_ps(static_cast<const float*>(from)));
+      return _mm512_maskz_broadcast_f32x4(0xffff, _mm_loadu_ps(static_cast<const float*>(from)));
     } else {
       static_assert(bytes == 32);
-      return _mm512_broadcast_f64x4(_mm256_loadu_pd(static_cast<const double*>(from)));
+      return _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(static_cast<const double*>(from)));
     }
   }
 };
