@@ -25,6 +25,7 @@ class TilesOfColumns {
   }
   /// Columns that lie a power of two apart meet in the same places of a cache. It has places for so many.
   static constexpr Index depth() { return TileKernels<R>::unit; }
+  static constexpr Index run() { return depth(); }
 
   Tile<R> place(Index strip, Index col) const {
     return {A_.column(col) + strip * height_, A_.stride, std::min(depth(), A_.cols - col)};

@@ -15,15 +15,16 @@ PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixVie
       column_stable_(column_stable),
       rows_(A.rows),
       cols_(A.cols),
+      run_(std::clamp((cols_ / 8 + depth() - 1) / depth(), Index{1}, Index{16}) * depth()),
       storage_(backend, places() * padded_cols<Real<T>>(cols_) * kernels_->height) {
   const MatrixView<const Real<T>> from = real_view(A);
   const Index height = kernels_->height;
-  for (Index col = 0; col < padded_cols<Real<T>>(cols_); col += depth()) {
-    const Index end = std::min(col + depth(), padded_cols<Real<T>>(cols_));
+  for (Index first = 0; first < cols_; first += run_) {
+    const Index end = std::min(first + run_, padded_cols<Real<T>>(cols_));
     for (Index strip = 0; strip < strips(); ++strip) {
-      Real<T>* to = storage_.data() + (tile(strip, col).begin - storage_.data());
+      Real<T>* to = storage_.data() + (tile(strip, first).begin - storage_.data());
       const Index rows = std::min(height, from.rows - strip * height);
-      for (Index k = col; k < end; ++k, to += height) {
+      for (Index k = first; k < end; ++k, to += height) {
         const Index count = k < cols_ ? rows : 0;
         if (count > 0) std::copy_n(from.column(k) + strip * height, count, to);
         std::fill(to + count, to + height, Real<T>(0));
@@ -35,8 +36,10 @@ PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixVie
 
 template <Scalar T>
 Tile<Real<T>> PackedMatrix<T>::tile(Index strip, Index col) const {
-  const Index cols = std::min(depth(), padded_cols<Real<T>>(cols_) - col), height = kernels_->height;
-  return {storage_.data() + (col * places() + strip * cols) * height, height, cols};
+  const Index height = kernels_->height, end = padded_cols<Real<T>>(cols_), first = col / run_ * run_;
+  const Index run = std::min(run_, end - first);
+  return {storage_.data() + (first * places() + strip * run + col - first) * height, height,
+          std::min(depth(), end - col)};
 }
 
 template <Scalar T>
@@ -60,12 +63,19 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       adjoint.set(0, 0, R.row_block(strip_rows(done)));
       adjoint.set(0, P.cols, MatrixView<const T>(Q).row_block(strip_rows(done)));
     }
-    for (Index col = 0; col < cols_; col += depth()) {
-      if (has_product) forward.add(0, tile(p, col), col, {});
-      // What the product needs next comes while the adjoint computes.
-      const Index next_col = col + depth() < cols_ ? col + depth() : 0;
-      const Index next_strip = std::min(next_col > 0 ? p : p + 1, strips() - 1);
-      if (has_adjoint) adjoint.add(0, tile(done, col), col, all_of(tile(next_strip, next_col)));
+    for (Index run = 0; run < cols_; run += run_) {
+      const Range cols{run, std::min(run_, cols_ - run)};
+      if (has_product)
+        for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});
+      if (!has_adjoint) continue;
+      // A slow adjoint leaves memory time to bring what the product needs next.
+      const Index step = cols.end() < cols_ ? cols.size : -cols.begin;
+      const Index next = std::min(step > 0 ? p : p + 1, strips() - 1);
+      const Index last = (cols_ - 1) / depth() * depth();
+      for (Index col = cols.begin; col < cols.end(); col += depth()) {
+        const Ahead<Real<T>> ahead = all_of(tile(next, std::min(col + step, last)));
+        adjoint.add(0, tile(done, col), col, adjoint.is_fast() ? Ahead<Real<T>>{} : ahead);
+      }
     }
     if (has_adjoint) ++done;
     if (has_product) {

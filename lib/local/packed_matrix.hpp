@@ -10,9 +10,9 @@
 
 namespace gridlops {
 
-/// A matrix in host memory, stored in tiles (TileKernels) without gaps: those of some columns one below the
-/// other, then those of the next columns. A complex matrix is a real one with twice the rows, as in
-/// real_parts.hpp.
+/// A matrix in host memory, stored in tiles (TileKernels) without gaps: of a run of columns strip below
+/// strip, then the next run. Products read long runs, whose way the processor sees, so that it fetches ahead
+/// by itself. A complex matrix is a real one with twice the rows, as in real_parts.hpp.
 template <Scalar T>
 class PackedMatrix {
  public:
@@ -43,7 +43,10 @@ class PackedMatrix {
   Index cols() const { return cols_; }
   Index strips() const { return (parts_ * rows_ + kernels_->height - 1) / kernels_->height; }
   static constexpr Index strips_at_once() { return 16; }
+  /// Of a tile: as many columns as stay in the first-level cache while all right-hand sides use them.
   static constexpr Index depth() { return 64; }
+  /// The columns of a run, an eighth of A's: while A is packed, so much of it is there twice.
+  Index run() const { return run_; }
   Tile<Real<T>> tile(Index strip, Index col) const;
   Tile<Real<T>> place(Index strip, Index col) const { return tile(strip, col); }
 
@@ -59,7 +62,7 @@ class PackedMatrix {
 
   const TileKernels<Real<T>>* kernels_ = nullptr;
   bool column_stable_ = false;
-  Index rows_ = 0, cols_ = 0;
+  Index rows_ = 0, cols_ = 0, run_ = 0;
   Buffer<Real<T>> storage_;  // zeros beside the last column and below the last row
 };
 

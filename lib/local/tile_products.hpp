@@ -212,21 +212,23 @@ class AdjointTiles {
   Workspace<R> Y_, sums_;
 };
 
-/// Calls work(strip, col, tile, next) for all tiles of A: of some strips those with the same columns, then
-/// the next columns, then the next strips, so that right-hand sides and sums come from a cache no more often
-/// than A from memory.
+/// Calls work(strip, col, tile, next) for all tiles of A, in the order of memory as far as it goes: of some
+/// strips, one after the other, those of a run of columns, then the next run, then the next strips. So
+/// right-hand sides and sums come from a cache no more often than A from memory.
 template <class Tiles, class Work>
 void for_each_tile(const Tiles& A, Work&& work) {
   Index strip = 0, col = 0;
   bool is_first = true;
   for (Index block = 0; block < A.strips(); block += A.strips_at_once()) {
     const Index end = std::min(block + A.strips_at_once(), A.strips());
-    for (Index k = 0; k < A.cols(); k += A.depth()) {
+    for (Index run = 0; run < A.cols(); run += A.run()) {
       for (Index s = block; s < end; ++s) {
-        if (!is_first) work(strip, col, A.tile(strip, col), A.place(s, k));
-        is_first = false;
-        strip = s;
-        col = k;
+        for (Index k = run; k < std::min(run + A.run(), A.cols()); k += A.depth()) {
+          if (!is_first) work(strip, col, A.tile(strip, col), A.place(s, k));
+          is_first = false;
+          strip = s;
+          col = k;
+        }
       }
     }
   }
