@@ -52,6 +52,11 @@ template <Scalar T>
 void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                       InstructionSet set, bool column_stable) {
   if (Y.empty()) return;
+  if (X.rows == 0) {
+    for (Index j = 0; j < Y.cols; ++j)
+      for (Index i = 0; i < Y.rows; ++i) add_scaled(T(0), T(0), beta, Y(i, j));
+    return;
+  }
   const TileKernels<Real<T>>& kernels = tile_kernels<Real<T>>(set);
   const TilesOfColumns<Real<T>> tiles(real_view(A), kernels.height);
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
