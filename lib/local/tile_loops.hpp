@@ -108,23 +108,30 @@ class TileLoops {
     (std::make_integer_sequence<int, lanes>());
   }
 
-  /// What is still to be fetched.
-  struct Fetch {
-    explicit Fetch(const Ahead& ahead)
-        : at(ahead.tile.begin + ahead.first * ahead.tile.stride),
-          stride(ahead.tile.stride),
-          cols(ahead.end - ahead.first) {}
+  /// Fetches the columns ahead, evenly spread over the columns of the tile that is multiplied: memory takes
+  /// few requests at a time.
+  class Fetch {
+   public:
+    Fetch(const Ahead& ahead, Index cols)
+        : at_(ahead.tile.begin + ahead.first * ahead.tile.stride),
+          stride_(ahead.tile.stride),
+          count_(ahead.end - ahead.first),
+          cols_(cols) {}
 
-    [[gnu::always_inline]] void next() {
+    /// To be called when so many columns of the tile are about to be used.
+    [[gnu::always_inline]] void step(Index used) {
       constexpr int line = 64 / static_cast<int>(sizeof(R));
-      unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
-        __builtin_prefetch(at + l * line, 0, 2);
-      });
-      at += stride;
+      for (due_ += used * count_; due_ >= cols_; due_ -= cols_) {
+        unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
+          __builtin_prefetch(at_ + l * line, 0, 2);
+        });
+        at_ += stride_;
+      }
     }
 
-    const R* at;
-    Index stride, cols;
+   private:
+    const R* at_;
+    Index stride_, count_, cols_, due_ = 0;
   };
 
   template <int width>
@@ -135,10 +142,10 @@ class TileLoops {
         y[j][v] = load(Y + j * height + v * lanes);
       });
     });
-    Fetch fetch(ahead);
+    Fetch fetch(ahead, A.cols);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; ++k, a += A.stride, X += width) {
-      if (k < fetch.cols) fetch.next();
+      fetch.step(1);
       Vector column[at(row_vectors)];
       unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
       unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -180,11 +187,10 @@ class TileLoops {
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
     unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
-    Fetch fetch(ahead);
+    Fetch fetch(ahead, A.cols);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * width) {
-      if (fetches && k < fetch.cols)
-        unrolled<at_once>([&](auto) __attribute__((always_inline)) { fetch.next(); });
+      if constexpr (fetches) fetch.step(at_once);
       Vector z[at(at_once)];
       unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
         z[l] = run == 1 ? load(Z + l * lanes) : Vector{};
@@ -212,10 +218,10 @@ class TileLoops {
                                                               const Ahead& ahead) {
     constexpr int at_once = vectors == 1 ? 8 : 4;
     static_assert(TileKernels<R>::unit % at_once == 0);
-    Fetch fetch(ahead);
+    Fetch fetch(ahead, A.cols);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes) {
-      if (k < fetch.cols) unrolled<at_once>([&](auto) __attribute__((always_inline)) { fetch.next(); });
+      fetch.step(at_once);
       Vector z[at(at_once)][at(vectors)];
       unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
         unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
