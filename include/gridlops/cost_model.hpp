@@ -42,9 +42,9 @@ GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShap
 GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                              ScalarType type, int row, int col);
 
-/// Returns the storage with which repeated products in host memory are faster on this processor. It goes by
-/// the measured crossovers of the instruction set and the type (docs/performance.md). Packing takes as long
-/// as a few products.
+/// Returns the storage with which repeated products in host memory are faster on this processor. It is
+/// packed for up to 128 columns on processors with AVX2, where blocks of A are larger than caches and neither
+/// low nor narrow (docs/performance.md). Packing takes as long as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Returns whether CGLS in host memory is faster in one pass; the same on all ranks. It is if blocks of A are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "local/few_columns.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "base/instantiate.hpp"
@@ -51,22 +52,17 @@ class TilesOfColumns {
 template <Scalar T>
 void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                       InstructionSet set, bool column_stable) {
-  if (Y.empty()) return;
-  if (X.rows == 0) {
-    for (Index j = 0; j < Y.cols; ++j)
-      for (Index i = 0; i < Y.rows; ++i) add_scaled(T(0), T(0), beta, Y(i, j));
-    return;
-  }
   const TileKernels<Real<T>>& kernels = tile_kernels<Real<T>>(set);
   const TilesOfColumns<Real<T>> tiles(real_view(A), kernels.height);
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
 }
 
-// The tables say from which to which number of columns these kernels were faster than OpenBLAS 0.3.21 with
-// the same instruction set, on a Zen 4 core. To repeat that, run gridlops-bench matmul --rows 4096 --cols
-// 2048
-// --rhs 1,2,4,8,16,32,64 --both --storage columns on one rank, with GRIDLOPS_KERNELS=avx512 or avx2, and with
-// blas. Processors without AVX2 use BLAS. So do matrices that a cache holds, which BLAS begins faster with.
+// The tables say up to how many columns these kernels were faster than OpenBLAS 0.3.21 with the same
+// instruction set, on a Zen 4 core. To repeat that, run on one rank, with GRIDLOPS_KERNELS=avx512 or avx2,
+// and with blas:
+//   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
+// For one column BLAS has a kernel of its own. Matrices that a cache holds are left to BLAS, which begins
+// faster, and so are processors without AVX2.
 template <Scalar T>
 bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   using Most = std::array<Index, 4>;  // columns of f32, f64, c64, c128

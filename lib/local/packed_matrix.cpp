@@ -44,7 +44,6 @@ Tile<Real<T>> PackedMatrix<T>::tile(Index strip, Index col) const {
 
 template <Scalar T>
 void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-  if (Y.empty()) return;
   multiply_tiles(*this, *kernels_, op, alpha, X, beta, Y, column_stable_);
 }
 
@@ -91,10 +90,10 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
 
 // On a Zen 4 core, with AVX2 and with AVX-512, products of all types were faster in both directions up to the
 // largest number of columns that was tried: docs/performance.md has the command and the figures.
-bool packed_is_faster(Index columns, const KernelChoice& choice) {
-  constexpr Index most = 128;
+bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice) {
+  constexpr Index most = 128, least_rows = 1024, least_cols = 256;
   return choice.use != KernelChoice::Use::never && choice.set != InstructionSet::baseline && 0 < columns &&
-         columns <= most;
+         columns <= most && rows >= least_rows && cols >= least_cols;
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class PackedMatrix<T>;

@@ -20,7 +20,8 @@ class PackedMatrix {
   PackedMatrix() = default;
   /// A copy of A, which is not empty. The processor must have the instruction set. Column-stable, a column's
   /// bits depend neither on the other columns nor on their number. After some columns each, `taken` is told
-  /// how many it has: where those are given up, there is never much more than one matrix.
+  /// how many it has: where those are given up, there is never much more than one matrix, unless it is low or
+  /// narrow: rows and columns are filled up to whole tiles.
   PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, InstructionSet set,
                bool column_stable, const std::function<void(Index cols)>& taken = {});
 
@@ -45,7 +46,8 @@ class PackedMatrix {
   static constexpr Index strips_at_once() { return 16; }
   /// Of a tile: as many columns as stay in the first-level cache while all right-hand sides use them.
   static constexpr Index depth() { return 64; }
-  /// The columns of a run, an eighth of A's: while A is packed, so much of it is there twice.
+  /// The columns of a run: an eighth of A's, at least 64, at most 1024. While A is packed, so much of it is
+  /// there twice.
   Index run() const { return run_; }
   Tile<Real<T>> tile(Index strip, Index col) const;
   Tile<Real<T>> place(Index strip, Index col) const { return tile(strip, col); }
@@ -58,7 +60,7 @@ class PackedMatrix {
     return {strip * height, std::min(height, rows_ - strip * height)};
   }
   /// Odd, so that not all tiles of a strip fall on the same lines of a cache.
-  Index places() const { return strips() | 1; }
+  Index places() const { return strips() < 16 ? strips() : strips() | 1; }
 
   const TileKernels<Real<T>>* kernels_ = nullptr;
   bool column_stable_ = false;
@@ -66,7 +68,8 @@ class PackedMatrix {
   Buffer<Real<T>> storage_;  // zeros beside the last column and below the last row
 };
 
-/// Whether products with so many columns are faster with A packed than with A in columns, on one core.
-bool packed_is_faster(Index columns, const KernelChoice& choice);
+/// Whether products of a rows × cols block with so many columns are faster with it packed than with it in
+/// columns, on one core, and packing fills up less than a tenth.
+bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice);
 
 }  // namespace gridlops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "gridlops/types.hpp"
 #include "local/instruction_set.hpp"
@@ -32,8 +33,8 @@ struct TileKernels {
   /// multiplications and additions over the columns of A, whatever the width.
   using Forward = void(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead);
   /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of lanes / width rows, in each
-  /// one column after the other. A sum over a run's rows has as many partial sums, so that only groups of the
-  /// same width give the same bits.
+  /// one column after the other. A group that is narrower than a register has partial sums of every so many
+  /// rows; in wider ones each sum is one chain, whatever the width.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
   /// The columns of tiles are a multiple of this, or filled up with zeros.
@@ -48,10 +49,11 @@ struct TileKernels {
     };
     std::array<Entry, 5> entries{};
     std::size_t count = 0;
+    /// Null if there is none.
     Adjoint* of_width(int width) const {
-      std::size_t k = 0;
-      while (entries[k].width != width) ++k;
-      return entries[k].kernel;
+      for (const Entry& entry : entries)
+        if (entry.width == width) return entry.kernel;
+      return nullptr;
     }
     constexpr void push_back(int width, Adjoint* kernel) { entries[count++] = {width, kernel}; }
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -147,7 +148,7 @@ class AdjointTiles {
   using R = Real<T>;
 
  public:
-  /// Column-stable, all groups have the same width.
+  /// Column-stable, each sum is one chain.
   AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
                bool column_stable)
       : kernels_(kernels),
@@ -235,10 +236,10 @@ void for_each_tile(const Tiles& A, Work&& work) {
   if (!is_first) work(strip, col, A.tile(strip, col), A.place(strip, col));
 }
 
-/// Y ← α op(A) X + β Y for A in tiles; `height` is how many rows of T a strip has.
+/// Y ← α op(A) X + β Y for A in tiles, X and Y not empty and with not too many columns.
 template <Scalar T, class Tiles>
-void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha,
-                    MatrixView<const T> X, T beta, MatrixView<T> Y, bool column_stable) {
+void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
+                   T beta, MatrixView<T> Y, bool column_stable) {
   const Index height = kernels.height / parts<T>, rows = op == Op::none ? Y.rows : X.rows;
   const auto rows_of = [=](Index strip) {
     return Range{strip * height, std::min(height, rows - strip * height)};
@@ -262,6 +263,24 @@ void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, 
       product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
     });
     product.finish(alpha, beta, Y);
+  }
+}
+
+/// Y ← α op(A) X + β Y for A in tiles. Any operand may be empty. Like BLAS it reads neither A for α = 0 nor Y
+/// for β = 0. It copies some columns of X or Y at a time.
+template <Scalar T, class Tiles>
+void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha,
+                    MatrixView<const T> X, T beta, MatrixView<T> Y, bool column_stable) {
+  if (Y.empty()) return;
+  if (X.rows == 0 || alpha == T(0)) {
+    for (Index j = 0; j < Y.cols; ++j)
+      for (Index i = 0; i < Y.rows; ++i) add_scaled(T(0), T(0), beta, Y(i, j));
+    return;
+  }
+  constexpr Index at_once = 128;
+  for (Index j = 0; j < Y.cols; j += at_once) {
+    const Range cols{j, std::min(at_once, Y.cols - j)};
+    multiply_some<T>(A, kernels, op, alpha, X.col_block(cols), beta, Y.col_block(cols), column_stable);
   }
 }
 

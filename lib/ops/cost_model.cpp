@@ -198,11 +198,16 @@ namespace {
 
 constexpr Index caches = Index{32} << 20;  // more than the caches of one rank hold
 
-/// The bytes of the largest block of A.
-Index bytes_of_block(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
+struct BlockSize {
+  Index rows, cols, bytes;
+};
+
+/// Of the largest block of A.
+BlockSize largest_block(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
   const bool has_rows = algorithm == Algorithm::block;
-  return Partition::balanced(shape.rows, has_rows ? grid.cols : grid.rows).largest() *
-         Partition::balanced(shape.cols, has_rows ? 1 : grid.cols).largest() * size_of(shape.type);
+  const Index rows = Partition::balanced(shape.rows, has_rows ? grid.cols : grid.rows).largest();
+  const Index cols = Partition::balanced(shape.cols, has_rows ? 1 : grid.cols).largest();
+  return {rows, cols, rows * cols * size_of(shape.type)};
 }
 
 }  // namespace
@@ -210,8 +215,9 @@ Index bytes_of_block(Algorithm algorithm, const ProductShape& shape, GridShape g
 Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid) {
   const Index columns =
       algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
-  const bool pays = never_moves_A(algorithm) && bytes_of_block(algorithm, shape, grid) > caches &&
-                    packed_is_faster(columns, kernel_choice());
+  const BlockSize block = largest_block(algorithm, shape, grid);
+  const bool pays = never_moves_A(algorithm) && block.bytes > caches &&
+                    packed_is_faster(block.rows, block.cols, columns, kernel_choice());
   return pays ? Storage::packed : Storage::columns;
 }
 
@@ -220,7 +226,7 @@ bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   // More columns do not pay where the ranks of a grid row wait for each other within a pass.
   const Index most_columns = grid.cols == 1 ? (is_complex ? 1 : 4) : (is_complex ? 0 : 3);
   return shape.nrhs > 0 && shape.nrhs <= most_columns &&
-         bytes_of_block(Algorithm::stationary_a, shape, grid) > caches;
+         largest_block(Algorithm::stationary_a, shape, grid).bytes > caches;
 }
 
 namespace {

@@ -61,6 +61,8 @@ TEMPLATE_LIST_TEST_CASE("products with few columns of integers are exact", "[few
         check_product(op, general<T>(), {77, 19, columns, 1}, general<T>(), set);
       check_product(op, general<T>(), shapes[3], T(1), set);
       check_product(op, T(-1), shapes[2], T(0), set);
+      for (const Shape& empty : {Shape{5, 0, 3, 1}, Shape{0, 5, 3, 1}})
+        check_product(op, general<T>(), empty, general<T>(), set);
     }
     for (const Op op : {Op::none, Op::transpose, Op::adjoint})
       for (const Index rows : {1, 2, 3, 15, 16, 17, 31}) check_product(op, T(1), {rows, 5, 3, 2}, T(0), set);
@@ -140,6 +142,29 @@ TEMPLATE_LIST_TEST_CASE("NaN and infinity stay in their row, column and sign", "
           if (!is_complex<T>) CHECK(std::real(X.view()(4, j)) == infinity);
         }
       }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "NaN in a column of the right factor stays in that column, and alpha of zero reads no A", "[few_columns]",
+    Scalars) {
+  using T = TestType;
+  const Index rows = 67, cols = 29, columns = 11, bad = 6;
+  for (const InstructionSet set : instruction_sets()) {
+    for (const Op op : {Op::none, Op::adjoint}) {
+      const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
+      const auto A = integers<T>(1, rows, cols, 2);
+      auto X = integers<T>(2, in, columns, 1);
+      for (Index k = 0; k < in; ++k) X.view()(k, bad) = quiet_nan<T>();
+      auto Y = nothing<T>(out, columns, 0);
+      few_columns_gemm(op, T(1), A.view(), MatrixView<const T>(X.view()), T(0), Y.view(), set, false);
+      CAPTURE(name_of(set), op);
+      for (Index j = 0; j < columns; ++j)
+        for (Index i = 0; i < out; ++i) CHECK(is_nan(Y.view()(i, j)) == (j == bad));
+      auto old = integers<T>(3, out, columns, 0);
+      few_columns_gemm(op, T(0), A.view(), MatrixView<const T>(X.view()), T(2), old.view(), set, false);
+      old.check([](Index i, Index j) { return T(2) * small_integer<T>(3, i, j); });
     }
   }
 }

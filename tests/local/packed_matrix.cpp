@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "local/packed_matrix.hpp"
 
+#include <cstring>
+
+#include "local/few_columns.hpp"
 #include "support/catch.hpp"
+#include "support/metered_backend.hpp"
 #include "support/padded_matrix.hpp"
 #include "support/reference.hpp"
 
@@ -32,10 +36,11 @@ void check_products(const Shape& shape, InstructionSet set, bool column_stable) 
   const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
   auto given = integers<T>(1, rows, cols, 3);
   Index given_up = 0;
-  const PackedMatrix<T> strips(make_host_backend(), given.view(), set, column_stable, [&](Index taken) {
-    for (; given_up < taken; ++given_up)
-      std::fill_n(given.view().column(given_up), given.view().rows, quiet_nan<T>());
-  });
+  const PackedMatrix<T> strips(
+      std::make_shared<MeteredBackend>(), given.view(), set, column_stable, [&](Index taken) {
+        for (; given_up < taken; ++given_up)
+          std::fill_n(given.view().column(given_up), given.view().rows, quiet_nan<T>());
+      });
   CHECK(given_up == cols);
   const auto product = [&, m = rows, n = cols, r = columns](Op op, const T* X) {
     return reference_product(op, T(1), dense_A.view().data, m, n, X, r);
@@ -66,6 +71,13 @@ void check_products(const Shape& shape, InstructionSet set, bool column_stable) 
     strips.multiply(op, T(1), R.view(), T(0), X.view());
     check(X, product(op, dense_R.view().data), cols);
   }
+  auto X = integers<T>(5, cols, columns, 1);
+  const auto old_X = integers<T>(5, cols, columns, 0);
+  strips.multiply(Op::adjoint, general<T>(), R.view(), T(-3), X.view());
+  check(X,
+        reference_product(Op::adjoint, general<T>(), dense_A.view().data, rows, cols, dense_R.view().data,
+                          columns, T(-3), old_X.view().data),
+        cols);
   auto Y = integers<T>(4, rows, columns, 2);
   const auto old = integers<T>(4, rows, columns, 0);
   strips.multiply(Op::none, T(2), P.view(), T(-3), Y.view());
@@ -82,4 +94,34 @@ TEMPLATE_LIST_TEST_CASE("products with a packed matrix are exact on integers", "
     if (set <= best_instruction_set())
       for (const Shape& shape : shapes)
         for (const bool column_stable : {false, true}) check_products<TestType>(shape, set, column_stable);
+}
+
+TEMPLATE_LIST_TEST_CASE("column-stable products have the same bits packed, in columns, and in one pass",
+                        "[packed]", Scalars) {
+  using T = TestType;
+  const auto same = [](const PaddedMatrix<T>& a, const MatrixView<const T>& b) {
+    return std::memcmp(a.view().data, b.data, static_cast<std::size_t>(b.rows * b.cols) * sizeof(T)) == 0;
+  };
+  const Index rows = 131, cols = 77;
+  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
+    if (set > best_instruction_set()) continue;
+    const auto A = fractions<T>(1, rows, cols, 1);
+    const PackedMatrix<T> packed(std::make_shared<MeteredBackend>(), A.view(), set, true);
+    for (const Index columns : {1, 3, 7, 20}) {
+      CAPTURE(name_of(set), columns);
+      const auto P = fractions<T>(2, cols, columns, 0), R = fractions<T>(3, rows, columns, 0);
+      auto AP = nothing<T>(rows, columns, 0), AhR = nothing<T>(cols, columns, 0);
+      few_columns_gemm(Op::none, T(1), A.view(), P.view(), T(0), AP.view(), set, true);
+      few_columns_gemm(Op::adjoint, T(1), A.view(), R.view(), T(0), AhR.view(), set, true);
+      auto Y = nothing<T>(rows, columns, 0), X = nothing<T>(cols, columns, 0);
+      packed.multiply(Op::none, T(1), P.view(), T(0), Y.view());
+      packed.multiply(Op::adjoint, T(1), R.view(), T(0), X.view());
+      CHECK(same(AP, Y.view()));
+      CHECK(same(AhR, X.view()));
+      auto Q = nothing<T>(rows, columns, 0), W = nothing<T>(cols, 2 * columns, 0);
+      packed.one_pass(P.view(), R.view(), Q.view(), W.view());
+      CHECK(same(AP, Q.view()));
+      CHECK(same(AhR, W.view().col_block({0, columns})));
+    }
+  }
 }

@@ -125,7 +125,11 @@ TEMPLATE_LIST_TEST_CASE("Products of any shape are exact on any grid", "[matrix_
     for (const Index nrhs : {0, 1, 7}) {
       const Problem<T> problem(shape, nrhs);
       for (const GridPtr& grid : grids)
-        for (const Setting& setting : settings({{}, {.storage = Storage::packed}}, {0}, 0))
+        for (const Setting& setting : settings({{},
+                                                {.column_stable = true},
+                                                {.storage = Storage::packed},
+                                                {.column_stable = true, .storage = Storage::packed}},
+                                               {0}, 0))
           check_products(grid, problem, setting, {{T(1), T(0)}, {number<T>(1, 2), number<T>(3, -1)}});
     }
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,7 +14,7 @@
 namespace gridlops::testing {
 
 /// Forwards to another backend, and counts its memory and what crosses to and from it. It can be told to have
-/// no memory left, and to call its memory a device's.
+/// no memory left, and to call its memory a device's. New host memory is full of NaN.
 class MeteredBackend final : public Backend {
  public:
   explicit MeteredBackend(std::shared_ptr<Backend> inner = make_host_backend()) : inner_(std::move(inner)) {}
@@ -51,6 +52,8 @@ class MeteredBackend final : public Backend {
     if (until_failure_ > 0 && --until_failure_ == 0) return nullptr;
     if (bytes > longest_block_) return nullptr;
     void* const memory = inner_->allocate(bytes);
+    if (memory != nullptr && inner_->memory_space() == MemorySpace::host)
+      std::memset(memory, 0xff, static_cast<std::size_t>(bytes));
     blocks_[memory] = bytes;
     in_use_ += bytes;
     most_in_use_ = std::max(most_in_use_, in_use_);
