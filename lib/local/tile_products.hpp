@@ -23,18 +23,27 @@ inline Widths even_widths(Index columns, int widest) {
   return widths;
 }
 
-/// Widths that there are kernels for, the widest first. Up to 8 columns memory bounds a product, and one
-/// group that is too wide costs less than a second look at A. Column-stable, every sum is one chain.
+/// Widths that there are kernels for: the widest, and for the rest the narrowest that holds it, because
+/// another look at A costs more than a few empty columns. Two groups take the rest if they have a third fewer
+/// columns. Column-stable, every sum is one chain.
 template <class R>
 Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_stable) {
   const auto& table = kernels.adjoint;
   std::size_t narrowest = 0;
   while (column_stable && table.entries[narrowest].width < kernels.lanes) ++narrowest;
+  const auto holds = [&](Index rest) {
+    std::size_t k = narrowest;
+    while (k + 1 < table.count && table.entries[k].width < rest) ++k;
+    return k;
+  };
   Widths widths;
   for (Index rest = columns; rest > 0; rest -= widths.back()) {
-    std::size_t k = table.count - 1;
-    while (k > narrowest && table.entries[k].width > rest) --k;
-    if (columns <= 8 && table.entries[k].width < rest && k + 1 < table.count) ++k;
+    std::size_t k = holds(rest);
+    if (k > narrowest && table.entries[k].width > rest) {
+      const Index narrower = table.entries[k - 1].width;
+      const Index two = narrower + table.entries[holds(rest - narrower)].width;
+      if (3 * two <= 2 * table.entries[k].width) --k;
+    }
     widths.push_back(table.entries[k].width);
   }
   return widths;
