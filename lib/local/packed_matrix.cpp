@@ -88,8 +88,8 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
   adjoint.finish(T(1), T(0), W);
 }
 
-// On a Zen 4 core, with AVX2 and with AVX-512, products of all types were faster in both directions up to the
-// largest number of columns that was tried: docs/performance.md has the command and the figures.
+// On a Zen 4 core packed products were as fast as BLAS or faster up to the largest number of columns that was
+// tried; docs/decisions/0019-tiles.md says with which types and instruction sets.
 bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least_rows = 1024, least_cols = 256;
   return choice.use != KernelChoice::Use::never && choice.set != InstructionSet::baseline && 0 < columns &&
