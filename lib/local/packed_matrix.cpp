@@ -89,7 +89,7 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
 }
 
 // On a Zen 4 core packed products were as fast as BLAS or faster up to the largest number of columns that was
-// tried; docs/decisions/0019-tiles.md says with which types and instruction sets.
+// tried; docs/performance.md has the figures and the two exceptions.
 bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least_rows = 1024, least_cols = 256;
   return choice.use != KernelChoice::Use::never && choice.set != InstructionSet::baseline && 0 < columns &&
