@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "build_facts.hpp"
+#include "calibrate.hpp"
 #include "console.hpp"
 #include "grid.hpp"
 #include "gridlops/backend.hpp"
@@ -109,7 +110,7 @@ std::string gpu_text(const std::string& mpi) {
 
 std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks,
                        const std::map<std::string, HostFacts>& hosts, const std::string& transports,
-                       const std::string& mpi) {
+                       const std::string& mpi, const std::string& calibration) {
   const auto line = [](const char* label, const std::string& text) {
     return fmt::format("{:<14}{}\n", label, text);
   };
@@ -125,6 +126,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
   text += line("own kernels", own_kernels());
+  text += calibration;
   text += line("threads", fmt::format("{} per rank", blas.threads));
   return text + line("GPU", gpu_text(mpi));
 }
@@ -158,9 +160,10 @@ ExitStatus info(Communicator& world) {
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
   const std::string mpi = mpi_way(world);
   const std::string transports = transports_text(world);
+  const std::string calibration = calibration_text(world);
   if (world.rank() == 0) {
     const auto hosts = by_host(ranks);
-    print(facts_text(blas, ranks, hosts, transports, mpi));
+    print(facts_text(blas, ranks, hosts, transports, mpi, calibration));
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;

@@ -61,6 +61,7 @@ class Gridlops : public CommandLine {
     define_make_problem();
     define_multiply();
     define_solve();
+    define_calibrate();
     add_subcommand("info", "What was built, what was found at run time, and advice", info);
   }
 
@@ -168,6 +169,13 @@ class Gridlops : public CommandLine {
     define_product(options, solve_.product);
   }
 
+  void define_calibrate() {
+    Options options =
+        add_subcommand("calibrate", "Measures products on this machine, by which auto chooses from then on",
+                       [this](Communicator& world) { return calibrate(world, calibrate_); });
+    options.choice("--dtype", calibrate_.type, scalar_types(), "Type of the elements [all]");
+  }
+
   /// Makes an option one of these solvers only.
   CLI::Option* only(const Solvers& solvers, CLI::Option* option) {
     option->description(fmt::format("{}: {}", joined(words(solvers), ", "), option->get_description()));
@@ -205,6 +213,7 @@ class Gridlops : public CommandLine {
   MakeProblemArguments problem_;
   MultiplyArguments multiply_;
   SolveArguments solve_;
+  CalibrateArguments calibrate_;
   std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include "calibrate.hpp"
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "grid.hpp"
@@ -63,6 +64,8 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   measured.read_seconds = clock.lap();
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
+  // One product does not pay for measurements.
+  const Calibration calibration = calibration_for(world, shape, false, false);
   const Algorithm algorithm = resolve(common.algorithm, shape, *grid);
   grid = matrix_grid(algorithm, grid);
   run_on_grid(world, *grid, [&] {
@@ -70,10 +73,10 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
   });
   if (!grid->is_member()) measured = {};
-  write_report(
-      world, common.report,
-      {"multiply", grid->shape(), shape, algorithm, Storage::columns, common.device, transport_of(*grid)},
-      measured, nullptr);
+  write_report(world, common.report,
+               {"multiply", grid->shape(), shape, algorithm, Storage::columns, common.device,
+                transport_of(*grid), calibration.source_of_choices(shape.type)},
+               measured, nullptr);
   if (world.rank() == 0) {
     print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,
                       arguments.adjoint ? "A^H" : "A", arguments.adjoint ? shape.cols : shape.rows,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gridlops/backend.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
 
@@ -65,6 +66,8 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"nrhs", facts.shape.nrhs},
               {"algorithm", name_of(facts.algorithm)},
               {"storage", name_of(facts.storage)},
+              {"own_kernels", own_kernels()},
+              {"choices", facts.choices},
               {"transport", facts.transport},
               {"device", facts.device},
               {"seconds",

@@ -20,6 +20,7 @@ struct RunFacts {
   Algorithm algorithm = Algorithm::automatic;
   Storage storage = Storage::columns;
   std::string device, transport;
+  std::string choices;  ///< where those between kernels, storages and passes come from
 };
 
 class Stopwatch {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "calibrate.hpp"
 #include "checkpointing.hpp"
 #include "console.hpp"
 #include "file_checks.hpp"
@@ -37,6 +38,7 @@ struct Task {
   bool one_pass = false;
   Storage storage = Storage::columns;
   CheckpointFacts saved;  // of the run that a restart goes on with
+  Calibration calibration;
 };
 
 bool may_be_stationary_a(const SolveArguments& arguments) {
@@ -116,6 +118,9 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
     }
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
+  // Measurements before a restart would choose otherwise than before its run.
+  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
+  task.calibration = calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
   task.one_pass = reads_once(task);
   task.algorithm = resolve(algorithm_for(task), task.shape, *task.grid);
   task.storage = storage_for(task);
@@ -349,7 +354,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   write_history(world, arguments.history, report);
   write_report(world, report_path,
                {"solve", grid->shape(), task.shape, task.algorithm, task.storage, arguments.product.device,
-                transport_of(*grid)},
+                transport_of(*grid), task.calibration.source_of_choices(task.shape.type)},
                measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {

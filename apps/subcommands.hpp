@@ -28,6 +28,10 @@ struct MakeProblemArguments {
   std::string directory;
 };
 
+struct CalibrateArguments {
+  std::optional<ScalarType> type;  ///< none: all
+};
+
 /// What multiply and solve have in common.
 struct ProductArguments {
   std::string matrix;
@@ -67,6 +71,7 @@ struct SolveArguments {
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments);
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
+ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
 
 }  // namespace gridlops::program

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cases.hpp"
 
+#include "gridlops/calibration.hpp"
+
 namespace gridlops::bench {
 
 namespace {
@@ -17,6 +19,7 @@ Case resolved(const Cases& cases, const ProductShape& shape, const std::shared_p
 }  // namespace
 
 void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run) {
+  load_calibration(world);
   std::vector<GridShape> shapes = cases.grids;
   if (shapes.empty()) shapes.push_back(near_square(world.size()));
   std::vector<std::shared_ptr<const ProcessGrid>> grids;

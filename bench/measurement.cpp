@@ -57,7 +57,8 @@ double LimitMeter::gemm_seconds(const ProcessGrid& grid) {
   const auto operand = [&](Index k) { return MatrixView<T>(operands.data() + k * size, order_, order_); };
   grid.backend()->synchronize();
   const double begin = now();
-  grid.backend()->kernels<T>().gemm(Op::none, Op::none, T(1), operand(0), operand(1), T(0), operand(2));
+  // With B as it is, GRIDLOPS_KERNELS could have other kernels than those of BLAS multiply.
+  grid.backend()->kernels<T>().gemm(Op::none, Op::transpose, T(1), operand(0), operand(1), T(0), operand(2));
   grid.backend()->synchronize();
   return now() - begin;
 }

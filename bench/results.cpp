@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <utility>
 
 #include "bench/commit.hpp"
@@ -24,16 +23,6 @@ namespace gridlops::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos && colon + 2 < line.size())
-      return line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 std::string host_name() {
   std::array<char, 256> name{};

@@ -153,4 +153,7 @@ GRIDLOPS_EXPORT BlasInfo blas_info();
 /// names something else, or more than this processor has.
 GRIDLOPS_EXPORT std::string own_kernels();
 
+/// The name, family, model and stepping of the processor, as Linux tells them; "unknown" where it does not.
+GRIDLOPS_EXPORT std::string cpu_model();
+
 }  // namespace gridlops

@@ -43,14 +43,25 @@ GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layo
                                              ScalarType type, int row, int col);
 
 /// Returns the storage with which repeated products in host memory are faster on this processor. It is
-/// packed for up to 128 columns on processors with AVX2, where blocks of A are larger than caches and neither
-/// low nor narrow (docs/performance.md). Packing takes as long as a few products.
+/// packed for up to 128 columns on processors with AVX2, unless a calibration says otherwise
+/// (calibration.hpp), where blocks of A are larger than caches and neither low nor narrow
+/// (docs/performance.md). Packing takes as long as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Returns whether CGLS in host memory is faster in one pass; the same on all ranks. It is if blocks of A are
 /// larger than caches, so that reading A takes the time, and if there are at most as many columns as the
-/// measured crossover of their type and grid (docs/performance.md).
+/// crossover of their type and grid (docs/performance.md), unless a calibration says otherwise.
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
+
+/// For which numbers of right-hand sides, up to 128, a rank's block in host memory that no cache holds gets
+/// what: "1-16, 64", or "none".
+struct ProductChoices {
+  std::string forward, adjoint;  ///< with A in columns: the kernels of this library, with one BLAS thread
+  std::string packed, one_pass;  ///< as faster_storage() and one_pass_is_faster() choose on one rank
+
+  friend bool operator==(const ProductChoices&, const ProductChoices&) = default;
+};
+GRIDLOPS_EXPORT ProductChoices product_choices(ScalarType type);
 
 /// Describes the machine by four numbers, and by which ranks read each other's memory in place. The defaults
 /// are those of a common cluster core. Measure your own for close decisions.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/instantiate.hpp"
+#include "local/product_times.hpp"
 #include "local/tile_products.hpp"
 
 namespace gridlops {
@@ -57,12 +58,12 @@ void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T>
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
 }
 
-// The tables say up to how many columns these kernels were faster than OpenBLAS 0.3.21 with the same
-// instruction set, on a Zen 4 core. To repeat that, run on one rank, with GRIDLOPS_KERNELS=avx512 or avx2,
-// and with blas:
+// The tables are the built-in choice: up to how many columns these kernels were faster than OpenBLAS 0.3.21
+// with the same instruction set, on a Zen 4 core. To repeat that, run on one rank, with
+// GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
 //   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
 // For one column BLAS has a kernel of its own. Matrices that a cache holds are left to BLAS, which begins
-// faster, and so are processors without AVX2.
+// faster, and so are processors without AVX2, unless measurements on this machine say otherwise.
 template <Scalar T>
 bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   using Most = std::array<Index, 4>;  // columns of f32, f64, c64, c128
@@ -72,9 +73,11 @@ bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, In
   const Most& most =
       op == Op::none ? (is_wide ? forward_512 : forward_256) : (is_wide ? adjoint_512 : adjoint_256);
   constexpr Index least = 2, least_bytes = 1 << 20;
-  return set != InstructionSet::baseline && least <= columns &&
-         columns <= most[at(static_cast<Index>(scalar_type_of<T>))] &&
-         rows * cols * static_cast<Index>(sizeof(T)) >= least_bytes;
+  if (rows * cols * static_cast<Index>(sizeof(T)) < least_bytes) return false;
+  constexpr ScalarType type = scalar_type_of<T>;
+  const bool usual =
+      set != InstructionSet::baseline && least <= columns && columns <= most[static_cast<std::size_t>(type)];
+  return own_kernels_pay(usual, type, op, columns);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                     \

@@ -2,6 +2,8 @@
 #include "local/instruction_set.hpp"
 
 #include <cstdlib>
+#include <fstream>
+#include <map>
 
 #include "base/message.hpp"
 #include "gridlops/backend.hpp"
@@ -60,6 +62,19 @@ std::string own_kernels() {
     return set + ", as GRIDLOPS_KERNELS asks, in all products";
   if (choice.set == InstructionSet::baseline) return "none, as they need AVX2";
   return set + ", in products with few columns";
+}
+
+std::string cpu_model() {
+  std::map<std::string, std::string> values;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::size_t tab = line.find('\t'), colon = line.find(": ");
+    if (tab < colon && colon != std::string::npos) values[line.substr(0, tab)] = line.substr(colon + 2);
+  }
+  std::string text;
+  for (const char* name : {"model name", "cpu family", "model", "stepping"})
+    if (!values[name].empty()) text += (text.empty() ? "" : message(", ", name, " ")) + values[name];
+  return text.empty() ? "unknown" : text;
 }
 
 }  // namespace gridlops

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/instantiate.hpp"
+#include "local/product_times.hpp"
 #include "local/tile_products.hpp"
 
 namespace gridlops {
@@ -88,12 +89,13 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
   adjoint.finish(T(1), T(0), W);
 }
 
-// On a Zen 4 core packed products were as fast as BLAS or faster up to the largest number of columns that was
-// tried; docs/performance.md has the figures and the two exceptions.
-bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice) {
+// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster up to the largest number
+// of columns that was tried; docs/performance.md has the figures and the two exceptions.
+bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least_rows = 1024, least_cols = 256;
-  return choice.use != KernelChoice::Use::never && choice.set != InstructionSet::baseline && 0 < columns &&
-         columns <= most && rows >= least_rows && cols >= least_cols;
+  const bool usual = choice.set != InstructionSet::baseline && 0 < columns && columns <= most;
+  return choice.use != KernelChoice::Use::never && rows >= least_rows && cols >= least_cols &&
+         packing_pays(usual, type, columns);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class PackedMatrix<T>;

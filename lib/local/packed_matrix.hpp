@@ -70,6 +70,6 @@ class PackedMatrix {
 
 /// Whether products of a rows × cols block with so many columns are faster with it packed than with it in
 /// columns, on one core, and packing fills up less than a tenth.
-bool packed_is_faster(Index rows, Index cols, Index columns, const KernelChoice& choice);
+bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice);
 
 }  // namespace gridlops

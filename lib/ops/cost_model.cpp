@@ -10,7 +10,9 @@
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "local/few_columns.hpp"
 #include "local/packed_matrix.hpp"
+#include "local/product_times.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/panels.hpp"
 
@@ -217,16 +219,47 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
       algorithm == Algorithm::block ? Partition::balanced(shape.nrhs, grid.rows).largest() : shape.nrhs;
   const BlockSize block = largest_block(algorithm, shape, grid);
   const bool pays = never_moves_A(algorithm) && block.bytes > caches &&
-                    packed_is_faster(block.rows, block.cols, columns, kernel_choice());
+                    packed_is_faster(shape.type, block.rows, block.cols, columns, kernel_choice());
   return pays ? Storage::packed : Storage::columns;
 }
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
-  // More columns do not pay where the ranks of a grid row wait for each other within a pass.
-  const Index most_columns = grid.cols == 1 ? (is_complex ? 1 : 4) : (is_complex ? 0 : 3);
-  return shape.nrhs > 0 && shape.nrhs <= most_columns &&
-         largest_block(Algorithm::stationary_a, shape, grid).bytes > caches;
+  // More columns do not pay where the ranks of a grid row wait for each other within a pass. That is not in
+  // the measurements, which may only speak against one pass there.
+  const bool waits = grid.cols > 1;
+  const Index most_columns = waits ? (is_complex ? 0 : 3) : (is_complex ? 1 : 4);
+  const bool usual = shape.nrhs > 0 && shape.nrhs <= most_columns;
+  return largest_block(Algorithm::stationary_a, shape, grid).bytes > caches && (usual || !waits) &&
+         one_pass_pays(usual, shape.type, shape.nrhs);
+}
+
+ProductChoices product_choices(ScalarType type) {
+  constexpr Index large = 1 << 14, most = 128;
+  // "1-16, 64" for the numbers of columns that it holds for.
+  const auto ranges = [](const auto& holds) {
+    std::string text;
+    for (Index begin = 1, end = 0; begin <= most; begin = end + 1) {
+      for (end = begin; end <= most && holds(end); ++end) continue;
+      if (end == begin) continue;
+      text += message(text.empty() ? "" : ", ", begin);
+      if (end - 1 > begin) text += message("-", end - 1);
+    }
+    return text.empty() ? std::string("none") : text;
+  };
+  const auto own = [&](Op op) {
+    return ranges([&](Index columns) {
+      return with_scalar_type(type, [&]<Scalar T>() {
+        return few_columns_gemm_is_faster<T>(op, large, large, columns, kernel_choice().set);
+      });
+    });
+  };
+  return {own(Op::none), own(Op::adjoint), ranges([&](Index columns) {
+            return packed_is_faster(type, large, large, columns, kernel_choice());
+          }),
+          ranges([&](Index columns) {
+            return one_pass_is_faster({large, large, columns, type}, {1, 1});
+          })};
 }
 
 namespace {

@@ -28,7 +28,7 @@ PUBLIC = {
     "dist": ["column_arithmetic", "dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["algorithm", "cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
     "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
-    "io": ["npy", "text_file"],
+    "io": ["calibration", "npy", "text_file"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
 

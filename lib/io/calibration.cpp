@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/calibration.hpp"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/message.hpp"
+#include "gridlops/backend.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/gpu.hpp"
+#include "gridlops/text_file.hpp"
+#include "gridlops/version.hpp"
+#include "io/file.hpp"
+#include "local/instruction_set.hpp"
+#include "local/product_times.hpp"
+
+namespace gridlops {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr auto replace = Json::error_handler_t::replace;  // bytes that are no UTF-8
+constexpr const char* schema = "gridlops.calibration/1";
+constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
+                                              ScalarType::c128};
+
+/// What figures depend on, in one text; the same number of ranks on all ranks (collective).
+Json machine_of(Communicator& comm) {
+  std::array<std::int32_t, 1> ranks{rank_on_host(comm) + 1};
+  comm.all_reduce(ranks, ReduceOp::max);
+  const BlasInfo blas = blas_info();
+  return {{"version", version},
+          {"cpu", cpu_model()},
+          {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"instruction_set", name_of(kernel_choice().set)},
+          {"blas", blas.library},
+          {"blas_kernel", blas.kernel},
+          {"blas_threads", blas.threads},
+          {"ranks_on_machine", ranks[0]}};
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Which file has the calibration, or why there is none.
+Calibration place_for(const Json& machine) {
+  Calibration place;
+  const std::string wanted = variable("GRIDLOPS_CALIBRATION");
+  // A relative folder of XDG's is to be ignored.
+  fs::path folder = variable("XDG_CACHE_HOME");
+  if (const fs::path home = variable("HOME"); !folder.is_absolute() && home.is_absolute())
+    folder = home / ".cache";
+  if (kernel_choice().use != KernelChoice::Use::where_faster) {
+    place.note = "GRIDLOPS_KERNELS has chosen";
+  } else if (wanted == "off") {
+    place.note = "GRIDLOPS_CALIBRATION is off";
+  } else if (!wanted.empty()) {
+    place.file = wanted;
+  } else if (!folder.is_absolute()) {
+    place.note = "there is no home folder to keep one in";
+  } else {
+    const std::string text = machine.dump(-1, ' ', true, replace);
+    const std::string name = message("calibration-", XXH3_64bits(text.data(), text.size()), ".json");
+    place.file = (folder / "gridlops" / name).string();
+  }
+  return place;
+}
+
+Json json_of(const ProductTimes& times) {
+  Json json;
+  for (std::size_t work = 0; work < kinds_of_work; ++work)
+    for (const Timing& timing : times.times[work])
+      json[name_of(static_cast<Work>(work))].push_back({timing.least, timing.second});
+  return json;
+}
+
+ProductTimes times_in(const Json& json) {
+  ProductTimes times;
+  for (std::size_t work = 0; work < kinds_of_work; ++work) {
+    const Json& row = json.at(name_of(static_cast<Work>(work)));
+    require<InputError>(row.size() == ProductTimes::columns.size(), "it has other numbers of columns");
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const Timing timing{row.at(k).at(0).get<double>(), row.at(k).at(1).get<double>()};
+      require<InputError>(0 < timing.least && timing.least <= timing.second && std::isfinite(timing.second),
+                          "it has times that cannot be");
+      times.times[work][k] = timing;
+    }
+  }
+  return times;
+}
+
+/// What the file has of this machine. Throws InputError, or what the parser throws.
+Json types_in_file(const std::string& path, const Json& machine) {
+  constexpr Index most = 1 << 16;
+  const InputFile file(path);
+  require<InputError>(file.size() <= most, "it has ", file.size(), " bytes, which no calibration has");
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  file.read(text.data(), file.size(), 0);
+  const Json json = Json::parse(text);
+  require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
+                      "it is no calibration of this version");
+  require<InputError>(json.at("machine") == machine, "it is of another machine, library or number of ranks");
+  for (const auto& entry : json.at("types").items()) {
+    static_cast<void>(entry.value().at("measured").get<std::string>());
+    times_in(entry.value().at("seconds"));
+  }
+  return json.at("types");
+}
+
+/// What rank 0 knows: the place, and the figures that are in the file.
+struct Found {
+  Calibration calibration;
+  Json machine, types = Json::object();
+};
+
+/// Rank 0's, on all ranks (collective).
+Found find(Communicator& comm) {
+  Found found;
+  found.machine = machine_of(comm);
+  if (comm.rank() == 0) {
+    Calibration& place = found.calibration = place_for(found.machine);
+    std::error_code unknown;
+    if (!place.file.empty() && fs::exists(place.file, unknown)) {
+      try {
+        found.types = types_in_file(place.file, found.machine);
+      } catch (const std::exception& error) {
+        place.note = message("it is not used: ", error.what());
+      }
+    }
+  }
+  const std::string kernels = own_kernels();
+  const Json sent{{"file", found.calibration.file},
+                  {"note", found.calibration.note},
+                  {"types", found.types},
+                  {"machine", found.machine},
+                  {"kernels", kernels}};
+  const Json got = Json::parse(broadcast_text(comm, sent.dump(-1, ' ', false, replace), 0));
+  std::array<std::int32_t, 1> alike{got.at("machine") == found.machine && got.at("kernels") == kernels};
+  comm.all_reduce(alike, ReduceOp::min);
+  found.calibration.file = alike[0] == 0 ? "" : got.at("file").get<std::string>();
+  found.calibration.note = alike[0] == 0
+                               ? "the ranks run on several kinds of machines, or with several libraries"
+                               : got.at("note").get<std::string>();
+  found.types = alike[0] == 0 ? Json::object() : got.at("types");
+  return found;
+}
+
+/// Lets this process choose by the figures, as far as they are certain.
+Calibration use(const Found& found) {
+  constexpr double most_unsteady = 1.25;
+  Calibration calibration = found.calibration;
+  for (const ScalarType type : all_types) {
+    use_product_times(type, std::nullopt);
+    const auto entry = found.types.find(name_of(type));
+    if (entry == found.types.end()) continue;
+    const ProductTimes times = times_in(entry->at("seconds"));
+    if (times.unsteadiness() > most_unsteady) {
+      calibration.note += message(calibration.note.empty() ? "" : "; ", name_of(type),
+                                  " was measured on a busy machine, and is not used");
+      continue;
+    }
+    use_product_times(type, times);
+    calibration.measured[static_cast<std::size_t>(type)] = entry->at("measured").get<std::string>();
+  }
+  return calibration;
+}
+
+/// The times of the slowest rank in each repetition, in which all do the same at once (collective).
+template <Scalar T>
+ProductTimes measure(Communicator& comm) {
+  constexpr Index bytes = Index{64} << 20;  // twice the blocks from which storage and passes matter
+  std::optional<ProductTimer<T>> timer;
+  succeed_together(comm, [&] { timer.emplace(bytes); });
+  constexpr std::size_t sizes = ProductTimes::columns.size(), count = kinds_of_work * sizes;
+  std::array<std::vector<double>, count> samples;
+  constexpr int least_repetitions = 3;
+  constexpr double enough_seconds = 1;
+  double elapsed = 0;
+  for (int repetition = 0; repetition < least_repetitions || elapsed < enough_seconds; ++repetition) {
+    std::vector<double> seconds(count);
+    for (std::size_t k = 0; k < count; ++k) {
+      comm.barrier();
+      seconds[k] = timer->seconds(static_cast<Work>(k / sizes), k % sizes);
+    }
+    comm.all_reduce(seconds, ReduceOp::max);
+    for (std::size_t k = 0; k < count; ++k) {
+      samples[k].push_back(seconds[k]);
+      elapsed += seconds[k];
+    }
+  }
+  ProductTimes times;
+  for (std::size_t k = 0; k < count; ++k) {
+    std::sort(samples[k].begin(), samples[k].end());
+    times.times[k / sizes][k % sizes] = {samples[k][0], samples[k][1]};
+  }
+  return times;
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text.data();
+}
+
+/// Why rank 0's part failed to write; empty if it did not (collective).
+template <class Function>
+std::string problem_of_writing(Communicator& comm, Function&& rank_0) {
+  std::string problem;
+  try {
+    if (comm.rank() == 0) rank_0();
+  } catch (const OutputError& error) {
+    problem = message("it cannot be kept: ", error.what());
+  }
+  return broadcast_text(comm, problem, 0);
+}
+
+void check_place(const std::string& path) {
+  // If this fails, making a file fails too, and says why.
+  std::error_code failed;
+  if (fs::path(path).has_parent_path()) fs::create_directories(fs::path(path).parent_path(), failed);
+  check_output_file(path);
+}
+
+void write(const Found& found) {
+  const Json json{{"schema", schema},
+                  {"machine", found.machine},
+                  {"columns", ProductTimes::columns},
+                  {"types", found.types}};
+  write_text_file(found.calibration.file,
+                  [text = json.dump() + "\n"]() mutable { return std::exchange(text, {}); });
+}
+
+}  // namespace
+
+Calibration load_calibration(Communicator& comm) { return use(find(comm)); }
+
+Calibration measure_calibration(Communicator& comm, ScalarType type, bool anew) {
+  Found found = find(comm);
+  const std::string name(name_of(type));
+  const std::string& file = found.calibration.file;
+  if (file.empty() || (found.types.contains(name) && !anew)) return use(found);
+  std::string& note = found.calibration.note;
+  if (note = problem_of_writing(comm, [&] { check_place(file); }); !note.empty()) return use(found);
+  try {
+    found.types[name] = {
+        {"measured", time_text()},
+        {"seconds", with_scalar_type(type, [&]<Scalar T>() { return json_of(measure<T>(comm)); })}};
+    found.types = Json::parse(broadcast_text(comm, found.types.dump(), 0));  // with rank 0's time
+    note = problem_of_writing(comm, [&] { write(found); });
+    found.calibration.is_new = true;
+  } catch (const OutOfMemory& error) {
+    note = message("nothing was measured: ", error.what());
+  }
+  return use(found);
+}
+
+}  // namespace gridlops
