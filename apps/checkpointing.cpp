@@ -106,10 +106,12 @@ void handle_signal(int signal) {
 
 }  // namespace
 
-CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product) {
+CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product,
+                             const std::string& choices) {
   const BlasInfo blas = blas_info();
   return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
           {algorithm_fact, name_of(algorithm)},
+          {choices_fact, choices},
           {"panel", std::to_string(product.panel)},
           {"blas", blas.library},
           {"blas kernel", blas.kernel},

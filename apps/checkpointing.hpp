@@ -9,14 +9,16 @@
 
 namespace gridlops::program {
 
-// Facts of a checkpoint that a restart asks for; `solve` adds the last two.
+// Facts of a checkpoint that a restart asks for; `solve` adds those after the first two.
 inline constexpr const char* algorithm_fact = "algorithm";
+inline constexpr const char* choices_fact = "choices";    // Calibration::source_of_choices()
 inline constexpr const char* one_pass_fact = "one pass";  // "on" or "off"
 inline constexpr const char* storage_fact = "storage";    // as name_of() has it
 
 /// What a run's bits depend on besides its files and options, as the manifest of a checkpoint has it.
 using CheckpointFacts = std::map<std::string, std::string>;
-CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product);
+CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product,
+                             const std::string& choices);
 
 /// Handles SIGUSR1, SIGTERM and SIGINT from now on. If the run saves its state, they ask for a checkpoint and
 /// the end, and a second SIGINT ends the process at once. If not, SIGUSR1 only leads to a warning, and the

@@ -91,6 +91,17 @@ Storage storage_for(const Task& task) {
                  : Storage::columns;
 }
 
+/// What the run chooses by (collective over world). A restart chooses as its run did: it measures nothing,
+/// and built-in choices stay.
+Calibration calibration_of_run(Communicator& world, const Task& task) {
+  const SolveArguments& arguments = task.arguments;
+  if (saved_fact(task.saved, choices_fact) == Calibration().source_of_choices(task.shape.type)) return {};
+  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
+  return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
+}
+
+std::string choices_of(const Task& task) { return task.calibration.source_of_choices(task.shape.type); }
+
 Task read_headers(Communicator& world, const SolveArguments& arguments,
                   std::shared_ptr<const ProcessGrid> grid) {
   const std::string& matrix = arguments.product.matrix;
@@ -118,9 +129,7 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
     }
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
-  // Measurements before a restart would choose otherwise than before its run.
-  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
-  task.calibration = calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
+  task.calibration = calibration_of_run(world, task);
   task.one_pass = reads_once(task);
   task.algorithm = resolve(algorithm_for(task), task.shape, *task.grid);
   task.storage = storage_for(task);
@@ -234,7 +243,8 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.one_pass = task.one_pass;
   options.record_history = !arguments.history.empty();
   options.checkpoint.requested = end_is_requested;
-  options.checkpoint.facts = facts_of_run(task.grid->shape(), task.algorithm, arguments.product);
+  options.checkpoint.facts =
+      facts_of_run(task.grid->shape(), task.algorithm, arguments.product, choices_of(task));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
@@ -306,7 +316,7 @@ std::string advice(const SolveReport& report) {
 
 void warn_of_rounding(const Task& task) {
   const std::string difference = rounding_difference(
-      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product));
+      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product, choices_of(task)));
   if (!difference.empty())
     warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
 }
@@ -354,7 +364,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   write_history(world, arguments.history, report);
   write_report(world, report_path,
                {"solve", grid->shape(), task.shape, task.algorithm, task.storage, arguments.product.device,
-                transport_of(*grid), task.calibration.source_of_choices(task.shape.type)},
+                transport_of(*grid), choices_of(task)},
                measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
