@@ -76,7 +76,7 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
     if (arguments.type && *arguments.type != type) continue;
     calibration = measure_calibration(world, type, true);
     if (!calibration.is_new)
-      throw UsageError(fmt::format("nothing was measured, since {}", calibration.note));
+      throw UsageError(fmt::format("nothing was measured; the calibration is {}", place_text(calibration)));
   }
   if (world.rank() == 0) print(text_of(calibration, built_in));
   return ExitStatus::done;

@@ -41,8 +41,9 @@ GRIDLOPS_EXPORT Calibration load_calibration(Communicator& comm);
 
 /// Measures products of one element type unless they are kept already, or anew, and keeps the figures; then
 /// does as load_calibration() (collective over comm). It takes one or two seconds on all ranks at once. Where
-/// no calibration is wanted, or its file could not be written, nothing is measured. Figures of a machine that
-/// was so busy that they differ are kept, but choices stay built in.
+/// no calibration is wanted, or its file could not be written, nothing is measured. A file that is no
+/// calibration is never replaced, and one of another machine only anew. Figures of a machine that was so busy
+/// that they differ are kept, but choices stay built in.
 GRIDLOPS_EXPORT Calibration measure_calibration(Communicator& comm, ScalarType type, bool anew = false);
 
 }  // namespace gridlops

@@ -102,14 +102,22 @@ ProductTimes times_in(const Json& json) {
   return times;
 }
 
-/// What the file has of this machine. Throws InputError, or what the parser throws.
-Json types_in_file(const std::string& path, const Json& machine) {
+/// The JSON in a file. Throws InputError, or what the parser throws.
+Json json_in(const std::string& path) {
   constexpr Index most = 1 << 16;
   const InputFile file(path);
   require<InputError>(file.size() <= most, "it has ", file.size(), " bytes, which no calibration has");
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(text.data(), file.size(), 0);
-  const Json json = Json::parse(text);
+  return Json::parse(text);
+}
+
+bool is_calibration(const Json& json) {
+  return json.value("schema", "").rfind("gridlops.calibration/", 0) == 0;
+}
+
+/// What a file has of this machine. Throws InputError, or what the parser throws.
+Json types_in(const Json& json, const Json& machine) {
   require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
                       "it is no calibration of this version");
   require<InputError>(json.at("machine") == machine, "it is of another machine, library or number of ranks");
@@ -120,31 +128,44 @@ Json types_in_file(const std::string& path, const Json& machine) {
   return json.at("types");
 }
 
-/// What rank 0 knows: the place, and the figures that are in the file.
+/// What rank 0 knows.
 struct Found {
-  Calibration calibration;
+  Calibration calibration;  ///< the place
   Json machine, types = Json::object();
+  bool is_free = true;         ///< there is no file, or its figures are of this machine
+  bool is_calibration = true;  ///< there is no file, or it is a calibration
 };
+
+/// Looks into the file. Rank 0 alone calls it.
+void look(Found& found) {
+  const std::string& path = found.calibration.file;
+  std::error_code unknown;
+  if (path.empty() || !fs::exists(path, unknown)) return;
+  found.is_free = found.is_calibration = false;
+  try {
+    const Json json = json_in(path);
+    found.is_calibration = is_calibration(json);
+    found.types = types_in(json, found.machine);
+    found.is_free = true;
+  } catch (const std::exception& error) {
+    found.calibration.note = message("it is not used: ", error.what());
+  }
+}
 
 /// Rank 0's, on all ranks (collective).
 Found find(Communicator& comm) {
   Found found;
   found.machine = machine_of(comm);
   if (comm.rank() == 0) {
-    Calibration& place = found.calibration = place_for(found.machine);
-    std::error_code unknown;
-    if (!place.file.empty() && fs::exists(place.file, unknown)) {
-      try {
-        found.types = types_in_file(place.file, found.machine);
-      } catch (const std::exception& error) {
-        place.note = message("it is not used: ", error.what());
-      }
-    }
+    found.calibration = place_for(found.machine);
+    look(found);
   }
   const std::string kernels = own_kernels();
   const Json sent{{"file", found.calibration.file},
                   {"note", found.calibration.note},
                   {"types", found.types},
+                  {"is_free", found.is_free},
+                  {"is_calibration", found.is_calibration},
                   {"machine", found.machine},
                   {"kernels", kernels}};
   const Json got = Json::parse(broadcast_text(comm, sent.dump(-1, ' ', false, replace), 0));
@@ -155,6 +176,8 @@ Found find(Communicator& comm) {
                                ? "the ranks run on several kinds of machines, or with several libraries"
                                : got.at("note").get<std::string>();
   found.types = alike[0] == 0 ? Json::object() : got.at("types");
+  found.is_free = got.at("is_free").get<bool>();
+  found.is_calibration = got.at("is_calibration").get<bool>();
   return found;
 }
 
@@ -253,6 +276,8 @@ Calibration measure_calibration(Communicator& comm, ScalarType type, bool anew) 
   const std::string name(name_of(type));
   const std::string& file = found.calibration.file;
   if (file.empty() || (found.types.contains(name) && !anew)) return use(found);
+  // What somebody else needs is not replaced.
+  if (anew ? !found.is_calibration : !found.is_free) return use(found);
   std::string& note = found.calibration.note;
   if (note = problem_of_writing(comm, [&] { check_place(file); }); !note.empty()) return use(found);
   try {

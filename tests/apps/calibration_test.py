@@ -193,6 +193,18 @@ def check_unusable(suite, kept):
         run = suite.run("info", environment={"GRIDLOPS_CALIBRATION": path})
         suite.succeeded(run)
         suite.check(word in facts(run)["calibration"], path, run.output)
+        # Only a calibration is replaced, and only where that is asked for.
+        if name not in ("empty", "a list", "another machine"):
+            continue
+        run = suite.run("calibrate", "--dtype", "f32", environment=BY_FILE)
+        replaces = name == "another machine"
+        suite.check((run.status == 0) == replaces and (replaces or "it is not used: " in run.errors), name, run.errors)
+        suite.check(((suite.folder / KEPT).read_text(encoding="utf-8") != text) == replaces, name, "was replaced, or not")
+    solve = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--iterations", 1]
+    for name in ("another machine", "a number"):
+        write(suite, texts[name])
+        suite.succeeded(suite.run(*solve, environment=BY_FILE), status=3)
+        suite.check((suite.folder / KEPT).read_text(encoding="utf-8") == texts[name], "a solve replaced", name)
     # Figures of a busy machine are kept, so that not every run measures anew, but not used.
     busy = json.loads(sound)
     for row in busy["types"]["f64"]["seconds"].values():
