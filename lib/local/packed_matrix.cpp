@@ -89,8 +89,8 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
   adjoint.finish(T(1), T(0), W);
 }
 
-// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster up to the largest number
-// of columns that was tried; docs/performance.md has the figures and the two exceptions.
+// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster up to the largest
+// number of columns that was tried; docs/performance.md has the figures and the two exceptions.
 bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least_rows = 1024, least_cols = 256;
   const bool usual = choice.set != InstructionSet::baseline && 0 < columns && columns <= most;

@@ -12,6 +12,7 @@ SUBCOMMANDS = {
               "--damp", "--damp-relative", "--storage",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
               "--panel", "--transport", "--device", "--report"],
+    "calibrate": ["--dtype"],
     "info": [],
 }
 # Open MPI cannot start with these.
