@@ -52,6 +52,7 @@ std::string text_of(const Calibration& calibration, const std::array<ProductChoi
 }  // namespace
 
 Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks) {
+  // Smaller blocks, and more columns, leave nothing to choose between storages and passes.
   constexpr Index least_bytes = Index{32} << 20, most_columns = 128;
   const Index bytes = shape.rows * shape.cols * size_of(shape.type) / world.size();
   if (!may_measure || bytes <= least_bytes || shape.nrhs > most_columns) return load_calibration(world);

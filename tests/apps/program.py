@@ -107,7 +107,8 @@ class Suite:
                   "device": DEVICE}
         for key, value in wanted.items():
             self.check(report.get(key) == value, f"report: {key} is {report.get(key)!r}, not {value!r}")
-        for key, kind in {"version": str, "dtype": str, "algorithm": str, "rows": int, "cols": int, "nrhs": int}.items():
+        for key, kind in {"version": str, "dtype": str, "algorithm": str, "storage": str, "own_kernels": str, "choices": str,
+                          "rows": int, "cols": int, "nrhs": int}.items():
             self.check(type(report.get(key)) is kind, f"report: {key} is {report.get(key)!r}, no {kind.__name__}")
         seconds = report.get("seconds", {})
         self.check(set(seconds) == {"read", "setup", "compute", "write"}
