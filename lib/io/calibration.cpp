@@ -183,7 +183,7 @@ Found find(Communicator& comm) {
 
 /// Lets this process choose by the figures, as far as they are certain.
 Calibration use(const Found& found) {
-  constexpr double most_unsteady = 1.25;
+  constexpr double most_unsteady = 1.1;
   Calibration calibration = found.calibration;
   for (const ScalarType type : all_types) {
     use_product_times(type, std::nullopt);

@@ -21,10 +21,14 @@ std::optional<ProductTimes>& times_of(ScalarType type) {
 
 Timing sum(const Timing& a, const Timing& b) { return {a.least + b.least, a.second + b.second}; }
 
+/// Whether one way was faster than the usual one, so much and so steadily that no disturbance can be why.
+bool clearly_faster(const Timing& other, const Timing& usual) {
+  return other.second < 0.9 * usual.least && usual.second < 1.1 * usual.least;
+}
+
 /// time(times, choice, k): what a choice took with columns[k] right-hand sides.
 template <class Time>
 bool corrected(bool usual, ScalarType type, Index columns, const Time& time) {
-  constexpr double clearly = 0.9;
   const std::optional<ProductTimes>& times = times_of(type);
   const auto& measured = ProductTimes::columns;
   const auto next = std::lower_bound(measured.begin(), measured.end(), columns);
@@ -32,7 +36,7 @@ bool corrected(bool usual, ScalarType type, Index columns, const Time& time) {
   const auto more = static_cast<std::size_t>(next - measured.begin());
   const std::size_t fewer = *next == columns ? more : more - 1;
   for (const std::size_t k : {fewer, more})
-    if (time(*times, !usual, k).second >= clearly * time(*times, usual, k).least) return usual;
+    if (!clearly_faster(time(*times, !usual, k), time(*times, usual, k))) return usual;
   return !usual;
 }
 

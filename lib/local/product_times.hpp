@@ -38,8 +38,9 @@ void use_product_times(ScalarType type, const std::optional<ProductTimes>& times
 
 // These return `usual`, a built-in choice for so many right-hand sides, or its opposite where that is clearly
 // faster: in the measurements with the next fewer and the next more right-hand sides, its second time is a
-// tenth shorter than the least time of the usual choice. Disturbances make times longer, so they leave usual
-// choices alone. Without measurements, or with more right-hand sides than in them, `usual` it is.
+// tenth shorter than the least time of the usual choice, of which two times agree to a tenth. Disturbances
+// make times longer, and seldom twice as much, so they leave usual choices alone. Without measurements, or
+// with more right-hand sides than in them, `usual` it is.
 
 /// With A in columns: the kernels of this library instead of BLAS.
 bool own_kernels_pay(bool usual, ScalarType type, Op op, Index columns);

@@ -79,10 +79,15 @@ TEST_CASE("A little faster is not enough, nor is faster than a disturbed repetit
   };
   CHECK(replaces({0.85, 0.89}));
   CHECK_FALSE(replaces({0.85, 0.91}));
-  ProductTimes times = equal_times();
-  set(times, Work::blas, {1, 100});
-  const Measured measured(ScalarType::f32, times);
-  CHECK_FALSE(own_kernels_pay(false, ScalarType::f32, Op::none, 8));
+  const auto replaced = [](Timing usual) {
+    ProductTimes times = equal_times();
+    set(times, Work::blas, usual);
+    const Measured measured(ScalarType::f32, times);
+    return own_kernels_pay(false, ScalarType::f32, Op::none, 8);
+  };
+  CHECK(replaced({5, 5.4}));
+  CHECK_FALSE(replaced({5, 5.6}));
+  CHECK_FALSE(replaced({1, 100}));
 }
 
 TEST_CASE("Packed products are compared with the faster ones of A in columns", "[product_times]") {
