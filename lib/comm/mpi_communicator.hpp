@@ -76,6 +76,9 @@ class MpiCommunicator final : public Communicator {
   Pending all_reduce_by_rank(Elements data, ReduceOp, Completion);
   Pending reduce_scatter_by_rank(ConstElements all, const RankParts& parts, Elements mine, ReduceOp,
                                  Completion);
+  /// Receives the operands that the other ranks send. Once they are there, out becomes the reduction of them
+  /// and of `in`, this rank's own, in rank order.
+  void reduce_received(MpiTransfer& transfer, ConstElements in, ReduceOp, Elements out, int tag) const;
   /// Every rank gets all other ranks' data and reduces it by itself.
   Pending all_reduce_contributions(Elements data, ReduceOp, Completion);
 

@@ -17,9 +17,9 @@ namespace {
 /// size() operands instead of 2·size() messages with small parts, and takes less time on any number of ranks.
 constexpr Index one_step_bytes = Index{16} * 1024;
 
-/// From this length on a non-blocking reduction on few ranks sends every operand to the root in one message.
-/// MPI's own reduction moves rounds of 32 KiB (Open MPI 4.1), and begins each in a call of MPI, which a rank
-/// that computes does not make.
+/// Above this length, and on few ranks, a rank that reduces gets every other rank's operand in one message.
+/// MPI_Reduce_scatter of Open MPI 4.1 copies operands into new memory; its MPI_Ireduce moves rounds of 32 KiB
+/// and begins each in a call of MPI, which a rank that computes does not make.
 constexpr Index long_operand_bytes = Index{64} * 1024;
 constexpr int few_ranks = 4;
 
@@ -131,7 +131,9 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const RankParts parts(counts, all.reals_per_element);
   const ConstElements from = as_reals(all);
   const Elements to = as_reals(mine);
-  if (order == ReductionOrder::by_rank) return reduce_scatter_by_rank(from, parts, to, op, completion);
+  const bool takes_messages = size() <= few_ranks && from.bytes() > long_operand_bytes;
+  if (order == ReductionOrder::by_rank || takes_messages)
+    return reduce_scatter_by_rank(from, parts, to, op, completion);
   auto transfer = new_transfer();
   if (parts.total() > max_message_elements) {
     for (int root = 0; root < size(); ++root) {
@@ -166,19 +168,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_by_rank(ConstElements in, Eleme
     transfer->send(in, root, tag);
     return finish(std::move(transfer), completion);
   }
-  // One contribution is received where the result will be, the others in scratch memory.
-  bool out_is_free = size() > 1 && in.data != out.data;
-  const Index others = size() - 1 - (out_is_free ? 1 : 0);
-  const Elements received(transfer->scratch(in.bytes() * others), in.count * others, in.type);
-  Index taken = 0;
-  std::vector<const void*> contributions(static_cast<std::size_t>(size()), in.data);
-  for_each_other_rank([&](int peer) {
-    const bool goes_to_out = std::exchange(out_is_free, false);
-    const Elements place = goes_to_out ? out : slice(received, in.count * taken++, in.count);
-    transfer->receive(place, peer, tag);
-    contributions[at(peer)] = place.data;
-  });
-  transfer->then([contributions, op, out] { reduce_in_rank_order(contributions, op, out); });
+  reduce_received(*transfer, in, op, out, tag);
   return finish(std::move(transfer), completion);
 }
 
@@ -187,16 +177,26 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
                                                                  Completion completion) {
   const int tag = next_tag();
   auto transfer = new_transfer();
-  const Elements received(transfer->scratch(mine.bytes() * size()), mine.count * size(), mine.type);
-  std::vector<const void*> contributions(static_cast<std::size_t>(size()), parts.of(all, rank()).data);
+  reduce_received(*transfer, parts.of(all, rank()), op, mine, tag);
+  for_each_other_rank([&](int peer) { transfer->send(parts.of(all, peer), peer, tag); });
+  return finish(std::move(transfer), completion);
+}
+
+// One of the messages is received where the result will be, the others in scratch memory.
+void MpiCommunicator::reduce_received(MpiTransfer& transfer, ConstElements in, ReduceOp op, Elements out,
+                                      int tag) const {
+  bool out_is_free = size() > 1 && in.data != out.data;
+  const Index others = size() - 1 - (out_is_free ? 1 : 0);
+  const Elements received(transfer.scratch(in.bytes() * others), in.count * others, in.type);
+  Index taken = 0;
+  std::vector<const void*> contributions(static_cast<std::size_t>(size()), in.data);
   for_each_other_rank([&](int peer) {
-    const Elements place = slice(received, peer * mine.count, mine.count);
-    transfer->receive(place, peer, tag);
+    const bool goes_to_out = std::exchange(out_is_free, false);
+    const Elements place = goes_to_out ? out : slice(received, in.count * taken++, in.count);
+    transfer.receive(place, peer, tag);
     contributions[at(peer)] = place.data;
   });
-  for_each_other_rank([&](int peer) { transfer->send(parts.of(all, peer), peer, tag); });
-  transfer->then([contributions, op, mine] { reduce_in_rank_order(contributions, op, mine); });
-  return finish(std::move(transfer), completion);
+  transfer.then([contributions, op, out] { reduce_in_rank_order(contributions, op, out); });
 }
 
 // For long operands every rank reduces a part, which all then gather. That takes a wait in between, so a

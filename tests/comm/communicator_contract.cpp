@@ -244,6 +244,7 @@ void check_communicator_contract(const std::function<Subject()>& make) {
   SECTION("reduce_scatter") {
     for_each_reducible_type([&]<class T>() { check_reduce_scatter<T>(subject); });
   }
+  SECTION("reduce_scatter of long operands") { check_reduce_scatter<double>(subject, 1234); }
   SECTION("the order of reductions shows") {
     check_that_order_shows<float>(subject.comm->size());
     check_that_order_shows<double>(subject.comm->size());

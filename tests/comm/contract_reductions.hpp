@@ -140,13 +140,14 @@ void check_all_reduce(const Subject& subject, const std::vector<Index>& lengths 
 }
 
 template <class T>
-void check_reduce_scatter(const Subject& subject) {
+void check_reduce_scatter(const Subject& subject, Index times = 1) {
   Communicator& comm = *subject.comm;
   const int me = comm.rank();
   const int size = comm.size();
   for_each_reduction<T>([&](ReduceOp op, ReductionOrder order, Form form) {
     for (int pattern = 0; pattern < count_patterns; ++pattern) {
-      const auto counts = uneven_counts(size, pattern);
+      auto counts = uneven_counts(size, pattern);
+      for (Index& count : counts) count *= times;
       const Index mine_count = count_of(counts, me);
       const Index begin = offset_of(counts, me);
       // Only some ranks have their part in place: each rank chooses by itself.
