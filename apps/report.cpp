@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 struct AllMeasurements {
   std::array<double, 4> seconds{};  ///< of the slowest rank: read, setup, compute, write
   std::vector<Index> bytes_sent, bytes_received;
+  std::vector<double> seconds_waiting;
 };
 
 AllMeasurements collect(Communicator& world, const Measurements& mine) {
@@ -30,14 +31,15 @@ AllMeasurements collect(Communicator& world, const Measurements& mine) {
   const std::array<double, 4> seconds{mine.read_seconds, mine.setup_seconds, mine.compute_seconds,
                                       mine.write_seconds};
   world.reduce(seconds, all.seconds, ReduceOp::max, 0);
-  const auto gather = [&](Index value) {
-    const std::array<Index, 1> one{value};
-    std::vector<Index> values(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
+  const auto gather = [&]<class Number>(Number value) {
+    const std::array<Number, 1> one{value};
+    std::vector<Number> values(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
     world.gather(one, values, 0);
     return values;
   };
   all.bytes_sent = gather(mine.bytes_sent);
   all.bytes_received = gather(mine.bytes_received);
+  all.seconds_waiting = gather(mine.seconds_waiting);
   return all;
 }
 
@@ -76,7 +78,8 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
                 {"compute", all.seconds[2]},
                 {"write", all.seconds[3]}}},
               {"bytes_sent", all.bytes_sent},
-              {"bytes_received", all.bytes_received}};
+              {"bytes_received", all.bytes_received},
+              {"seconds_waiting", all.seconds_waiting}};
   if (solved == nullptr) return report;
   report["solver"] = solved->solver;
   report["iterations"] = solved->iterations;
@@ -93,8 +96,10 @@ void Measurements::compute(const ProcessGrid& grid, const std::function<void()>&
   work();
   grid.backend()->synchronize();
   compute_seconds = clock.lap();
-  bytes_sent = grid.comm().traffic().bytes_sent - before.bytes_sent;
-  bytes_received = grid.comm().traffic().bytes_received - before.bytes_received;
+  const Traffic& after = grid.comm().traffic();
+  bytes_sent = after.bytes_sent - before.bytes_sent;
+  bytes_received = after.bytes_received - before.bytes_received;
+  seconds_waiting = after.seconds_waiting - before.seconds_waiting;
 }
 
 void write_report(Communicator& world, const std::string& path, const RunFacts& facts,

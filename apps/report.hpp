@@ -41,8 +41,9 @@ class Stopwatch {
 struct Measurements {
   double read_seconds = 0, setup_seconds = 0, compute_seconds = 0, write_seconds = 0;
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing
+  double seconds_waiting = 0;                ///< of compute_seconds, in communication
 
-  /// Runs work on a rank of the grid until its results are there, and notes its time and traffic.
+  /// Runs work on a rank of the grid until its results are there, and notes its time, traffic and waits.
   void compute(const ProcessGrid& grid, const std::function<void()>& work);
 };
 

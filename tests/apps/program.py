@@ -119,6 +119,10 @@ class Suite:
                    and all(type(value) is int and value >= 0 for value in sent + received), "report: bytes", sent, received)
         members = math.prod(grid)
         self.check(not any(sent[members:] + received[members:]), "report: idle ranks moved bytes", sent, received)
+        waiting, must_wait = report.get("seconds_waiting", []), members > 1 and report.get("iterations", 0) > 0
+        self.check(len(waiting) == ranks and not any(waiting[members:])
+                   and all(isinstance(value, float) and must_wait <= (value > 0) and 0 <= value <= seconds["compute"] + 1e-6
+                           for value in waiting[:members]), "report: waiting", waiting, seconds)
         if command == "solve":
             self.check_columns(report)
         return report
