@@ -53,7 +53,9 @@ TEST_CASE("All ranks choose by what rank 0 has kept, and by nothing that only ot
   const std::string others = folder + "/other.json";
   if (world().rank() == 0) {
     nlohmann::json json = nlohmann::json::parse(text_in(path));
-    for (const auto& row : json.at("types").at("f32").at("seconds").items())
+    nlohmann::json& figures = json.at("types").at("f32");
+    figures["measured"] = "then";
+    for (const auto& row : figures.at("seconds").items())
       for (auto& times : row.value()) times = row.key() == "one pass" ? std::array{9, 9} : std::array{1, 1};
     write(path, json.dump());
     write(others, "{\"schema\": 5}");
@@ -62,7 +64,7 @@ TEST_CASE("All ranks choose by what rank 0 has kept, and by nothing that only ot
   if (world().rank() > 0) setenv("GRIDLOPS_CALIBRATION", others.c_str(), 1);
   const Calibration loaded = load_calibration(world());
   CHECK((loaded.file == path && loaded.note.empty()));
-  CHECK(loaded.when(ScalarType::f32) == broadcast_text(world(), measured.when(ScalarType::f32), 0));
+  CHECK(loaded.when(ScalarType::f32) == "then");
   CHECK(built_in.one_pass != "none");
   CHECK(product_choices(ScalarType::f32).one_pass == "none");
 
