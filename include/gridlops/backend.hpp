@@ -12,7 +12,9 @@
 
 namespace gridlops {
 
-class SharedMemory;  // of the library
+class SharedMemory;  // these are of the library
+template <Scalar T>
+class ArrayKernels;
 
 enum class MemorySpace { host, device };
 
@@ -55,6 +57,9 @@ class Kernels {
   virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
   /// penaltiesⱼ ← the penalty of xⱼ that the threshold belongs to: for soft ‖xⱼ‖₁.
   virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
+
+  /// The kernels of operators on arrays of several dimensions.
+  virtual const ArrayKernels<T>& arrays() const = 0;
 };
 
 /// The memory and the kernels of one device of one process. Everything that uses the memory shares the
@@ -89,6 +94,10 @@ class GRIDLOPS_EXPORT Backend {
   virtual void download(const void* here, void* host, Index bytes) = 0;
   /// Waits until all work given to the backend is done.
   virtual void synchronize() = 0;
+
+  /// The queue in which the device does the work of this backend in order, for work of the caller's own: on a
+  /// GPU a stream of the vendor's runtime; null on the host.
+  virtual void* native_queue() const { return nullptr; }
 
   /// What transports use to map memory of this backend into other processes; null where they cannot.
   virtual const SharedMemory* shared_memory() const { return nullptr; }

@@ -8,38 +8,9 @@
 
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/export.hpp"
+#include "gridlops/space.hpp"
 
 namespace gridlops {
-
-/// Where the models or the data of an operator live: matrices with a fixed number of rows, cut in a fixed
-/// way, and any number of columns (right-hand sides), cut along a fixed axis at any places. A value.
-struct GRIDLOPS_EXPORT Space {
-  std::shared_ptr<const ProcessGrid> grid;
-  Cut rows;
-  Axis columns = Axis::uncut;
-
-  Index dimension() const { return rows.partition.total(); }
-  /// The rows and columns of a matrix that this rank, a member of the grid, holds.
-  Index local_rows() const { return rows.partition.size(grid->my_part(rows.axis)); }
-  Index local_columns(const Partition& cols) const { return cols.size(grid->my_part(columns)); }
-  /// The layout of a matrix with nrhs columns, balanced over the axis; or with columns that are cut as given.
-  Layout layout(Index nrhs) const;
-  Layout layout(const Partition& cols) const { return {rows, {columns, cols}}; }
-  /// A matrix whose block on this rank, a member of the grid, lies in memory that has room for it.
-  template <Scalar T>
-  DistMatrix<T> matrix(const Partition& cols, const Buffer<T>& memory) const {
-    return DistMatrix<T>(grid, layout(cols), memory.matrix(local_rows(), local_columns(cols)));
-  }
-
-  template <Scalar T>
-  bool contains(const ConstDistMatrix<T>& X) const {
-    return X.grid() == grid && X.layout().rows == rows && X.layout().cols.axis == columns;
-  }
-  /// Throws ShapeError unless it contains X, which the text calls `name`.
-  template <Scalar T>
-  void require_contains(const ConstDistMatrix<T>& X, std::string_view name) const;
-  friend bool operator==(const Space&, const Space&) = default;
-};
 
 /// How often an operator was used, with the columns of all applications added up. A normal product is one
 /// forward and two adjoint applications.

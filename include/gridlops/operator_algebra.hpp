@@ -30,7 +30,8 @@ template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B);
 
 /// I between two spaces of one dimension. With domain = range it is the identity. Otherwise it redistributes,
-/// so that operators whose layouts differ can be put together, and its adjoint redistributes back.
+/// so that operators whose layouts differ can be put together, and its adjoint redistributes back. Between two
+/// spaces of one array that is cut in different ways (Space::dims) every element stays itself.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> identity(Space range, Space domain);
 template <Scalar T>

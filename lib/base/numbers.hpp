@@ -23,4 +23,14 @@ constexpr T to_scalar(double value) {
   return static_cast<T>(static_cast<Real<T>>(value));
 }
 
+/// a·b. The product of std::complex calls a routine that repairs infinities, which prevents vectorisation.
+template <Scalar T>
+constexpr T product(T a, T b) {
+  if constexpr (is_complex<T>) {
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else {
+    return a * b;
+  }
+}
+
 }  // namespace gridlops

@@ -36,6 +36,18 @@ inline constexpr bool is_device_complex = false;
 template <class R>
 inline constexpr bool is_device_complex<Complex<R>> = true;
 
+/// The type of its real part.
+template <class T>
+struct RealPartOf {
+  using type = T;
+};
+template <class R>
+struct RealPartOf<Complex<R>> {
+  using type = R;
+};
+template <class T>
+using RealPart = typename RealPartOf<T>::type;
+
 /// The type that sums of T are computed in.
 template <class T>
 using Wide = std::conditional_t<is_device_complex<T>, Complex<double>, double>;
@@ -48,6 +60,12 @@ template <class R>
 __host__ __device__ Complex<R> operator*(Complex<R> a, Complex<R> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
+template <class R>
+__host__ __device__ Complex<R> times(R factor, Complex<R> z) {
+  return {factor * z.re, factor * z.im};
+}
+template <class R>
+requires std::is_floating_point_v<R> __host__ __device__ R times(R factor, R x) { return factor * x; }
 template <class R>
 __host__ __device__ Complex<R> conjugated(Complex<R> z) {
   return {z.re, -z.im};

@@ -23,6 +23,7 @@ class CudaBackend final : public Backend {
   void upload(const void* host, void* here, Index bytes) override;
   void download(const void* here, void* host, Index bytes) override;
   void synchronize() override { context_->synchronize(); }
+  void* native_queue() const override { return context_->compute(); }
 
   /// Shared with communicators, which may outlive the backend.
   const std::shared_ptr<DeviceContext>& context() const { return context_; }

@@ -7,38 +7,12 @@
 #include "base/message.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/on_device.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops::cuda {
 
 namespace {
-
-// Views, pointers and scalars as kernels see them: std::complex has the layout of Complex.
-
-template <class T>
-auto on_device(const T* data) {
-  return reinterpret_cast<const DeviceScalar<T>*>(data);
-}
-template <class T>
-auto on_device(T* data) {
-  return reinterpret_cast<DeviceScalar<T>*>(data);
-}
-template <class T>
-MatrixView<const DeviceScalar<T>> on_device(MatrixView<const T> X) {
-  return {on_device(X.data), X.rows, X.cols, X.stride};
-}
-template <class T>
-MatrixView<DeviceScalar<T>> on_device(MatrixView<T> X) {
-  return {on_device(X.data), X.rows, X.cols, X.stride};
-}
-template <Scalar T>
-DeviceScalar<T> scalar(T value) {
-  if constexpr (is_complex<T>) {
-    return {value.real(), value.imag()};
-  } else {
-    return value;
-  }
-}
 
 /// A block without gaps as a single column, whose work spreads evenly over threads.
 template <class T>
@@ -120,12 +94,6 @@ void StreamMemory::release() noexcept {
   context_.memory().release(data_, stream_);
   data_ = nullptr;
   size_ = 0;
-}
-
-template <Scalar T>
-void CudaKernels<T>::begun(cudaError_t result, const char* what, int launches) const {
-  check(result, what);
-  environment_.launches += launches;
 }
 
 template <Scalar T>

@@ -5,6 +5,7 @@
 
 #include "cuda/device_context.hpp"
 #include "gridlops/backend.hpp"
+#include "local/array_kernels.hpp"
 
 namespace gridlops::cuda {
 
@@ -41,13 +42,38 @@ struct KernelEnvironment {
   cublasHandle_t blas = nullptr;
   StreamMemory partial_sums;
   Index launches = 0;
+
+  /// The compute stream, of a device that is current in the calling thread.
+  cudaStream_t stream() {
+    context.make_current();
+    return context.compute();
+  }
+  /// Checks the result of so many launches, and counts them.
+  void begun(cudaError_t result, const char* what, int count = 1) {
+    check(result, what);
+    launches += count;
+  }
+};
+
+/// Those of operators on arrays.
+template <Scalar T>
+class CudaArrayKernels final : public ArrayKernels<T> {
+ public:
+  explicit CudaArrayKernels(KernelEnvironment& environment) : environment_(environment) {}
+
+  void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override;
+  void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const BandExtent& extent) const override;
+
+ private:
+  KernelEnvironment& environment_;
 };
 
 /// The kernels of a GPU, which run in the compute stream of the device.
 template <Scalar T>
 class CudaKernels final : public Kernels<T> {
  public:
-  explicit CudaKernels(KernelEnvironment& environment) : environment_(environment) {}
+  explicit CudaKernels(KernelEnvironment& environment) : environment_(environment), arrays_(environment) {}
 
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
             MatrixView<T> C) const override;
@@ -63,19 +89,18 @@ class CudaKernels final : public Kernels<T> {
   void column_scale(const T* alpha, MatrixView<T> X) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
   void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
+  const ArrayKernels<T>& arrays() const override { return arrays_; }
 
  private:
-  /// The compute stream, of a device that is current in the calling thread.
-  cudaStream_t stream() const {
-    environment_.context.make_current();
-    return environment_.context.compute();
+  cudaStream_t stream() const { return environment_.stream(); }
+  void begun(cudaError_t result, const char* what, int launches = 1) const {
+    environment_.begun(result, what, launches);
   }
-  /// Checks the result of so many launches, and counts them.
-  void begun(cudaError_t result, const char* what, int launches = 1) const;
   template <class Sum>
   Sum* partial(Index rows, Index cols) const;
 
   KernelEnvironment& environment_;
+  CudaArrayKernels<T> arrays_;
 };
 
 }  // namespace gridlops::cuda

@@ -3,6 +3,7 @@
 
 #include <parallel.hpp>
 
+#include "cuda/array_kernel_bodies.hpp"
 #include "cuda/kernel_bodies.hpp"
 
 namespace gridlops::cuda {
@@ -92,6 +93,21 @@ cudaError_t Launch<T>::column_penalties(cudaStream_t stream, Threshold kind, Mat
 }
 
 template <class T>
+cudaError_t ArrayLaunch<T>::add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y,
+                                    const BoxLoops& box) {
+  return for_each_element(stream, "add_box", box.size(), 1,
+                          AddBox<T>{alpha, lines_of(x, box, box.from), beta, lines_of(y, box, box.to), box});
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
+                                     MatrixView<const T> X, T beta, MatrixView<T> Y,
+                                     const BandExtent& extent) {
+  return for_each_element(stream, "add_band", extent.outer * extent.rows.size * extent.inner, Y.cols,
+                          AddBand<T>{alpha, {A.data, A.sets() * A.width, 1}, A, X, beta, Y, extent});
+}
+
+template <class T>
 cudaError_t launch_rank_fold(cudaStream_t stream, ReduceOp op, MatrixView<const T> contributions, T* result) {
   return for_each_element(stream, "rank_fold", contributions.rows, 1,
                           RankFold<T>{op, contributions, {result, contributions.rows, 1}});
@@ -101,6 +117,10 @@ template struct Launch<float>;
 template struct Launch<double>;
 template struct Launch<Complex<float>>;
 template struct Launch<Complex<double>>;
+template struct ArrayLaunch<float>;
+template struct ArrayLaunch<double>;
+template struct ArrayLaunch<Complex<float>>;
+template struct ArrayLaunch<Complex<double>>;
 
 template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const float>, float*);
 template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const double>, double*);

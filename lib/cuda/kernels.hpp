@@ -4,6 +4,7 @@
 #include "cuda/complex.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
+#include "local/array_kernels.hpp"
 
 namespace gridlops::cuda {
 
@@ -32,6 +33,14 @@ struct Launch {
   static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
   static cudaError_t column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
                                       double* partial, double* penalties);
+};
+
+/// The same for ArrayKernels<T>.
+template <class T>
+struct ArrayLaunch {
+  static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);
+  static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
+                              MatrixView<const T> X, T beta, MatrixView<T> Y, const BandExtent& extent);
 };
 
 /// resultᵢ ← the reduction of row i of `contributions`, in the order of its columns, one per rank.

@@ -13,16 +13,6 @@
 namespace gridlops {
 namespace {
 
-/// a·b. The product of std::complex calls a routine that repairs infinities, which prevents vectorisation.
-template <Scalar T>
-constexpr T product(T a, T b) {
-  if constexpr (is_complex<T>) {
-    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  } else {
-    return a * b;
-  }
-}
-
 /// a̅·b in double precision.
 template <Scalar T>
 constexpr Accumulator<T> dot_term(T a, T b) {

@@ -14,8 +14,6 @@ namespace gridlops {
 
 namespace {
 
-std::string describe(const Space& space) { return space.layout(Partition::balanced(0, 1)).describe(); }
-
 /// Whether memory for so many columns in each part is enough for these.
 bool covers(const std::vector<Index>& most, const Partition& columns) {
   for (int part = 0; part < columns.parts(); ++part)
@@ -25,22 +23,11 @@ bool covers(const std::vector<Index>& most, const Partition& columns) {
 
 }  // namespace
 
-Layout Space::layout(Index nrhs) const { return layout(Partition::balanced(nrhs, grid->parts(columns))); }
-
-template <Scalar T>
-void Space::require_contains(const ConstDistMatrix<T>& X, std::string_view name) const {
-  if (contains(X)) return;
-  throw ShapeError(
-      message(name, " is ", X.layout().describe(), X.grid() == grid ? "" : " on another grid",
-              ", but the operator takes ", describe(*this), " (columns as many as you like)",
-              X.rows() == dimension() ? "; make it with the operator's own space, or redistribute it" : ""));
-}
-
 template <Scalar T>
 LinearOperator<T>::LinearOperator(Space range, Space domain)
     : range_(std::move(range)), domain_(std::move(domain)) {
   require<ShapeError>(range_.grid == domain_.grid && range_.columns == domain_.columns, "an operator from ",
-                      describe(domain_), " to ", describe(range_),
+                      domain_.describe(), " to ", range_.describe(),
                       " would change the grid or the axis of the columns; both must stay the same");
   range_.layout(0).check(*range_.grid);
   domain_.layout(0).check(*domain_.grid);
@@ -139,9 +126,7 @@ void LinearOperator<T>::carry_out(Product product, const Partition& columns, Res
   failures.close();
 }
 
-#define GRIDLOPS_INSTANTIATE(T)     \
-  template class LinearOperator<T>; \
-  template void Space::require_contains(const ConstDistMatrix<T>&, std::string_view) const;
+#define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

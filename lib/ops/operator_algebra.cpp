@@ -5,6 +5,7 @@
 #include "base/message.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
+#include "ops/recut.hpp"
 
 namespace gridlops {
 
@@ -190,6 +191,7 @@ OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B) {
 
 template <Scalar T>
 OperatorPtr<T> identity(Space range, Space domain) {
+  if (!range.dims.ordered_as(domain.dims)) return recut<T>(std::move(range), std::move(domain));
   return std::make_shared<Identity<T>>(std::move(range), std::move(domain));
 }
 

@@ -25,8 +25,8 @@ PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "types", "version"],
     "local": ["backend", "buffer", "matrix_view", "threshold"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
-    "dist": ["column_arithmetic", "dist_matrix", "layout", "partition", "redistribute"],
-    "ops": ["algorithm", "cost_model", "dot_test", "linear_operator", "matrix_mult", "operator_algebra"],
+    "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "partition", "redistribute"],
+    "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
     "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file"],
 }

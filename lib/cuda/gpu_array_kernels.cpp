@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
+#include "cuda/device_context.hpp"
+#include "cuda/gpu_kernels.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/on_device.hpp"
+
+namespace gridlops::cuda {
+
+template <Scalar T>
+void CudaArrayKernels<T>::add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_box(environment_.stream(), scalar(alpha), on_device(x),
+                                                           scalar(beta), on_device(y), box),
+                     "the kernel add_box");
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                                   MatrixView<T> Y, const BandExtent& extent) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_band(environment_.stream(), scalar(alpha), A,
+                                                            on_device(X), scalar(beta), on_device(Y), extent),
+                     "the kernel add_band");
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class CudaArrayKernels<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "gridlops/process_grid.hpp"
+
+namespace gridlops {
+
+/// The ranks among which something that is cut along an axis is spread, once: this rank, and one for every
+/// other part. The grid's other ranks have copies, spread likewise.
+struct AxisRanks {
+  Communicator* comm;      // null if the axis is uncut: this rank has everything
+  std::vector<int> parts;  // the part of each rank of comm
+};
+
+/// Called by members of the grid only.
+inline AxisRanks ranks_along(const ProcessGrid& grid, Axis axis) {
+  switch (axis) {
+    case Axis::uncut:
+      return {nullptr, {0}};
+    case Axis::grid_rows:
+    case Axis::grid_cols:
+      break;
+    case Axis::all:
+    case Axis::all_transposed: {
+      AxisRanks ranks{&grid.comm(), {}};
+      for (int row = 0; row < grid.rows(); ++row)
+        for (int col = 0; col < grid.cols(); ++col) ranks.parts.push_back(grid.part_at(axis, row, col));
+      return ranks;
+    }
+  }
+  // The rank in a grid column is the number of the grid row, and the other way round.
+  AxisRanks ranks{axis == Axis::grid_rows ? &grid.col_comm() : &grid.row_comm(), {}};
+  for (int rank = 0; rank < ranks.comm->size(); ++rank) ranks.parts.push_back(rank);
+  return ranks;
+}
+
+}  // namespace gridlops

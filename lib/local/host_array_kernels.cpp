@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "local/array_kernels.hpp"
+
+namespace gridlops {
+
+Index BoxLoops::size() const {
+  Index size = 1;
+  for (int d = 0; d < count; ++d) size *= extents[at(d)];
+  return size;
+}
+
+void BoxLoops::add(Index extent, Index from_stride, Index to_stride) {
+  if (extent == 1) return;
+  const std::size_t last = at(count - 1);
+  if (count > 0 && from[last] == extent * from_stride && to[last] == extent * to_stride) {
+    extents[last] *= extent;
+    from[last] = from_stride;
+    to[last] = to_stride;
+    return;
+  }
+  extents[at(count)] = extent;
+  from[at(count)] = from_stride;
+  to[at(count)] = to_stride;
+  ++count;
+}
+
+namespace {
+
+/// Calls line(x, y, n, x_step, y_step) for each innermost line of the box.
+template <class T, class Line>
+void for_each_line(const T* x, T* y, const BoxLoops& box, int direction, Line&& line) {
+  if (box.count == 0) return line(x, y, 1, 1, 1);
+  if (direction == box.count - 1) {
+    const std::size_t d = at(direction);
+    return line(x, y, box.extents[d], box.from[d], box.to[d]);
+  }
+  const std::size_t d = at(direction);
+  for (Index i = 0; i < box.extents[d]; ++i)
+    for_each_line(x + i * box.from[d], y + i * box.to[d], box, direction + 1, line);
+}
+
+/// Rows of a banded matrix that share their weights.
+struct Segment {
+  Range rows;
+  Index set;
+};
+
+template <class R, class Function>
+void for_each_segment(const BandWeights<R>& A, Range rows, Function&& function) {
+  const Range middle = intersect(rows, {A.head, std::max<Index>(0, A.n - A.tail - A.head)});
+  for (Index i = rows.begin; i < rows.end();) {
+    const bool shared = middle.size > 0 && i == middle.begin;
+    function(Segment{shared ? middle : Range{i, 1}, A.set_of(i)});
+    i = shared ? middle.end() : i + 1;
+  }
+}
+
+/// yᵢ ← α Σₖ wₖ xₒ₊ᵢ₊ₖₛ + β yᵢ for i < n, with offset o and step s. A few y at a time stay in registers.
+template <Scalar T>
+void correlate(Index n, T alpha, const Real<T>* weights, Index width, const T* x, Index offset, Index step,
+               T beta, T* y) {
+  constexpr Index lanes = 256 / Index{sizeof(T)};
+  for (Index begin = 0; begin < n; begin += lanes) {
+    const Index size = std::min(lanes, n - begin);
+    std::array<T, at(lanes)> sums{};
+    for (Index k = 0; k < width; ++k) {
+      const Real<T> weight = weights[k];
+      if (weight == 0) continue;
+      const T* const from = x + (offset + begin + k * step);
+      if (size == lanes) {
+        for (Index i = 0; i < lanes; ++i) sums[at(i)] += weight * from[i];
+      } else {
+        for (Index i = 0; i < size; ++i) sums[at(i)] += weight * from[i];
+      }
+    }
+    T* const to = y + begin;
+    for (Index i = 0; i < size; ++i)
+      to[i] = beta == T(0) ? product(alpha, sums[at(i)]) : product(alpha, sums[at(i)]) + product(beta, to[i]);
+  }
+}
+
+template <Scalar T>
+class HostArrayKernels final : public ArrayKernels<T> {
+ public:
+  void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override {
+    if (box.size() == 0) return;
+    for_each_line(x, y, box, 0, [=](const T* from, T* to, Index n, Index from_step, Index to_step) {
+      if (from_step == 1 && to_step == 1 && alpha == T(1) && beta == T(0)) {
+        std::copy_n(from, n, to);
+      } else {
+        for (Index i = 0; i < n; ++i) {
+          T& element = to[i * to_step];
+          const T scaled = product(alpha, from[i * from_step]);
+          element = beta == T(0) ? scaled : scaled + product(beta, element);
+        }
+      }
+    });
+  }
+
+  void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const BandExtent& extent) const override {
+    const Index inner = extent.inner;
+    for (Index column = 0; column < Y.cols; ++column) {
+      for (Index slice = 0; slice < extent.outer; ++slice) {
+        // Where row 0 of the matrix would be in a column of X, and of Y.
+        const Index x_origin = (slice * extent.x_rows.size - extent.x_rows.begin) * inner;
+        const Index y_origin = (slice * extent.y_rows.size - extent.y_rows.begin) * inner;
+        for_each_segment(A, extent.rows, [&](Segment segment) {
+          const Index first = segment.rows.begin;
+          correlate(segment.rows.size * inner, alpha, A.data + segment.set * A.width, A.width,
+                    X.column(column), x_origin + (first + A.first) * inner, inner, beta,
+                    Y.column(column) + (y_origin + first * inner));
+        });
+      }
+    }
+  }
+};
+
+}  // namespace
+
+template <Scalar T>
+const ArrayKernels<T>& host_array_kernels() {
+  static const HostArrayKernels<T> kernels;
+  return kernels;
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template const ArrayKernels<T>& host_array_kernels<T>();
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

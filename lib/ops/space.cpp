@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/space.hpp"
+
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+Layout Space::layout(Index nrhs) const { return layout(Partition::balanced(nrhs, grid->parts(columns))); }
+
+template <Scalar T>
+void Space::require_contains(const ConstDistMatrix<T>& X, std::string_view name) const {
+  if (contains(X)) return;
+  throw ShapeError(
+      message(name, " is ", X.layout().describe(), X.grid() == grid ? "" : " on another grid",
+              ", but the operator takes ", describe(), " (columns as many as you like)",
+              X.rows() == dimension() ? "; make it with the operator's own space, or redistribute it" : ""));
+}
+
+std::string Space::describe() const {
+  return message(layout(Partition::balanced(0, 1)).describe(), dims.count() == 0 ? "" : ", an array of ",
+                 dims.describe());
+}
+
+Space array_space(std::shared_ptr<const ProcessGrid> grid, Dims dims, Axis rows, Axis columns) {
+  require<ShapeError>(dims.blocks() == grid->parts(rows), "an array of ", dims.describe(), " has ",
+                      dims.blocks(), " blocks, but there are ", grid->parts(rows), " parts along ",
+                      name_of(rows), "; cut it into as many");
+  Cut cut{rows, dims.rows()};
+  return {std::move(grid), std::move(cut), columns, std::move(dims)};
+}
+
+Space array_space(std::shared_ptr<const ProcessGrid> grid, const std::vector<Index>& sizes, int cut,
+                  Axis rows, Axis columns) {
+  const int parts = grid->parts(rows);
+  return array_space(std::move(grid), Dims::cut_along(sizes, cut, parts), rows, columns);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template void Space::require_contains(const ConstDistMatrix<T>&, std::string_view) const;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
