@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Compares operators on arrays, cut in many ways, with formulas for their elements.
+#include "gridlops/array_operators.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/redistribute.hpp"
+#include "support/arrays.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+using Kind = Derivative::Kind;
+
+/// Calls check(space) for arrays of these sizes, cut along each dimension, on every grid and axis.
+template <class Check>
+void for_each_cut(const std::vector<Index>& sizes, int variant, Check&& check) {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Axis axis : all_axes) {
+      for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
+        const Space space = array_space(grid, dims_along(*grid, sizes, dim, axis, variant), axis);
+        INFO(describe(*grid) << ": " << space.describe() << ", cut in variant " << variant);
+        check(space);
+      }
+    }
+  }
+}
+
+/// Element (i, j) of the product with a matrix along one dimension.
+template <Scalar T, class Matrix>
+ElementOf<T> along(const Space& range, const Space& domain, int dim, const Matrix& matrix) {
+  return [=](Index i, Index j) {
+    std::vector<Index> row = place_of(range.dims, i), col = place_of(domain.dims, j);
+    const auto d = static_cast<std::size_t>(dim);
+    const double value = matrix(row[d], col[d]);
+    row[d] = col[d] = 0;
+    return row == col ? number<T>(value, 0) : T(0);
+  };
+}
+
+/// (D x)ᵢ for x = eⱼ, written from the definition for whole vectors: what a derivative of n samples is.
+using Samples = std::vector<double>;
+Samples unit(Index n, Index j) {
+  Samples x(static_cast<std::size_t>(n));
+  x[static_cast<std::size_t>(j)] = 1;
+  return x;
+}
+Samples first_derivative_of(const Samples& x, Kind kind, int order, bool edge, double d) {
+  const int n = static_cast<int>(x.size());
+  Samples y(x.size());
+  const auto X = [&](int i) { return x[static_cast<std::size_t>(i)]; };
+  const auto set = [&](int i, double value) {
+    if (0 <= i && i < n) y[static_cast<std::size_t>(i)] = value / d;
+  };
+  if (kind == Kind::forward) {
+    for (int i = 0; i < n - 1; ++i) set(i, X(i + 1) - X(i));
+  } else if (kind == Kind::backward) {
+    for (int i = 1; i < n; ++i) set(i, X(i) - X(i - 1));
+  } else if (order == 3) {
+    for (int i = 1; i < n - 1; ++i) set(i, (X(i + 1) - X(i - 1)) / 2);
+    if (edge && n > 1) set(0, X(1) - X(0)), set(n - 1, X(n - 1) - X(n - 2));
+  } else {
+    for (int i = 2; i < n - 2; ++i)
+      set(i, X(i - 2) / 12 - 2 * X(i - 1) / 3 + 2 * X(i + 1) / 3 - X(i + 2) / 12);
+    if (edge && n > 3) {
+      set(0, X(1) - X(0)), set(1, (X(2) - X(0)) / 2);
+      set(n - 1, X(n - 1) - X(n - 2)), set(n - 2, (X(n - 1) - X(n - 3)) / 2);
+    }
+  }
+  return y;
+}
+Samples second_derivative_of(const Samples& x, Kind kind, bool edge, double d) {
+  const int n = static_cast<int>(x.size());
+  Samples y(x.size());
+  const auto X = [&](int i) { return x[static_cast<std::size_t>(i)]; };
+  const auto second = [&](int i) { return (X(i) - 2 * X(i + 1) + X(i + 2)) / (d * d); };
+  const auto set = [&](int i, double value) { y[static_cast<std::size_t>(i)] = value; };
+  for (int i = 0; i < n - 2; ++i)
+    set(kind == Kind::forward ? i : kind == Kind::backward ? i + 2 : i + 1, second(i));
+  if (kind == Kind::centered && edge && n > 2) set(0, second(0)), set(n - 1, second(n - 3));
+  return y;
+}
+
+template <class Derive>
+auto matrix_of(Index n, Derive&& derive) {
+  std::vector<Samples> columns;
+  for (Index j = 0; j < n; ++j) columns.push_back(derive(unit(n, j)));
+  return [columns](Index i, Index j) {
+    return columns[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)];
+  };
+}
+
+}  // namespace
+
+TEST_CASE("Derivatives have the rows of their definition, for every number of samples", "[array_operators]") {
+  for (Index n = 0; n < 12; ++n) {
+    for (const Kind kind : {Kind::forward, Kind::backward, Kind::centered}) {
+      for (const bool edge : {false, true}) {
+        for (const int order : {3, 5}) {
+          if (order == 5 && edge && n < 4) continue;  // one row would be at both ends
+          CAPTURE(n, static_cast<int>(kind), edge, order);
+          const Band first = first_derivative(n, {kind, 0.4, edge, order});
+          const Band second = second_derivative(n, {kind, 0.4, edge});
+          const auto expected_first =
+              matrix_of(n, [&](const Samples& x) { return first_derivative_of(x, kind, order, edge, 0.4); });
+          const auto expected_second =
+              matrix_of(n, [&](const Samples& x) { return second_derivative_of(x, kind, edge, 0.4); });
+          for (Index i = 0; i < n; ++i) {
+            for (Index j = 0; j < n; ++j) {
+              CHECK(first(i, j) == Approx(expected_first(i, j)));
+              CHECK(second(i, j) == Approx(expected_second(i, j)));
+              CHECK(first.transposed()(j, i) == first(i, j));
+              CHECK(second.transposed().transposed()(i, j) == second(i, j));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A convolution is that of its definition", "[array_operators]") {
+  const std::vector<double> filter{1, -2, 4, 8, -16};
+  for (const Index n : {0, 1, 3, 9}) {
+    for (const Index centre : {0, 2, 4}) {
+      const Band band = convolution(n, filter, centre);
+      for (Index i = 0; i < n; ++i) {
+        for (Index j = 0; j < n; ++j) {
+          const Index k = i + centre - j;
+          CHECK(band(i, j) == (0 <= k && k < 5 ? filter[static_cast<std::size_t>(k)] : 0));
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Bands along a dimension are right however the array is cut", "[array_operators]",
+                        Scalars) {
+  using T = TestType;
+  const double tolerance = 200 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  for (const int variant : {0, 3, 1}) {
+    for_each_cut({5, 3, 4}, variant, [&](const Space& space) {
+      for (int dim = 0; dim < 3; ++dim) {
+        CAPTURE(dim);
+        const Index n = space.dims.size(dim);
+        // A stencil wider than most blocks, and rows at the ends that differ from those between.
+        const Band band = dim == 0   ? first_derivative(n, {Kind::centered, 2, true, 5})
+                          : dim == 1 ? convolution(n, {1, 2, 3, 4, 5}, 1)
+                                     : second_derivative(n, {Kind::forward, 0.5});
+        check_elements<T>(*band_operator<T>(space, dim, band), along<T>(space, space, dim, band), tolerance);
+      }
+    });
+  }
+}
+
+TEST_CASE("A long array has rows between its ends, on every rank", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space = array_space(grid, {64}, 0);
+    const Band band = first_derivative(64, {Kind::centered, 1, true, 5});
+    check_elements<double>(*band_operator<double>(space, 0, band), along<double>(space, space, 0, band),
+                           1e-14);
+  }
+}
+
+TEST_CASE("Columns of arrays may be cut, too", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const auto& [rows, columns] :
+         {std::pair{Axis::grid_rows, Axis::grid_cols}, std::pair{Axis::grid_cols, Axis::grid_rows}}) {
+      const Space space = array_space(grid, {7, 2}, 0, rows, columns);
+      const Band band = second_derivative(7);
+      check_elements<float>(*band_operator<float>(space, 0, band), along<float>(space, space, 0, band), 1e-5);
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Laplacians and gradients are sums and stacks of derivatives", "[array_operators]",
+                        Scalars) {
+  using T = TestType;
+  for_each_cut({4, 1, 6}, 4, [&](const Space& space) {
+    const std::vector<LaplacianTerm> terms{{0, 0.5, 2}, {2, 3, 1}};
+    const auto term = [&](int dim, double factor) {
+      const Band band = second_derivative(space.dims.size(dim), {Kind::centered, 1, true});
+      return along<T>(space, space, dim, [=](Index i, Index j) { return factor * band(i, j); });
+    };
+    const ElementOf<T> first = term(0, 0.5 / 4), second = term(2, 3);
+    check_elements<T>(
+        *laplacian<T>(space, terms, Kind::centered, true),
+        [&](Index i, Index j) { return first(i, j) + second(i, j); }, 1e-4);
+    const OperatorPtr<T> grad = gradient<T>(space, {1, 2, 0.5}, Kind::forward);
+    CHECK(grad->range() == stack_spaces({space, space, space}));
+    CHECK(dot_test(*grad).passed);
+    // The gradient of a linear function is constant, except at the last sample.
+    const DistMatrix<T> x = filled(space.grid, space.layout(1), [&](Index i, Index) {
+      const std::vector<Index> place = place_of(space.dims, i);
+      return number<T>(3.0 * static_cast<double>(place[0]) - 2.0 * static_cast<double>(place[2]), 0);
+    });
+    DistMatrix<T> y(space.grid, grad->range().layout(1));
+    grad->apply(T(1), x, T(0), y);
+    const std::vector<Space> members{space, space, space};
+    for (int dim = 0; dim < 3; ++dim) {
+      CHECK(mismatches(
+                stack_rows(members, static_cast<std::size_t>(dim), static_cast<const DistMatrix<T>&>(y)),
+                [&](Index i, Index) {
+                  const bool last =
+                      place_of(space.dims, i)[static_cast<std::size_t>(dim)] == space.dims.size(dim) - 1;
+                  return number<T>(last ? 0 : dim == 0 ? 3 : dim == 2 ? -4 : 0, 0);
+                },
+                1e-4) == 0);
+    }
+  });
+}
+
+namespace {
+
+/// Element (i, j) of a halo: whether cell i of the blocks with halos shows the cell j of the array.
+template <Scalar T>
+ElementOf<T> halo_element(const Space& space, const HaloWidths& widths) {
+  const Space larger = halo_space(space, widths);
+  return [=](Index i, Index j) {
+    const int block = larger.rows.partition.owner_of(i);
+    const Box with_halo = larger.dims.block(block), own = space.dims.block(block);
+    std::vector<Index> place = place_of(larger.dims, i);
+    for (std::size_t d = 0; d < place.size(); ++d) {
+      // Blocks begin `before` cells before their own first cell, or at the first cell of the array.
+      const Index before = widths.beyond_array ? widths.before[d] : std::min(widths.before[d], own[d].begin);
+      place[d] += own[d].begin - before - with_halo[d].begin;
+    }
+    return T(place == place_of(space.dims, j) ? 1 : 0);
+  };
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE(
+    "Halos copy cells, also of ranks behind the neighbour, and their adjoint sums the copies",
+    "[array_operators]", Scalars) {
+  using T = TestType;
+  for (const int variant : {0, 3}) {
+    for_each_cut({6, 4}, variant, [&](const Space& space) {
+      for (const bool beyond : {true, false}) {
+        for (const HaloWidths& widths :
+             {HaloWidths{{1, 0}, {2, 1}, beyond}, HaloWidths{{4, 3}, {5, 0}, beyond},
+              HaloWidths{{0, 0}, {0, 0}, beyond}}) {
+          CAPTURE(beyond, widths.before, widths.behind);
+          check_elements<T>(*halo<T>(space, widths), halo_element<T>(space, widths), 0);
+          const OperatorPtr<T> back = product(crop<T>(space, widths), halo<T>(space, widths));
+          check_elements<T>(
+              *back, [](Index i, Index j) { return T(i == j ? 1 : 0); }, 0);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("Arrays may be cut along two dimensions, with corners in their halos", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Dims dims({Partition::balanced(5, grid->rows()), Partition::balanced(7, grid->cols())});
+    const Space space = array_space(grid, dims, Axis::all);
+    const HaloWidths widths{{1, 2}, {2, 1}, true};
+    check_elements<double>(*halo<double>(space, widths), halo_element<double>(space, widths), 0);
+    for (int dim = 0; dim < 2; ++dim) {
+      const Band band = second_derivative(dims.size(dim));
+      check_elements<double>(*band_operator<double>(space, dim, band), along<double>(space, space, dim, band),
+                             1e-14);
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("An identity recuts an array along any dimension in one exchange",
+                        "[array_operators]", Scalars) {
+  using T = TestType;
+  const std::vector<Index> sizes{3, 4, 2};
+  for (const GridPtr& grid : all_grids()) {
+    for (const auto& [from_axis, to_axis] :
+         {std::pair{Axis::all, Axis::all}, std::pair{Axis::grid_rows, Axis::all_transposed},
+          std::pair{Axis::uncut, Axis::grid_cols}, std::pair{Axis::all, Axis::uncut}}) {
+      for (int from = 0; from < 3; ++from) {
+        for (int to = 0; to < 3; ++to) {
+          const Space domain = array_space(grid, dims_along(*grid, sizes, from, from_axis, 3), from_axis);
+          const Space range = array_space(grid, dims_along(*grid, sizes, to, to_axis, 0), to_axis);
+          INFO(describe(*grid) << ": " << domain.describe() << " to " << range.describe());
+          const OperatorPtr<T> op = identity<T>(range, domain);
+          check_elements<T>(
+              *op,
+              [&](Index i, Index j) {
+                return T(place_of(range.dims, i) == place_of(domain.dims, j) ? 1 : 0);
+              },
+              0);
+          if (!grid->is_member()) continue;
+          const DistMatrix<T> x =
+              filled(grid, domain.layout(2), [](Index i, Index) { return T(static_cast<Real<T>>(i)); });
+          DistMatrix<T> y(grid, range.layout(2));
+          const TrafficSince traffic(grid->comm());
+          op->apply(T(1), x, T(0), y);
+          CHECK(traffic.calls() == (range == domain ? 0 : 1));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A derivative along the cut fetches only the rows that it needs, once", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const Space space = array_space(grid, {64, 3}, 0);
+    const OperatorPtr<double> op =
+        band_operator<double>(space, 0, first_derivative(64, {Kind::centered, 1, false, 5}));
+    const DistMatrix<double> x =
+        filled(grid, space.layout(2), [](Index i, Index) { return static_cast<double>(i); });
+    DistMatrix<double> y(grid, space.layout(2));
+    op->apply(1, x, 0, y);
+    const TrafficSince traffic(grid->comm());
+    op->apply(1, x, 0, y);
+    const Range own = space.local_box()[0];
+    const Index from_neighbours = (own.begin > 0 ? 2 : 0) + (own.end() < 64 ? 2 : 0);
+    CHECK(traffic.received() == from_neighbours * 3 * 2 * 8);
+    CHECK(traffic.calls() == (grid->comm().size() > 1 ? 1 : 0));
+  }
+}
+
+TEST_CASE("Spaces of arrays are equal if their elements lie alike", "[array_operators]") {
+  const GridPtr grid = all_grids().front();
+  const int parts = grid->parts(Axis::all);
+  const Space slow = array_space(grid, {4, 6}, 0);
+  CHECK(slow == array_space(grid, {4, 3, 2}, 0));
+  CHECK(slow == Space{grid, slow.rows, Axis::uncut});
+  const Space fast = array_space(grid, {6, 4}, 1), other = array_space(grid, {3, 2, 4}, 2);
+  CHECK(fast == other);
+  CHECK((fast == Space{grid, fast.rows, Axis::uncut}) == (parts == 1));
+}
+
+TEST_CASE("Wrong arguments of arrays are refused on all ranks", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space = array_space(grid, {4, 6}, 0), flat{grid, space.rows, Axis::uncut};
+    CHECK_THROWS_AS(array_space(grid, {4, 6}, 2), ShapeError);
+    CHECK_THROWS_AS(array_space(grid, {4, -1}, 0), ShapeError);
+    CHECK_THROWS_AS(array_space(grid, {1, 2, 3, 4, 5, 6}, 0), ShapeError);
+    CHECK_THROWS_AS(array_space(grid, Dims({Partition::balanced(4, grid->parts(Axis::all) + 1)}), Axis::all),
+                    ShapeError);
+    CHECK_THROWS_AS(band_operator<double>(flat, 0, second_derivative(24)), ShapeError);
+    CHECK_THROWS_AS(band_operator<double>(space, 2, second_derivative(6)), ShapeError);
+    CHECK_THROWS_AS(band_operator<double>(space, 0, second_derivative(6)), ShapeError);
+    CHECK_THROWS_AS(laplacian<double>(space, {}), UsageError);
+    CHECK_THROWS_AS(laplacian<double>(space, {{2, 1, 1}}), ShapeError);
+    CHECK_THROWS_AS(gradient<double>(space, {1}), ShapeError);
+    CHECK_THROWS_AS(halo<double>(space, {{1}, {1, 1}}), ShapeError);
+    CHECK_THROWS_AS(halo<double>(space, {{-1, 0}, {0, 0}}), UsageError);
+    const Space turned = array_space(grid, {6, 4}, 1);
+    if (grid->shape().size() > 1) CHECK_THROWS_AS(identity<double>(turned, space), ShapeError);
+  }
+  CHECK_THROWS_AS(first_derivative(5, {Kind::centered, 0}), UsageError);
+  CHECK_THROWS_AS(first_derivative(5, {Kind::centered, 1, false, 4}), UsageError);
+  CHECK_THROWS_AS(convolution(5, {1, 2}, 2), UsageError);
+}
