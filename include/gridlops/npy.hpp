@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "gridlops/dims.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/export.hpp"
 
@@ -44,5 +46,32 @@ GRIDLOPS_EXPORT void read_npy(const std::string& path, const NpyHeader& header, 
 /// OutputError on all ranks if any of them cannot write; the temporary file is then removed.
 template <Scalar T>
 GRIDLOPS_EXPORT void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions = 2);
+
+// Arrays of one to five dimensions. The columns of a matrix whose rows are the elements of an array (see
+// Space::dims) make an array with the dims of that array; more or fewer than one column make one dimension
+// more, the first.
+
+/// The header of the file of an array.
+struct NpyArrayHeader {
+  ScalarType type = ScalarType::f64;
+  std::vector<Index> sizes;    ///< one to five
+  bool fortran_order = false;  ///< the first, not the last dimension is contiguous
+  Index data_offset = 0;       ///< bytes before the first element
+};
+
+/// Reads and checks it as read_npy_header() does (collective over comm).
+GRIDLOPS_EXPORT NpyArrayHeader read_npy_array_header(Communicator& comm, const std::string& path);
+
+/// X ← the file, whose header is `header` (collective over the grid of X). The rows of X are the elements of
+/// an array with these dims, one block for each part. Every rank reads just its own box. Errors are those of
+/// read_npy().
+template <Scalar T>
+GRIDLOPS_EXPORT void read_npy_array(const std::string& path, const NpyArrayHeader& header, const Dims& dims,
+                                    DistMatrix<T>& X);
+
+/// Writes X in C order, in everything else as write_npy() does (collective over the grid of X). Throws
+/// ShapeError on all ranks if the file would have no dimension, or more than five.
+template <Scalar T>
+GRIDLOPS_EXPORT void write_npy_array(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X);
 
 }  // namespace gridlops

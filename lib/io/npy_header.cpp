@@ -2,9 +2,9 @@
 #include "io/npy_header.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <string_view>
+#include <vector>
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
@@ -88,7 +88,7 @@ class DictParser {
   DictParser(std::string_view text, Index offset, const std::string& path)
       : text_(text), offset_(offset), path_(path) {}
 
-  NpyHeader parse() {
+  NpyArrayHeader parse() {
     expect('{');
     while (!accept('}')) {
       parse_entry();
@@ -135,23 +135,14 @@ class DictParser {
 
   void parse_shape() {
     expect('(');
-    std::array<Index, 2> sizes{0, 1};
-    std::size_t dimensions = 0;
     bool comma = true;
     while (!accept(')')) {
       if (!comma) fail("a comma or the end of the shape");
-      const Index size = parse_size();
-      if (dimensions < sizes.size()) sizes[dimensions] = size;
-      ++dimensions;
+      header_.sizes.push_back(parse_size());
       comma = accept(',');
     }
-    if (dimensions == 1 && !comma) fail("a comma before it: (n) is a number in Python, (n,) a shape");
-    require<InputError>(
-        dimensions == 1 || dimensions == 2, path_, ": its array has ", dimensions,
-        " dimensions, but a matrix has two and a vector one; reshape it in Python: array.reshape(m, n)");
-    header_.rows = sizes[0];
-    header_.cols = sizes[1];
-    header_.dimensions = static_cast<int>(dimensions);
+    if (header_.sizes.size() == 1 && !comma)
+      fail("a comma before it: (n) is a number in Python, (n,) a shape");
   }
 
   Index parse_size() {
@@ -220,7 +211,7 @@ class DictParser {
   Index offset_;
   const std::string& path_;
   std::size_t position_ = 0;
-  NpyHeader header_;
+  NpyArrayHeader header_;
   bool type_given_ = false, order_given_ = false, shape_given_ = false;
 };
 
@@ -251,34 +242,82 @@ Range dictionary_range(std::string_view start, Index file_size, const std::strin
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
+namespace {
+
+/// "2 x 3 x 4"
+std::string shape_text(const std::vector<Index>& sizes) {
+  std::string text;
+  for (const Index size : sizes) text += message(text.empty() ? "" : " x ", size);
+  return text;
+}
+
+/// Whether a file may hold an array of this shape: see fits_npy() for matrices.
+bool fits_npy(const std::vector<Index>& sizes, ScalarType type) {
+  Index room = (Index{1} << 56) / size_of(type);
+  for (const Index size : sizes) room /= std::max<Index>(size, 1);
+  return room > 0;
+}
+
+NpyArrayHeader parse(std::span<const char> start_of_file, Index file_size, const std::string& path,
+                     std::size_t most_dimensions) {
   const std::string_view start(start_of_file.data(), start_of_file.size());
   const Range range = dictionary_range(start, file_size, path);
   const std::string_view dictionary =
       start.substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
-  NpyHeader header = DictParser(dictionary, range.begin, path).parse();
+  NpyArrayHeader header = DictParser(dictionary, range.begin, path).parse();
   header.data_offset = range.end();
 
-  require<InputError>(fits_npy(header.rows, header.cols, header.type), path, ": its shape, ", header.rows,
-                      " x ", header.cols,
+  const std::size_t dimensions = header.sizes.size();
+  require<InputError>(1 <= dimensions && dimensions <= most_dimensions, path, ": its array has ", dimensions,
+                      " dimensions, but ",
+                      most_dimensions == 2
+                          ? "a matrix has two and a vector one; reshape it in Python: array.reshape(m, n)"
+                          : "one to five are possible; reshape it in Python");
+  require<InputError>(fits_npy(header.sizes, header.type), path, ": its shape, ", shape_text(header.sizes),
                       ", is larger than any file can be, a dimension of 0 counted as 1; the file is damaged");
-  const Index expected_size = header.data_offset + header.rows * header.cols * size_of(header.type);
+  Index elements = 1;
+  for (const Index size : header.sizes) elements *= size;
+  const Index expected_size = header.data_offset + elements * size_of(header.type);
   require<InputError>(
-      file_size == expected_size, path, ": has ", file_size, " bytes, but an array of ", header.rows, " x ",
-      header.cols, " elements of ", size_of(header.type), " bytes needs ", expected_size, "; the file is ",
+      file_size == expected_size, path, ": has ", file_size, " bytes, but an array of ",
+      shape_text(header.sizes), " elements of ", size_of(header.type), " bytes needs ", expected_size,
+      "; the file is ",
       file_size < expected_size ? "incomplete" : "damaged, or has other data after the array");
   return header;
 }
 
-std::string npy_header_text(const NpyHeader& header) {
+}  // namespace
+
+NpyArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index file_size,
+                                      const std::string& path) {
+  return parse(start_of_file, file_size, path, Dims::most);
+}
+
+NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
+  const NpyArrayHeader array = parse(start_of_file, file_size, path, 2);
+  const int dimensions = static_cast<int>(array.sizes.size());
+  return {array.type, array.sizes[0],      dimensions == 2 ? array.sizes[1] : 1,
+          dimensions, array.fortran_order, array.data_offset};
+}
+
+std::string npy_header_text(const NpyArrayHeader& header) {
   std::string dictionary = message("{'descr': '", descr_of(header.type),
                                    "', 'fortran_order': ", header.fortran_order ? "True" : "False",
-                                   ", 'shape': (", header.rows, ",");
-  dictionary += header.dimensions == 2 ? message(" ", header.cols, "), }") : std::string("), }");
-  // NumPy wants the first element at a multiple of 64 bytes. 128 bytes have room for two sizes of 19 digits.
-  constexpr char length = 128 - 10;
+                                   ", 'shape': (", header.sizes.front(), ",");
+  for (std::size_t d = 1; d < header.sizes.size(); ++d)
+    dictionary += message(d == 1 ? " " : ", ", header.sizes[d]);
+  dictionary += "), }";
+  // NumPy wants the first element at a multiple of 64 bytes. 128 bytes have room for two sizes of 19 digits,
+  // and 192 for five.
+  const std::size_t length = (dictionary.size() + 1 + 10 <= 128 ? 128 : 192) - 10;
   dictionary.resize(length - 1, ' ');
-  return std::string(magic) + '\1' + '\0' + length + '\0' + dictionary + '\n';
+  return std::string(magic) + '\1' + '\0' + static_cast<char>(length) + '\0' + dictionary + '\n';
+}
+
+std::string npy_header_text(const NpyHeader& header) {
+  std::vector<Index> sizes{header.rows};
+  if (header.dimensions == 2) sizes.push_back(header.cols);
+  return npy_header_text(NpyArrayHeader{header.type, sizes, header.fortran_order, 0});
 }
 
 }  // namespace gridlops

@@ -220,7 +220,7 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
     for (const Index rows : {Index{0}, Index{1}, Index{123456789}, Index{1} << 47}) {
       for (const int dimensions : {1, 2}) {
         const Index cols = dimensions == 1 ? 1 : 17;
-        const std::string start = npy_header_text({type, rows, cols, dimensions, true, 0});
+        const std::string start = npy_header_text(NpyHeader{type, rows, cols, dimensions, true, 0});
         CHECK(start.size() % 64 == 0);
         CHECK(start.back() == '\n');
         const NpyHeader header = parse(start, rows * cols * size_of(type));
@@ -231,11 +231,11 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
     }
   }
   const Index most = 9223372036854775807;
-  const std::string longest = npy_header_text({ScalarType::c128, most, most, 2, false, 0});
+  const std::string longest = npy_header_text(NpyHeader{ScalarType::c128, most, most, 2, false, 0});
   CHECK(contains(longest, "(9223372036854775807, 9223372036854775807), } "));
   CHECK((longest.size() == 128 && longest.back() == '\n'));
-  CHECK(contains(npy_header_text({ScalarType::c128, 3, 4, 2, true, 0}),
+  CHECK(contains(npy_header_text(NpyHeader{ScalarType::c128, 3, 4, 2, true, 0}),
                  "{'descr': '<c16', 'fortran_order': True, 'shape': (3, 4), }"));
-  CHECK(contains(npy_header_text({ScalarType::f32, 3, 1, 1, false, 0}),
+  CHECK(contains(npy_header_text(NpyHeader{ScalarType::f32, 3, 1, 1, false, 0}),
                  "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"));
 }

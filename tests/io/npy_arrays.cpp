@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files of arrays of several dimensions, written and read by ranks that hold boxes of them.
+#include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
+#include "io/npy_files.hpp"
+#include "support/arrays.hpp"
+#include "support/thrown.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+const std::vector<std::vector<Index>> shapes{{7},    {3, 5},   {2, 3, 4}, {2, 1, 3, 2}, {2, 2, 1, 3, 2},
+                                             {0, 3}, {4, 0, 2}};
+
+/// Calls check(dims, layout) for arrays of all shapes, cut along one dimension and one axis after the other.
+template <class Check>
+void for_some_arrays(Index nrhs, Check&& check) {
+  std::size_t turn = 0;
+  for (const GridPtr& grid : all_grids(make_host_backend)) {
+    for (const std::vector<Index>& sizes : shapes) {
+      if (nrhs != 1 && sizes.size() == Dims::most) continue;
+      for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
+        const Axis axis = all_axes[turn % all_axes.size()];
+        const Dims dims = dims_along(*grid, sizes, dim, axis, static_cast<int>(turn % 4));
+        ++turn;
+        INFO(describe(*grid) << ": " << dims.describe() << " along " << name_of(axis) << ", " << nrhs
+                             << " columns");
+        check(grid, dims, array_space(grid, dims, axis).layout(nrhs));
+      }
+    }
+  }
+}
+
+/// The element with this number, in C order, of the array in column j.
+template <Scalar T>
+T element(Index number, Index j) {
+  return small_integer<T>(5, number, j);
+}
+template <Scalar T>
+auto element_in(const Dims& dims) {
+  return [dims](Index i, Index j) { return element<T>(number_of(dims, place_of(dims, i)), j); };
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("An array is written in C order and read into any other cut", "[npy_arrays]",
+                        Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string path = folder.file("x.npy");
+  for (const Index nrhs : {1, 3, 0}) {
+    for_some_arrays(nrhs, [&](const GridPtr& grid, const Dims& dims, const Layout& layout) {
+      write_npy_array(path, dims, filled(grid, layout, element_in<T>(dims)));
+      world().barrier();
+      std::vector<Index> sizes = dims.sizes();
+      if (nrhs != 1) sizes.insert(sizes.begin(), nrhs);
+      const NpyArrayHeader header = read_npy_array_header(world(), path);
+      CHECK((header.sizes == sizes && header.type == scalar_type_of<T> && !header.fortran_order));
+      if (world().rank() == 0) {
+        const auto data = dense<T>(dims.elements(), nrhs, element<T>);
+        CHECK(contents(path).substr(static_cast<std::size_t>(header.data_offset)) == bytes_of(data));
+      }
+      for (int dim = 0; dim < dims.count(); ++dim) {
+        for (const Axis axis : {Axis::all, Axis::grid_cols}) {
+          const Dims other = dims_along(*grid, dims.sizes(), dim, axis, 3);
+          DistMatrix<T> X(grid, array_space(grid, other, axis).layout(nrhs));
+          read_npy_array(path, header, other, X);
+          CHECK(mismatches(X, element_in<T>(other)) == 0);
+        }
+      }
+      world().barrier();
+    });
+  }
+}
+
+TEST_CASE("An array in Fortran order is read in any cut", "[npy_arrays]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("x.npy");
+  for_some_arrays(1, [&](const GridPtr& grid, const Dims& dims, const Layout& layout) {
+    // Element number k of the file is at the place whose first index varies fastest.
+    std::vector<double> data;
+    std::vector<Index> place(static_cast<std::size_t>(dims.count()));
+    std::string shape;
+    for (const Index size : dims.sizes()) shape += message(size, ", ");
+    for (Index k = 0; k < dims.elements(); ++k) {
+      data.push_back(element<double>(number_of(dims, place), 0));
+      for (std::size_t d = 0; d < place.size() && ++place[d] == dims.size(static_cast<int>(d)); ++d)
+        place[d] = 0;
+    }
+    create_npy(path, ScalarType::f64, true, "(" + shape + ")", data);
+    DistMatrix<double> X(grid, layout);
+    read_npy_array(path, read_npy_array_header(world(), path), dims, X);
+    CHECK(mismatches(X, element_in<double>(dims)) == 0);
+    world().barrier();
+  });
+}
+
+TEST_CASE("Arrays of no dimension, or of six, or of another shape are refused on all ranks", "[npy_arrays]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("x.npy");
+  const GridPtr grid = all_grids(make_host_backend).front();
+  const auto refusal_of = [&](const std::string& shape, std::size_t elements) {
+    create_npy(path, ScalarType::f64, false, shape, std::vector<double>(elements));
+    return message_of<InputError>([&] { read_npy_array_header(world(), path); });
+  };
+  CHECK(contains(refusal_of("()", 1), "its array has 0 dimensions, but one to five are possible"));
+  CHECK(contains(refusal_of("(1, 1, 1, 1, 1, 2)", 2), "its array has 6 dimensions"));
+  CHECK(contains(refusal_of("(2, 3, 4)", 23), "an array of 2 x 3 x 4 elements of 8 bytes"));
+  CHECK(contains(refusal_of("(4096, 4294967296, 4294967296)", 0), "is larger than any file can be"));
+  CHECK(refusal_of("(2, 3, 4)", 24).empty());
+  CHECK_THROWS_AS(read_npy_header(world(), path), InputError);
+  const NpyArrayHeader header = read_npy_array_header(world(), path);
+  const Space space = array_space(grid, {2, 3, 4}, 1), turned = array_space(grid, {3, 2, 4}, 0);
+  DistMatrix<double> X(grid, space.layout(1)), Y(grid, turned.layout(1)), two(grid, space.layout(2));
+  DistMatrix<float> narrow(grid, space.layout(1));
+  CHECK_THROWS_AS(read_npy_array(path, header, turned.dims, Y), ShapeError);
+  CHECK_THROWS_AS(read_npy_array(path, header, space.dims, two), ShapeError);
+  CHECK_THROWS_AS(read_npy_array(path, header, space.dims, narrow), ShapeError);
+  CHECK_THROWS_AS(read_npy_array(path, header, array_space(grid, {25}, 0).dims, X), ShapeError);
+  const Space five = array_space(grid, {1, 1, 1, 2, 1}, 0);
+  CHECK_THROWS_AS(write_npy_array(path, five.dims, DistMatrix<double>(grid, five.layout(2))), ShapeError);
+}
