@@ -26,7 +26,7 @@ PUBLIC = {
     "local": ["backend", "buffer", "matrix_view", "threshold"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "partition", "redistribute"],
-    "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
+    "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "fourier", "fredholm", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
     "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file"],
 }

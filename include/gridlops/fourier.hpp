@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <concepts>
+
+#include "gridlops/export.hpp"
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops {
+
+// Discrete Fourier transforms along one dimension of the arrays of a space. The dimension must not be cut: an
+// array that is cut along it is brought into another cut by identity(), the transform's lines then being
+// whole. Nothing moves, and all right-hand sides are transformed at once. Functions that make these operators
+// are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
+//
+// On the host transforms are fast (KissFFT): O(n Σ p) operations a line for the prime factors p of n, so that
+// lengths with large prime factors are slow. On a GPU a transform is one BLAS product for each column and
+// slice with the dense matrix of the transform: O(n²) memory, right for a few thousand samples, not for more.
+
+/// How a transform is scaled: by s = 1, 1/n or 1/√n. With 1/√n it is unitary.
+enum class FourierNorm { none, by_n, ortho };
+
+/// Which indices time 0 and frequency 0 have, and the scale. Indices are taken modulo n. For an axis that is
+/// ordered as time, its origin in the middle, time_zero is n/2 (NumPy's ifftshift before a transform); for
+/// ordered frequencies frequency_zero is n/2 (fftshift after it).
+struct FourierOptions {
+  FourierNorm norm = FourierNorm::ortho;
+  Index time_zero = 0;
+  Index frequency_zero = 0;
+};
+
+/// y_k = s Σ_i exp(−2πi (i−c)(k−d)/n) x_i along dimension `dim` of n ≥ 1 samples, where c is time_zero and d
+/// frequency_zero. Domain and range are this space. The adjoint is n s² times the inverse.
+template <std::floating_point R>
+GRIDLOPS_EXPORT OperatorPtr<std::complex<R>> fourier(const Space& space, int dim,
+                                                     const FourierOptions& options = {});
+
+/// The frequencies 0 … frequencies − 1 of real samples, as pairs of numbers:
+///   y_k = s_k Σ_i exp(−2πi (i−c) k/n) x_i,    s_k² = 2/n, but 1/n for k = 0 and for 2k = n,
+/// along dimension `dim` of n ≥ 1 samples, where c is time_zero. In the range the dimension has `frequencies`
+/// ≤ n/2 + 1 elements (0: all of them), and after the last dimension there is one of 2 for real and imaginary
+/// parts (see paired_space()). With these scales norms are kept: ‖F x‖ = ‖x‖ for all x that have no other
+/// frequencies, and F Fᵀ is the identity but for the imaginary parts of frequencies 0 and n/2, which F makes
+/// zero.
+template <std::floating_point R>
+GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, int dim, Index frequencies = 0,
+                                            Index time_zero = 0);
+
+/// The space of real matrices whose rows are the real and imaginary parts, in turn, of those of complex
+/// matrices in `space`; arrays get a last dimension of 2. The memory of both is the same, and so are norms.
+GRIDLOPS_EXPORT Space paired_space(const Space& space);
+
+/// The matrix of pairs that lies in the memory of X, a matrix in `space`; columns may be further apart than
+/// they are long.
+template <std::floating_point R>
+GRIDLOPS_EXPORT DistMatrix<R> pairs_of(const Space& space, DistMatrix<std::complex<R>>& X);
+
+/// A complex operator as the real one between pairs. Its adjoint is that of A: Re⟨Ax, y⟩ is the inner product
+/// of pairs.
+template <std::floating_point R>
+GRIDLOPS_EXPORT OperatorPtr<R> on_pairs(OperatorPtr<std::complex<R>> A);
+
+}  // namespace gridlops

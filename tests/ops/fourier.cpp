@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Compares Fourier transforms along dimensions of arrays, cut in many ways, with the sums that define them.
+#include "gridlops/fourier.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "support/arrays.hpp"
+#include "support/problems.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// Calls check(space) for arrays of these sizes, cut along each dimension but `dim`, on every grid and axis.
+template <class Check>
+void for_each_space(const std::vector<Index>& sizes, int dim, Check&& check) {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Axis axis : all_axes) {
+      for (int cut = 0; cut < static_cast<int>(sizes.size()); ++cut) {
+        if (cut == dim) continue;
+        for (const int variant : {0, 1, 3}) {
+          const Space space = array_space(grid, dims_along(*grid, sizes, cut, axis, variant), axis);
+          INFO(describe(*grid) << ": " << space.describe() << ", cut in variant " << variant);
+          check(space);
+        }
+      }
+    }
+  }
+}
+
+/// exp(−2πi t k/n).
+std::complex<double> phase(Index t, Index k, Index n) {
+  return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(t * k) / static_cast<double>(n));
+}
+
+/// Rounding of a sum of n products, with constants of the transforms' few stages.
+template <class R>
+double rounding(Index n) {
+  return 40 * epsilon_of<R> * static_cast<double>(n + 1);
+}
+
+template <class R>
+void check_complex(const std::vector<Index>& sizes, int dim, const FourierOptions& options) {
+  const Index n = sizes[static_cast<std::size_t>(dim)];
+  const double s = options.norm == FourierNorm::none   ? 1
+                   : options.norm == FourierNorm::by_n ? 1 / static_cast<double>(n)
+                                                       : 1 / std::sqrt(static_cast<double>(n));
+  for_each_space(sizes, dim, [&](const Space& space) {
+    const auto F = fourier<R>(space, dim, options);
+    check_elements<std::complex<R>>(
+        *F,
+        [&](Index row, Index col) {
+          std::vector<Index> to = place_of(space.dims, row), from = place_of(space.dims, col);
+          const auto d = static_cast<std::size_t>(dim);
+          const Index k = std::exchange(to[d], 0), i = std::exchange(from[d], 0);
+          if (to != from) return std::complex<R>(0);
+          return std::complex<R>(s * phase(i - options.time_zero, k - options.frequency_zero, n));
+        },
+        rounding<R>(n));
+  });
+}
+
+template <class R>
+void check_real(const std::vector<Index>& sizes, int dim, Index frequencies, Index time_zero) {
+  const auto d = static_cast<std::size_t>(dim);
+  const Index n = sizes[d];
+  for_each_space(sizes, dim, [&](const Space& space) {
+    const OperatorPtr<R> F = real_fourier<R>(space, dim, frequencies, time_zero);
+    std::vector<Index> expected = sizes;
+    expected[d] = frequencies == 0 ? n / 2 + 1 : frequencies;
+    expected.push_back(2);
+    CHECK(F->range().dims.sizes() == expected);
+    check_elements<R>(
+        *F,
+        [&](Index row, Index col) {
+          std::vector<Index> to = place_of(F->range().dims, row), from = place_of(space.dims, col);
+          const bool imaginary = to.back() == 1;
+          to.pop_back();
+          const Index k = std::exchange(to[d], 0), i = std::exchange(from[d], 0);
+          if (to != from) return R(0);
+          const double s = std::sqrt((k == 0 || 2 * k == n ? 1.0 : 2.0) / static_cast<double>(n));
+          const std::complex<double> element = s * phase(i - time_zero, k, n);
+          return static_cast<R>(imaginary ? element.imag() : element.real());
+        },
+        rounding<R>(n));
+  });
+}
+
+/// ‖F x − y‖ for one column.
+template <Scalar T>
+double distance(const LinearOperator<T>& F, const ConstDistMatrix<T>& x, const ConstDistMatrix<T>& y) {
+  DistMatrix<T> difference = y.clone();
+  F.apply(T(1), x, T(-1), difference);
+  return x.cols() == 0 || !x.grid()->is_member() ? 0 : column_norms(difference)[0];
+}
+
+}  // namespace
+
+TEST_CASE("Complex transforms are those of their definition", "[fourier]") {
+  check_complex<double>({5, 3}, 0, {});
+  check_complex<double>({3, 6}, 1, {FourierNorm::none, 3, 3});
+  check_complex<double>({2, 7, 3}, 1, {FourierNorm::by_n, 3, 0});
+  check_complex<float>({2, 4}, 1, {FourierNorm::ortho, 2, -1});
+  check_complex<double>({1, 5}, 0, {});
+}
+
+TEST_CASE("Real transforms are those of their definition", "[fourier]") {
+  check_real<double>({7, 3}, 0, 0, 3);
+  check_real<double>({6, 3}, 0, 0, 0);
+  check_real<double>({3, 9}, 1, 4, 4);
+  check_real<double>({2, 8, 3}, 1, 5, 4);
+  check_real<float>({5, 4}, 0, 2, 2);
+  check_real<double>({1, 2}, 0, 0, 0);
+  check_real<double>({2, 3}, 0, 1, 1);
+}
+
+TEST_CASE("Long transforms are accurate, whatever primes their length has", "[fourier]") {
+  const GridPtr grid = all_grids().front();
+  for (const Index n : {1599, 1024, 1000, 127}) {
+    const Space space = array_space(grid, {n, 18}, 1);
+    const auto F = fourier<double>(space, 0);
+    const auto back = fourier<double>(space, 0, {.time_zero = 5});
+    CHECK(dot_test(*F).passed);
+    DistMatrix<std::complex<double>> x(grid, space.layout(1)), y(grid, space.layout(1)),
+        z(grid, space.layout(1));
+    x.fill(random_elements<std::complex<double>>(1));
+    F->apply(1, x, 0, y);
+    F->apply_adjoint(1, y, 0, z);
+    copy(ConstDistMatrix<std::complex<double>>(x), y);
+    CHECK(distance<std::complex<double>>(*identity<std::complex<double>>(space), z, x) <=
+          1e-14 * std::sqrt(18.0 * static_cast<double>(n)));
+    CHECK(distance<std::complex<double>>(*product(adjoint<std::complex<double>>(back), back), x, x) <=
+          1e-14 * std::sqrt(18.0 * static_cast<double>(n)));
+  }
+}
+
+TEST_CASE("A real transform of all frequencies keeps norms", "[fourier]") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Index n : {1, 2, 9, 10}) {
+      const Space space = array_space(grid, {n, 5}, 1);
+      const OperatorPtr<double> F = real_fourier<double>(space, 0, 0, n / 2);
+      DistMatrix<double> x(grid, space.layout(1));
+      x.fill(random_elements<double>(1));
+      CHECK(distance<double>(*product(adjoint<double>(F), F), x, x) <= rounding<double>(n));
+    }
+  }
+}
+
+TEST_CASE("A complex operator on pairs is its real form", "[fourier]") {
+  using T = std::complex<double>;
+  for (const GridPtr& grid : all_grids()) {
+    for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::block}) {
+      DistMatrix<T> matrix(grid, matrix_layout(algorithm, *grid, 5, 4));
+      matrix.fill([](Index i, Index j) { return small_integer<T>(3, i, j); });
+      const auto A = on_pairs<double>(matrix_mult(algorithm, std::move(matrix)));
+      check_elements<double>(
+          *A,
+          [](Index row, Index col) {
+            const T a = small_integer<T>(3, row / 2, col / 2);
+            return row % 2 == col % 2 ? a.real() : row % 2 == 0 ? -a.imag() : a.imag();
+          },
+          0);
+    }
+  }
+}
+
+TEST_CASE("What a Fourier transform cannot do it says", "[fourier]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space = array_space(grid, {6, 4}, 0);
+    if (grid->shape().size() > 1) {
+      const std::string text = message_of<ShapeError>([&] { real_fourier<double>(space, 0); });
+      CHECK(contains(text, "is cut"));
+      CHECK(contains(text, "identity()"));
+    }
+    CHECK(contains(message_of<ShapeError>([&] { fourier<double>(space, 2); }), "no such dimension"));
+    CHECK(contains(message_of<ShapeError>([&] { fourier<double>(space, -1); }), "no such dimension"));
+    CHECK(contains(message_of<ShapeError>([&] {
+                     fourier<double>(array_space(grid, {6, 0}, 0), 1);
+                   }),
+                   "at least one sample"));
+    CHECK(contains(message_of<UsageError>([&] { real_fourier<double>(space, 1, 4); }), "frequencies 0 … 2"));
+    CHECK(contains(message_of<UsageError>([&] { real_fourier<double>(space, 1, -1); }), "frequencies 0 … 2"));
+  }
+}
