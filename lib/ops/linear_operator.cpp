@@ -8,6 +8,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "dist/copies.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -48,6 +49,7 @@ void LinearOperator<T>::require_operands(const ConstDistMatrix<T>& model, const 
 template <Scalar T>
 void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
   require_operands(X, Y);
+  if (copies_are_checked()) require_equal_copies(X, "the model");
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
   const Partition& columns = X.layout().cols.partition;
@@ -59,6 +61,7 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
 template <Scalar T>
 void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
   require_operands(X, Y);
+  if (copies_are_checked()) require_equal_copies(Y, "the data");
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
   const Partition& columns = Y.layout().cols.partition;
@@ -73,6 +76,10 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
   require_operands(P, R, "normal product of P and R");
   require_operands(U, R, "normal product of R to U");
   require_operands(V, Q, "normal product of Q to V");
+  if (copies_are_checked()) {
+    require_equal_copies(P, "normal product of P and R: P");
+    require_equal_copies(R, "normal product of P and R: R");
+  }
   ++activity_.forward_applications;
   activity_.forward_columns += P.cols();
   activity_.adjoint_applications += 2;

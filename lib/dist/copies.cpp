@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dist/copies.hpp"
+
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+Index hash_of_block(const ConstDistMatrix<T>& X) {
+  const MatrixView<const T> local = X.local();
+  std::vector<T> column(at(local.rows));
+  XXH64_hash_t hash = 0;
+  for (Index j = 0; j < local.cols && local.rows > 0; ++j) {
+    X.grid()->backend()->download(local.column(j), column.data(), local.rows * Index{sizeof(T)});
+    hash = XXH3_64bits_withSeed(column.data(), column.size() * sizeof(T), hash);
+  }
+  return static_cast<Index>(hash);
+}
+
+}  // namespace
+
+bool copies_are_checked() {
+  static const std::string value = [] {
+    const char* const text = std::getenv("GRIDLOPS_CHECK");
+    return std::string(text == nullptr ? "off" : text);
+  }();
+  require<UsageError>(value == "all" || value == "off", "GRIDLOPS_CHECK is \"", value,
+                      "\"; it must be all or off");
+  return value == "all";
+}
+
+template <Scalar T>
+void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
+  const ProcessGrid& grid = *X.grid();
+  if (!grid.is_member()) return;
+  std::vector<Index> mine(1), all(at(grid.comm().size()));
+  succeed_together(grid.comm(), [&] { mine[0] = hash_of_block(X); });
+  grid.comm().all_gather(mine, all);
+  const Layout& layout = X.layout();
+  const auto block_of = [&](std::size_t rank) {
+    const int row = static_cast<int>(rank) / grid.cols(), col = static_cast<int>(rank) % grid.cols();
+    return std::pair(grid.part_at(layout.rows.axis, row, col), grid.part_at(layout.cols.axis, row, col));
+  };
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    for (std::size_t owner = 0; owner < rank; ++owner) {
+      if (block_of(owner) != block_of(rank)) continue;
+      require<ShapeError>(
+          all[owner] == all[rank], name, ", ", layout.describe(), ": the copies of one block on ranks ",
+          owner, " and ", rank,
+          " differ. Copies must be the same bit by bit: fill them alike, or let redistribute() make "
+          "them");
+      break;
+    }
+  }
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template void require_equal_copies(const ConstDistMatrix<T>&, std::string_view);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
