@@ -68,13 +68,17 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       if (has_product)
         for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});
       if (!has_adjoint) continue;
-      // A slow adjoint leaves memory time to bring what the product needs next.
-      const Index step = cols.end() < cols_ ? cols.size : -cols.begin;
-      const Index next = std::min(step > 0 ? p : p + 1, strips() - 1);
-      const Index last = (cols_ - 1) / depth() * depth();
+      // A slow adjoint leaves memory time to bring the begin of what the product needs next. The rest comes
+      // faster when the product reads it, at the speed that the processor fetches by itself.
+      const bool is_last = cols.end() == cols_;
+      const Index next_col = is_last ? 0 : cols.end(), next = std::min(is_last ? p + 1 : p, strips() - 1);
+      const Range ahead{next_col, std::min(run_, cols_ - next_col)};
       for (Index col = cols.begin; col < cols.end(); col += depth()) {
-        const Ahead<Real<T>> ahead = all_of(tile(next, std::min(col + step, last)));
-        adjoint.add(0, tile(done, col), col, adjoint.is_fast() ? Ahead<Real<T>>{} : ahead);
+        const auto fetched_before = [&](Index end) {
+          return std::min(end - cols.begin, ahead.size) * adjoint.quarters_to_fetch() / 4;
+        };
+        adjoint.add(0, tile(done, col), col,
+                    {tile(next, ahead.begin), fetched_before(col), fetched_before(col + depth())});
       }
     }
     if (has_adjoint) ++done;

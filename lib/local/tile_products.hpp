@@ -185,6 +185,8 @@ class AdjointTiles {
 
   /// Whether a tile's columns pass by so fast that the processor sees by itself where they lead.
   bool is_fast() const { return order_.columns() < 4; }
+  /// In one pass: how much of the next run memory can bring while one is multiplied.
+  Index quarters_to_fetch() const { return is_fast() ? 0 : std::min<Index>(order_.columns() - 1, 4); }
 
   /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
