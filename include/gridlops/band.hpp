@@ -39,6 +39,9 @@ class GRIDLOPS_EXPORT Band {
   std::vector<double> weights_;
 };
 
+/// A B, of two matrices of one size. Throws ShapeError if the sizes differ.
+GRIDLOPS_EXPORT Band product(const Band& A, const Band& B);
+
 /// How a derivative is formed in the interior. In y = D x / dᵏ, for the first derivative (k = 1):
 ///   forward   yᵢ = xᵢ₊₁ − xᵢ                                    the last row is 0
 ///   backward  yᵢ = xᵢ − xᵢ₋₁                                    the first row is 0
@@ -66,5 +69,10 @@ GRIDLOPS_EXPORT Band second_derivative(Index n, const Derivative& how = {});
 /// yᵢ = Σₖ fₖ xᵢ₊c₋ₖ for n samples, where c is the centre: the convolution with a filter, as long as x.
 /// Throws UsageError unless the filter has a sample number `centre`.
 GRIDLOPS_EXPORT Band convolution(Index n, const std::vector<double>& filter, Index centre);
+
+/// Smoothing without a shift: the mean of `length` neighbours, taken forwards and once more backwards, of n
+/// samples that go on oddly beyond their ends, x₋ₖ = 2x₀ − xₖ. It is SciPy's filtfilt(ones(length)/length, 1,
+/// x) and keeps straight lines. Throws UsageError unless 1 ≤ length ≤ n.
+GRIDLOPS_EXPORT Band box_smoothing(Index n, Index length);
 
 }  // namespace gridlops

@@ -47,6 +47,20 @@ Band Band::transposed() const {
       n_, upper_, lower_, head_ + upper_, tail_ + lower_, [this](Index i, Index j) { return (*this)(j, i); }};
 }
 
+Band product(const Band& A, const Band& B) {
+  const Index n = A.size();
+  require<ShapeError>(B.size() == n, "bands of order ", n, " and ", B.size(), " have no product");
+  // A row between is made of rows between: its own of A, and those of B that it has weights for.
+  const Index head = std::max(A.head(), A.lower() + B.head()),
+              tail = std::max(A.tail(), A.upper() + B.tail());
+  return {n, A.lower() + B.lower(), A.upper() + B.upper(), head, tail, [&](Index i, Index j) {
+            double sum = 0;
+            for (Index k = std::max<Index>(0, i - A.lower()); k <= std::min(n - 1, i + A.upper()); ++k)
+              sum += A(i, k) * B(k, j);
+            return sum;
+          }};
+}
+
 namespace {
 
 /// One row of a derivative: weights of x from column `first` on.
@@ -130,6 +144,28 @@ Band convolution(Index n, const std::vector<double>& filter, Index centre) {
                       " samples has no sample number ", centre,
                       " to be its centre; samples are numbered from 0");
   return {n, length - 1 - centre, centre, 0, 0, [&](Index i, Index j) { return filter[at(i + centre - j)]; }};
+}
+
+Band box_smoothing(Index n, Index length) {
+  require<UsageError>(1 <= length && length <= n, "the mean of ", length, " neighbours of ", n,
+                      " samples is impossible: there must be at least one, and no more than samples");
+  const auto triangle = [length](Index k) {
+    const auto L = static_cast<double>(length);
+    return std::max(0.0, (L - static_cast<double>(std::abs(k))) / (L * L));
+  };
+  // By how much a sample at an end counts for all those beyond it, seen from a row at this distance.
+  const auto beyond = [&](Index distance) {
+    double sum = 0;
+    for (Index k = distance + 1; k < length; ++k) sum += 2 * triangle(k);
+    return sum;
+  };
+  const Index last = n - 1;
+  return {n, length - 1, length - 1, length - 1, length - 1, [&](Index i, Index j) {
+            double weight = triangle(j - i);
+            weight += j == 0 ? beyond(i) : -triangle(-j - i);
+            weight += j == last ? beyond(last - i) : -triangle(2 * last - j - i);
+            return weight;
+          }};
 }
 
 }  // namespace gridlops

@@ -305,6 +305,54 @@ TEMPLATE_LIST_TEST_CASE("An identity recuts an array along any dimension in one 
   }
 }
 
+TEST_CASE("The product of two bands is that of their matrices", "[array_operators]") {
+  for (const Index n : {1, 2, 5, 12, 30}) {
+    const Band filter = convolution(n, {1, 2, -3, 5}, 1);
+    for (const Band& other :
+         {first_derivative(n, {Kind::centered, 1, true, 5}), box_smoothing(n, std::min<Index>(n, 4)),
+          second_derivative(n, {Kind::forward})}) {
+      const Band both = product(filter, other);
+      for (Index i = 0; i < n; ++i) {
+        for (Index j = 0; j < n; ++j) {
+          double expected = 0;
+          for (Index k = 0; k < n; ++k) expected += filter(i, k) * other(k, j);
+          CAPTURE(n, i, j);
+          CHECK(std::abs(both(i, j) - expected) <= 1e-14);
+        }
+      }
+    }
+  }
+  CHECK_THROWS_AS(product(second_derivative(3), second_derivative(4)), ShapeError);
+}
+
+TEST_CASE("Box smoothing averages forwards and backwards what goes on oddly", "[array_operators]") {
+  for (const auto& [n, length] : {std::pair<Index, Index>{1, 1}, {5, 1}, {5, 5}, {9, 4}, {30, 7}}) {
+    const Band smoothing = box_smoothing(n, length);
+    for (Index j = 0; j < n; ++j) {
+      Samples extended;
+      const auto x = [j](Index i) { return i == j ? 1.0 : 0.0; };
+      for (Index k = 1 - length; k < n + length - 1; ++k)
+        extended.push_back(k < 0 ? 2 * x(0) - x(-k) : k < n ? x(k) : 2 * x(n - 1) - x(2 * (n - 1) - k));
+      const auto mean = [length](const Samples& from) {
+        Samples means;
+        for (std::size_t i = 0; i + static_cast<std::size_t>(length) <= from.size(); ++i) {
+          double sum = 0;
+          for (Index k = 0; k < length; ++k) sum += from[i + static_cast<std::size_t>(k)];
+          means.push_back(sum / static_cast<double>(length));
+        }
+        return means;
+      };
+      const Samples expected = mean(mean(extended));
+      for (Index i = 0; i < n; ++i) {
+        CAPTURE(n, length, i, j);
+        CHECK(std::abs(smoothing(i, j) - expected[static_cast<std::size_t>(i)]) <= 1e-14);
+      }
+    }
+  }
+  CHECK_THROWS_AS(box_smoothing(5, 0), UsageError);
+  CHECK_THROWS_AS(box_smoothing(5, 6), UsageError);
+}
+
 TEST_CASE("A derivative along the cut fetches only the rows that it needs, once", "[array_operators]") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
