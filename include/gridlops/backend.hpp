@@ -58,6 +58,9 @@ class Kernels {
   /// penaltiesⱼ ← the penalty of xⱼ that the threshold belongs to: for soft ‖xⱼ‖₁.
   virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
 
+  /// Every element of X ← the nearest in [lower, upper], of complex numbers both parts; NaN stays NaN.
+  virtual void clip(double lower, double upper, MatrixView<T> X) const = 0;
+
   /// The kernels of operators on arrays of several dimensions.
   virtual const ArrayKernels<T>& arrays() const = 0;
 };

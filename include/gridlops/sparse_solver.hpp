@@ -10,12 +10,17 @@
 
 namespace gridlops {
 
+/// The momentum of steps from y = x + ω(x − x₋): none; ω = (k − 1)/(k + 2) in iteration k (Vandenberghe's
+/// lectures); or FISTA's.
+enum class Acceleration { none, fista, vandenberghe };
+
 struct SparseOptions {
   /// Those of the other solvers. The damping must be 0.
   SolveOptions common;
-  double lambda = 0;            ///< ≥ 0
-  std::vector<double> lambdas;  ///< one for each right-hand side instead
-  Threshold threshold = Threshold::soft;
+  double lambda = 0;                                ///< ≥ 0
+  std::vector<double> lambdas;                      ///< one for each right-hand side instead
+  Threshold threshold = Threshold::soft;            ///< of ista() and fista()
+  Acceleration acceleration = Acceleration::fista;  ///< of proximal_gradient()
   /// Iteration k of a column thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
   std::vector<double> decay;
   /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. The estimate is from below,
@@ -24,9 +29,9 @@ struct SparseOptions {
   /// Each column begins with α, or with 1/‖A‖² as estimated without the 2 per cent. If it proves too large,
   /// α‖A(x₊ − y)‖² > ‖x₊ − y‖², the iteration leaves x as it is and makes α smaller, at least by half.
   bool backtracking = false;
-  /// fista() only: where the objective rises the step is not taken and the momentum starts anew, so that the
-  /// objective falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes,
-  /// Found. Comput. Math. 15, 2015).
+  /// Not for ista(): where the objective rises the step is not taken and the momentum starts anew, so that
+  /// the objective falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient
+  /// schemes, Found. Comput. Math. 15, 2015).
   bool restart = false;
   double absolute_tolerance = 0;
 };

@@ -192,6 +192,11 @@ void CudaKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, dou
         "the kernel column_penalties", 2);
 }
 
+template <Scalar T>
+void CudaKernels<T>::clip(double lower, double upper, MatrixView<T> X) const {
+  begun(Launch<DeviceScalar<T>>::clip(stream(), lower, upper, on_device(X)), "the kernel clip");
+}
+
 #define GRIDLOPS_INSTANTIATE(T) template class CudaKernels<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -89,6 +89,7 @@ class CudaKernels final : public Kernels<T> {
   void column_scale(const T* alpha, MatrixView<T> X) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
   void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
+  void clip(double lower, double upper, MatrixView<T> X) const override;
   const ArrayKernels<T>& arrays() const override { return arrays_; }
 
  private:

@@ -157,6 +157,28 @@ struct ColumnThreshold {
   }
 };
 
+template <class T>
+struct Clip {
+  RealPart<T> lower, upper;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.writes(X);
+  }
+  __host__ __device__ RealPart<T> clipped(RealPart<T> x) const {
+    return x < lower ? lower : x > upper ? upper : x;
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    T& x = X(i, j);
+    if constexpr (is_device_complex<T>) {
+      x = {clipped(x.re), clipped(x.im)};
+    } else {
+      x = clipped(x);
+    }
+  }
+};
+
 // The terms of sums over a column.
 
 template <class T>

@@ -93,6 +93,12 @@ cudaError_t Launch<T>::column_penalties(cudaStream_t stream, Threshold kind, Mat
 }
 
 template <class T>
+cudaError_t Launch<T>::clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X) {
+  return for_each_element(stream, "clip", X.rows, X.cols,
+                          Clip<T>{static_cast<RealPart<T>>(lower), static_cast<RealPart<T>>(upper), X});
+}
+
+template <class T>
 cudaError_t ArrayLaunch<T>::add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y,
                                     const BoxLoops& box) {
   return for_each_element(stream, "add_box", box.size(), 1,

@@ -33,6 +33,7 @@ struct Launch {
   static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
   static cudaError_t column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
                                       double* partial, double* penalties);
+  static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
 };
 
 /// The same for ArrayKernels<T>.

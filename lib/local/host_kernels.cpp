@@ -224,6 +224,17 @@ void HostKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, dou
   }
 }
 
+template <Scalar T>
+void HostKernels<T>::clip(double lower, double upper, MatrixView<T> X) const {
+  const auto least = static_cast<Real<T>>(lower), most = static_cast<Real<T>>(upper);
+  const auto clipped = [least, most](Real<T> x) { return x < least ? least : x > most ? most : x; };
+  for_each_run<T>(X, X, [clipped](const T*, T* x, Index n) {
+    auto* const reals = reinterpret_cast<Real<T>*>(x);
+    const Index parts = is_complex<T> ? 2 * n : n;
+    for (Index i = 0; i < parts; ++i) reals[i] = clipped(reals[i]);
+  });
+}
+
 #define GRIDLOPS_INSTANTIATE(T) template class HostKernels<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -24,17 +25,24 @@ double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<do
 ///
 ///   x₊ = S threshold(Sᴴ(y + α Aᴴ r_y), αλ)    r₊ = b − A x₊    y₊ = x₊ + ω(x₊ − x),  r_y₊ = r₊ + ω(r₊ − r)
 ///
-/// where r = b − A x and r_y = b − A y; without momentum y is x. An iteration has one reduction, of all that
-/// the tests need. Only then is x₊ taken, column by column.
+/// where r = b − A x and r_y = b − A y; without momentum y is x. For any g with a proximal map this is the
+/// proximal gradient method, the map of αλg in the threshold's place. An iteration has one reduction, of all
+/// that the tests need. Only then is x₊ taken, column by column.
 template <Scalar T>
 class Ista final : public ColumnMethod<T> {
  public:
   /// sparsity: the sparsifying operator S, or null for I. The operands must outlive this.
-  Ista(const LinearOperator<T>& op, const LinearOperator<T>* sparsity, const SparseOptions& options,
-       bool has_momentum)
-      : A(op), S(sparsity), options_(options), momentum(has_momentum) {}
+  Ista(const char* name, const LinearOperator<T>& op, const LinearOperator<T>* sparsity, ProximalPtr<T> term,
+       const SparseOptions& options, Acceleration acceleration)
+      : name_(name),
+        A(op),
+        S(sparsity),
+        g(std::move(term)),
+        options_(options),
+        acceleration_(acceleration),
+        momentum(acceleration != Acceleration::none) {}
 
-  const char* name() const override { return momentum ? "fista" : "ista"; }
+  const char* name() const override { return name_; }
   const LinearOperator<T>& op() const override { return A; }
   std::string parameters() const override;
   void describe(MethodState<T>& state) override;
@@ -60,7 +68,7 @@ class Ista final : public ColumnMethod<T> {
   struct Sums {
     ColumnScalars rr;        // ‖r₊‖²
     ColumnScalars xx;        // ‖x₊‖²
-    ColumnScalars P;         // P(x₊)
+    ColumnScalars P;         // g(x₊)
     ColumnScalars AdAd, dd;  // ‖A d‖² and ‖d‖², d = x₊ − y
     ColumnScalars ee;        // ‖x₊ − x‖²
   };
@@ -75,23 +83,27 @@ class Ista final : public ColumnMethod<T> {
   void take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from);
   Decision decide(ColumnRun<T>& run, Index k, const Sums& sums, double lambda_k);
   void move(const std::vector<char>& taken, const std::vector<char>& restarted, const ColumnScalars& omega);
+  double next_momentum(Index k);
   void begin_momentum();
 
+  const char* const name_;
   const LinearOperator<T>& A;
   const LinearOperator<T>* const S;
+  const ProximalPtr<T> g;
   const SparseOptions& options_;
+  const Acceleration acceleration_;
   const bool momentum;
   DistMatrix<T> x, b, r, y_, r_y_;  // last
   DistMatrix<T> x_next, r_next, z, x_change, r_change;
   ColumnScalars lambda, alpha, t;             // t: of the momentum
-  ColumnScalars first_misfit, first_penalty;  // ½‖r‖² and P at the start
+  ColumnScalars first_misfit, first_penalty;  // ½‖r‖² and g at the start
   ColumnScalars misfit, penalty_;             // and now
 };
 
 template <Scalar T>
 std::string Ista<T>::parameters() const {
-  const char* const thresholds[] = {"soft", "hard", "half"};
-  return message("the ", thresholds[static_cast<int>(options_.threshold)], " threshold, ",
+  const char* const accelerations[] = {"", "", "Vandenberghe's acceleration, "};
+  return message(g->describe(), ", ", accelerations[static_cast<int>(acceleration_)],
                  S == nullptr ? "" : "a sparsifying operator, ",
                  options_.lambdas.empty() ? message("lambda ", options_.lambda) : "a lambda for each column",
                  options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
@@ -124,13 +136,13 @@ void Ista<T>::start(ColumnRun<T>& run) {
   if (run.begins_from_guess()) A.apply(-1, x, 1, r);
   if (S != nullptr) {
     S->apply_adjoint(1, x, 0, z);
-    first_penalty = run.sum(penalty(options_.threshold, z))[0];
+    first_penalty = g->values(run.sum(g->sum(z))[0]);
   }
   A.apply_adjoint(1, r, 0, x_next);
   take_proximal_step(run, x);
-  const auto [bb, rr, xx, P, dd] = run.sum(norm2(b), norm2(r), norm2(x_next), penalty(options_.threshold, x),
-                                           distance2(x_next, x, x_change));
-  if (S == nullptr) first_penalty = P;
+  const auto [bb, rr, xx, P, dd] =
+      run.sum(norm2(b), norm2(r), norm2(x_next), g->sum(x), distance2(x_next, x, x_change));
+  if (S == nullptr) first_penalty = g->values(P);
   ColumnScalars reference = sqrt(xx);
   for (double& norm : reference.values()) norm = at_least_tiny(norm);
   run.set_norms(
@@ -148,16 +160,17 @@ void Ista<T>::iterate(ColumnRun<T>& run) {
   A.apply(-1, x_next, 1, r_next);  // r₊ = b − A x₊
   Sums sums;
   if (momentum) {
-    auto [rr, xx, P, AdAd, dd, ee] = run.sum(
-        norm2(r_next), norm2(x_next), penalty(options_.threshold, sparse()),
-        distance2(r_next, r_y(), r_change), distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
+    auto [rr, xx, P, AdAd, dd, ee] =
+        run.sum(norm2(r_next), norm2(x_next), g->sum(sparse()), distance2(r_next, r_y(), r_change),
+                distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
     sums = {rr, xx, P, AdAd, dd, ee};
   } else {
-    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), penalty(options_.threshold, sparse()),
+    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), g->sum(sparse()),
                                          distance2(r_next, r, r_change), distance2(x_next, x, x_change));
     sums = {rr, xx, P, AdAd, dd, dd};
   }
   if (run.ends()) return;
+  sums.P = g->values(sums.P);
 
   const ColumnScalars lambdas = lambda_now(run);
   std::vector<char> taken(at(run.active_count()), 0), restarted = taken;
@@ -170,9 +183,7 @@ void Ista<T>::iterate(ColumnRun<T>& run) {
     }
     if (decision != Decision::take) continue;
     taken[at(k)] = 1;
-    const double t_next = 0.5 * (1 + std::sqrt(1 + 4 * t[k] * t[k]));
-    omega[k] = (t[k] - 1) / t_next;  // ω = (t − 1)/t₊
-    t[k] = t_next;
+    omega[k] = next_momentum(k);
     misfit[k] = 0.5 * sums.rr[k];
     penalty_[k] = sums.P[k];
   }
@@ -188,12 +199,24 @@ ColumnScalars Ista<T>::lambda_now(ColumnRun<T>& run) {
   return now;
 }
 
+/// The ω of a column that has taken its step number t = 1, 2, … since its momentum began; for FISTA t grows
+/// by a half only.
+template <Scalar T>
+double Ista<T>::next_momentum(Index k) {
+  if (acceleration_ == Acceleration::vandenberghe) {
+    const double step = t[k]++;
+    return (step - 1) / (step + 2);
+  }
+  const double t_next = 0.5 * (1 + std::sqrt(1 + 4 * t[k] * t[k]));
+  return (std::exchange(t[k], t_next) - 1) / t_next;  // ω = (t − 1)/t₊
+}
+
 /// x₊ ← threshold(y + α·gradient, αλ), where x₊ holds the gradient Aᴴ r_y before.
 template <Scalar T>
 void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from) {
   xpby(from, alpha, x_next);
   if (S != nullptr) S->apply_adjoint(1, x_next, 0, z);
-  threshold(options_.threshold, alpha * lambda_now(run), sparse());
+  g->prox(alpha * lambda_now(run), sparse());
   if (S != nullptr) S->apply(1, z, 0, x_next);
 }
 
@@ -280,14 +303,14 @@ TrueNorms Ista<T>::true_norms(ColumnRun<T>& run) {
 }  // namespace
 
 template <Scalar T>
-MethodPtr<T> make_ista(const LinearOperator<T>& A, const LinearOperator<T>* S, const SparseOptions& options,
-                       bool momentum) {
-  return std::make_unique<Ista<T>>(A, S, options, momentum);
+MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
+                       ProximalPtr<T> g, const SparseOptions& options, Acceleration acceleration) {
+  return std::make_unique<Ista<T>>(name, A, S, std::move(g), options, acceleration);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                             \
-  template MethodPtr<T> make_ista(const LinearOperator<T>&, const LinearOperator<T>*, const SparseOptions&, \
-                                  bool);
+#define GRIDLOPS_INSTANTIATE(T)                                                                    \
+  template MethodPtr<T> make_ista(const char*, const LinearOperator<T>&, const LinearOperator<T>*, \
+                                  ProximalPtr<T>, const SparseOptions&, Acceleration);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "gridlops/sparse_solver.hpp"
+#include "gridlops/proximal.hpp"
 #include "solve/column_method.hpp"
 
 namespace gridlops {
@@ -29,10 +29,10 @@ MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> range_stac
                        const SolveOptions& options);
 template <Scalar T>
 MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
-/// Makes FISTA with momentum, and ISTA without. S: the sparsifying operator, or null. options.step must have
-/// been chosen when the method starts.
+/// Makes ISTA, FISTA and the proximal gradient method, all for λg. S: the sparsifying operator, or null.
+/// options.step must have been chosen when the method starts.
 template <Scalar T>
-MethodPtr<T> make_ista(const LinearOperator<T>& A, const LinearOperator<T>* S, const SparseOptions& options,
-                       bool momentum);
+MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
+                       ProximalPtr<T> g, const SparseOptions& options, Acceleration acceleration);
 
 }  // namespace gridlops

@@ -85,7 +85,9 @@ MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, cons
     case Solver::fista:
       break;
   }
-  return make_ista<double>(A, nullptr, sparse_options, solver == Solver::fista);
+  return make_ista<double>(name_of(solver), A, nullptr, threshold_penalty<double>(Threshold::soft),
+                           sparse_options,
+                           solver == Solver::fista ? Acceleration::fista : Acceleration::none);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -47,15 +48,17 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
 }
 
 template <Scalar T>
-SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S, const ConstDistMatrix<T>& B,
-                         DistMatrix<T>& X, const SparseOptions& options, bool momentum) {
+SolveReport solve_sparse(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
+                         ProximalPtr<T> g, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                         const SparseOptions& options, Acceleration acceleration) {
   SparseOptions chosen = options;
-  const MethodPtr<T> method = make_ista(A, S, chosen, momentum);
+  const MethodPtr<T> method = make_ista(name, A, S, std::move(g), chosen, acceleration);
   check_solve_arguments(*method, B, X, options.common);
   check_sparse_options(options, B.cols());
   require<UsageError>(options.common.damp == 0, method->name(), ": the damping is ", options.common.damp,
                       ", but sparse models are not damped; give [A; D·I] and [B; 0]");
-  require<UsageError>(momentum || !options.restart, "ista has no momentum to restart; use fista");
+  require<UsageError>(acceleration != Acceleration::none || !options.restart, name,
+                      " has no momentum to restart; use fista, or an acceleration");
   if (S != nullptr)
     require<ShapeError>(S->range() == A.domain(), method->name(), ": the models of the ", A.rows(), " x ",
                         A.cols(), " operator and what the ", S->rows(), " x ", S->cols(),
@@ -64,30 +67,44 @@ SolveReport solve_sparse(const LinearOperator<T>& A, const LinearOperator<T>* S,
   return solve_columns(*method, B, X, options.common);
 }
 
+template <Scalar T>
+SolveReport ista_or_fista(bool momentum, const LinearOperator<T>& A, const LinearOperator<T>* S,
+                          const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SparseOptions& options) {
+  return solve_sparse(momentum ? "fista" : "ista", A, S, threshold_penalty<T>(options.threshold), B, X,
+                      options, momentum ? Acceleration::fista : Acceleration::none);
+}
+
 }  // namespace
 
 template <Scalar T>
 SolveReport ista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SparseOptions& options) {
-  return solve_sparse<T>(A, nullptr, B, X, options, false);
+  return ista_or_fista<T>(false, A, nullptr, B, X, options);
 }
 
 template <Scalar T>
 SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S, const ConstDistMatrix<T>& B,
                  DistMatrix<T>& X, const SparseOptions& options) {
-  return solve_sparse<T>(A, &S, B, X, options, false);
+  return ista_or_fista<T>(false, A, &S, B, X, options);
 }
 
 template <Scalar T>
 SolveReport fista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                   const SparseOptions& options) {
-  return solve_sparse<T>(A, nullptr, B, X, options, true);
+  return ista_or_fista<T>(true, A, nullptr, B, X, options);
 }
 
 template <Scalar T>
 SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const ConstDistMatrix<T>& B,
                   DistMatrix<T>& X, const SparseOptions& options) {
-  return solve_sparse<T>(A, &S, B, X, options, true);
+  return ista_or_fista<T>(true, A, &S, B, X, options);
+}
+
+template <Scalar T>
+SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& g,
+                              const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SparseOptions& options) {
+  g->require_any_columns(B.cols(), "proximal_gradient");
+  return solve_sparse<T>("proximal-gradient", A, nullptr, g, B, X, options, options.acceleration);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                             \
@@ -98,7 +115,9 @@ SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const 
   template SolveReport fista(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \
                              const SparseOptions&);                                                         \
   template SolveReport fista(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
-                             DistMatrix<T>&, const SparseOptions&);
+                             DistMatrix<T>&, const SparseOptions&);                                         \
+  template SolveReport proximal_gradient(const LinearOperator<T>&, const ProximalPtr<T>&,                   \
+                                         const ConstDistMatrix<T>&, DistMatrix<T>&, const SparseOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -132,6 +132,7 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that work element by element give what the 
     k.column_xpby(o.X.view, o.columns.memory.data(), o.output.view);
   });
   compare<T>([](K k, O o) { k.column_scale(o.columns.memory.data(), o.X.view); });
+  compare<T>([](K k, O o) { k.clip(-0.25, 0.5, o.X.view); });
   for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.X.view); });
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.output.view); });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -43,6 +44,25 @@ TEST_CASE("Thresholds minimise what they are the proximal maps of", "[kernels]")
       }
     }
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("clip projects onto a box, and leaves NaN", "[kernels]", Scalars) {
+  using T = TestType;
+  const HostKernels<T> kernels;
+  const double infinity = std::numeric_limits<double>::infinity();
+  PaddedMatrix<T> X(7, 2, 2, [](Index i, Index j) { return small_integer<T>(1, i, j); });
+  kernels.clip(-1, 2, X.view());
+  kernels.clip(-infinity, infinity, X.view());
+  for (Index j = 0; j < 2; ++j) {
+    for (Index i = 0; i < 7; ++i) {
+      const T x = small_integer<T>(1, i, j), y = MatrixView<const T>(X.view())(i, j);
+      CHECK(std::real(y) == std::min(std::max(std::real(x), Real<T>(-1)), Real<T>(2)));
+      CHECK(std::imag(y) == (is_complex<T> ? std::min(std::max(std::imag(x), Real<T>(-1)), Real<T>(2)) : 0));
+    }
+  }
+  T spoiled[] = {quiet_nan<T>()};
+  kernels.clip(0, 1, MatrixView<T>(spoiled, 1, 1));
+  CHECK(is_nan(spoiled[0]));
 }
 
 TEMPLATE_LIST_TEST_CASE("column_threshold and column_penalties", "[kernels]", Scalars) {

@@ -27,7 +27,7 @@ PUBLIC = {
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "fourier", "fredholm", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
-    "solve": ["checkpoint", "inversion", "solve_observer", "solver", "sparse_solver", "spectrum"],
+    "solve": ["checkpoint", "inversion", "proximal", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}

@@ -8,7 +8,7 @@
 #include "gridlops/dot_test.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/operator_algebra.hpp"
-#include "gridlops/sparse_solver.hpp"
+#include "gridlops/proximal.hpp"
 #include "gridlops/spectrum.hpp"
 #include "support/problems.hpp"
 
@@ -83,6 +83,17 @@ inline const Calls<SolveOptions>& inversion_calls() {
   static const Calls<SolveOptions> calls{
       {"ista", [sparse](Problem& p, const SolveOptions& o) { ista(*p.A, p.B, p.X, sparse(o)); }},
       {"fista", [sparse](Problem& p, const SolveOptions& o) { fista(*p.M, *p.S, p.B, p.X, sparse(o)); }},
+      {"proximal gradient",
+       [sparse](Problem& p, const SolveOptions& o) {
+         proximal_gradient(*p.A, box<double>(0, 1), p.B, p.X, sparse(o));
+       }},
+      {"admm",
+       [](Problem& p, const SolveOptions& o) {
+         AdmmOptions options;
+         options.common = o;
+         options.inner_iterations = 3;
+         admm(p.M, p.S, threshold_penalty<double>(Threshold::soft, 0.1), p.B, p.X, options);
+       }},
       {"normal equations",
        [](Problem& p, const SolveOptions& o) {
          NormalEquationsTerms<double> terms;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/proximal.hpp"
+#include "solve/column_run.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// ADMM for many right-hand sides at once (Boyd et al. 2011, §3), with S = [A; L/√τ]:
+///
+///   x = argmin ‖S x − [b; (z − u)/√τ]‖²    z = prox_τg(L x + u)    u += L x − z
+template <Scalar T>
+class Admm final : public ColumnMethod<T> {
+ public:
+  Admm(OperatorPtr<T> op, OperatorPtr<T> transform, ProximalPtr<T> term, const AdmmOptions& options)
+      : A(std::move(op)),
+        L(std::move(transform)),
+        g(std::move(term)),
+        tau(options.tau),
+        S(vertical_stack<T>({A, scale(to_scalar<T>(1 / std::sqrt(tau)), L)})),
+        stack_{A->range(), L->range()} {
+    inner_.max_iterations = options.inner_iterations;
+    inner_.tolerance = options.inner_tolerance;
+    inner_.initial_guess = true;
+    inner_.column_stable = options.common.column_stable;
+    inner_.record_history = false;
+  }
+
+  const char* name() const override { return "admm"; }
+  const LinearOperator<T>& op() const override { return *A; }
+  std::string parameters() const override {
+    return message(g->describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
+                   ", ", inner_.max_iterations, " inner iterations with tolerance ", *inner_.tolerance);
+  }
+
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("data", data, S->range(), stack_);
+    state.vector("z", z, L->range());
+    state.vector("u", u, L->range());
+    state.scratch(r, S->range());
+    state.scratch(v, L->range());
+    state.scratch(gradient, A->domain());
+    state.scalars(first_gradient);
+  }
+
+  void start(ColumnRun<T>& run) override {
+    DistMatrix<T> b = stack_rows(stack_, 0, data);
+    copy(run.B(), b);
+    z.set_zero();
+    u.set_zero();
+    A->apply_adjoint(1, b, 0, gradient);
+    first_gradient = sqrt(run.sum(norm2(gradient))[0]);
+    compute_residuals();
+    const Norms norms = sum_norms(run);
+    run.set_norms({.tested = norms.tested,
+                   .residual = norms.residual,
+                   .x = norms.x,
+                   .reference = ColumnScalars(run.active_count(), 1)});
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    run.sum();
+    if (run.ends()) return;
+    DistMatrix<T> difference = stack_rows(stack_, 1, data);
+    copy(z, difference);
+    difference -= u;
+    difference *= 1 / std::sqrt(tau);
+    cgls(*S, data, x, inner_);
+    compute_residuals();
+    const DistMatrix<T> Lx = stack_rows(stack_, 1, r);
+    u += Lx;
+    copy(u, z);
+    g->prox(tau, z);  // z = prox_τg(L x + u)
+    u -= z;           // u += L x − z
+    const Norms norms = sum_norms(run);
+    run.set_norms({.tested = norms.tested, .residual = norms.residual, .x = norms.x});
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    compute_residuals();
+    A->apply_adjoint(1, stack_rows(stack_, 0, r), 0, gradient);
+    const ColumnScalars normal = sqrt(run.sum(norm2(gradient))[0]);
+    const Norms norms = sum_norms(run);
+    return {.residual = norms.residual, .normal = normal, .tested = norms.tested, .x = norms.x};
+  }
+
+  /// All norms are recomputed in each iteration, so that there is nothing to restart.
+  bool can_restart() const override { return false; }
+  bool starts_too_small(const ColumnState&) const override { return false; }
+  /// Inner solves end where rounding lets them.
+  bool at_rounding_level(const ColumnState&) const override { return false; }
+  bool rounding_ends_descent() const override { return false; }
+
+ private:
+  struct Norms {
+    ColumnScalars tested, residual, x;
+  };
+
+  /// r ← [b − A x; L x].
+  void compute_residuals() {
+    DistMatrix<T> misfit = stack_rows(stack_, 0, r), Lx = stack_rows(stack_, 1, r);
+    copy(stack_rows(stack_, 0, std::as_const(data)), misfit);
+    Lx.set_zero();
+    S->apply(-1, x, 1, r);
+    Lx *= -std::sqrt(tau);
+  }
+
+  /// The norms of x, z and u after compute_residuals(); L x is lost.
+  Norms sum_norms(ColumnRun<T>& run) {
+    const DistMatrix<T> misfit = stack_rows(stack_, 0, r);
+    DistMatrix<T> lower = stack_rows(stack_, 1, r);
+    copy(lower, v);
+    v -= z;
+    copy(u, lower);
+    lower *= -1 / std::sqrt(tau);
+    S->apply_adjoint(1, r, 0, gradient);  // Aᴴ(b − A x) − Lᴴu/τ
+    const auto [rr, xx, gg, vv, zz, uu] =
+        run.sum(norm2(misfit), norm2(x), norm2(gradient), norm2(v), norm2(z), norm2(u));
+    const ColumnScalars primal = sqrt(ratio(vv, max(vv, max(zz, uu)))),
+                        dual = ratio(sqrt(gg), first_gradient);
+    return {max(primal, dual), sqrt(rr), sqrt(xx)};
+  }
+
+  const OperatorPtr<T> A, L;
+  const ProximalPtr<T> g;
+  const double tau;
+  const OperatorPtr<T> S;
+  const std::vector<Space> stack_;
+  SolveOptions inner_;
+  DistMatrix<T> x, data, z, u, r, v, gradient;
+  ColumnScalars first_gradient;  // ‖Aᴴb‖
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, const ConstDistMatrix<T>& B,
+                 DistMatrix<T>& X, const AdmmOptions& options) {
+  require<UsageError>(options.tau > 0 && std::isfinite(options.tau), "admm: tau is ", options.tau,
+                      "; it must be a finite number > 0");
+  require<UsageError>(options.inner_iterations >= 1, "admm: ", options.inner_iterations,
+                      " inner iterations are impossible; there must be at least one");
+  require<UsageError>(options.inner_tolerance >= 0 && std::isfinite(options.inner_tolerance),
+                      "admm: the inner tolerance is ", options.inner_tolerance,
+                      "; it must be a finite number ≥ 0");
+  require<UsageError>(options.common.damp == 0, "admm: the damping is ", options.common.damp,
+                      ", but its models are not damped; give [A; D·I] and [B; 0]");
+  g->require_any_columns(B.cols(), "admm");
+  Admm<T> method(std::move(A), std::move(L), std::move(g), options);
+  return solve_columns(method, B, X, options.common);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template SolveReport admm(OperatorPtr<T>, OperatorPtr<T>, ProximalPtr<T>, const ConstDistMatrix<T>&, \
+                            DistMatrix<T>&, const AdmmOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
