@@ -22,10 +22,12 @@ using LocalProduct = std::function<void(MatrixView<const T> in, MatrixView<T> ou
 ///   range cut, domain uncut                       [B₀; B₁; …]       the adjoint sums models over the parts
 ///   range uncut, domain cut                       [B₀ B₁ …]         the forward product sums data
 ///   both uncut                                    B                 every rank does the same
+///   range cut along grid rows, domain along       [B₀₀ B₀₁ …;       both sum, over the ranks of a row of the
+///   grid columns, or the other way round           B₁₀ B₁₁ …]       grid, or of a column
 ///
 /// The functions are called for blocks without rows, too, but not without columns. What one throws on some
 /// rank all ranks throw, as LinearOperator::apply() says. Throws ShapeError, on all ranks, if both are cut
-/// along different axes.
+/// along axes that share a dimension of the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> local_operator(Space range, Space domain, LocalProduct<T> forward,
                                               LocalProduct<T> adjoint);

@@ -21,10 +21,13 @@ class LocalOperator final : public LinearOperator<T> {
         forward_(std::move(forward)),
         adjoint_(std::move(adjoint)) {
     const Axis data = this->range().rows.axis, model = this->domain().rows.axis;
-    require<ShapeError>(data == model || data == Axis::uncut || model == Axis::uncut,
-                        "an operator of the ranks' own matrices cannot go from ", this->domain().describe(),
-                        " to ", this->range().describe(),
-                        ": rows must be cut along the same axis, or not at all in one of them");
+    const auto is_grids = [](Axis axis) { return axis == Axis::grid_rows || axis == Axis::grid_cols; };
+    require<ShapeError>(
+        data == model || data == Axis::uncut || model == Axis::uncut || (is_grids(data) && is_grids(model)),
+        "an operator of the ranks' own matrices cannot go from ", this->domain().describe(), " to ",
+        this->range().describe(),
+        ": rows must be cut along the same axis, or along the two dimensions of the grid, or "
+        "not at all in one of them");
   }
 
  private:
@@ -39,10 +42,10 @@ class LocalOperator final : public LinearOperator<T> {
     multiply(adjoint_, this->range(), alpha, Y, beta, this->domain(), X);
   }
 
-  /// out ← α B in + β out, summed over the parts where `in` is cut and `out` is not.
+  /// out ← α B in + β out, summed over the parts of `in` unless `out` is cut likewise.
   void multiply(const LocalProduct<T>& product, const Space& from, T alpha, const ConstDistMatrix<T>& in,
                 T beta, const Space& to, DistMatrix<T>& out) const {
-    const bool sums = from.rows.axis != Axis::uncut && to.rows.axis == Axis::uncut;
+    const bool sums = from.rows.axis != Axis::uncut && to.rows.axis != from.rows.axis;
     const MatrixView<T> result = out.local();
     const bool in_place = alpha == T(1) && beta == T(0) && (result.contiguous() || !sums);
     const MatrixView<T> target = in_place ? result : memory_.matrix(result.rows, result.cols);
