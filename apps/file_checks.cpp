@@ -102,6 +102,14 @@ NamedFile manifest_in(const char* option, const std::string& directory) {
   return {option, directory.empty() ? directory : directory + "/manifest.json"};
 }
 
+void make_directory(Communicator& world, const std::string& directory) {
+  succeed_together(world, [&] {
+    std::error_code error;
+    if (world.rank() == 0) std::filesystem::create_directories(directory, error);
+    if (error) throw OutputError(fmt::format("{}: cannot make this folder: {}", directory, error.message()));
+  });
+}
+
 void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
                    const std::vector<NamedFile>& outputs) {
   succeed_together(world, [&] {

@@ -29,6 +29,9 @@ struct NamedFile {
 /// The manifest of a directory of checkpoints.
 NamedFile manifest_in(const char* option, const std::string& directory);
 
+/// Makes a folder, and those above it, if it is not there (collective). Throws OutputError on all ranks.
+void make_directory(Communicator& world, const std::string& directory);
+
 /// Checks that no output replaces another one or an input, by whatever name or link, and that all outputs can
 /// be written (collective). Throws on all ranks what rank 0 finds: UsageError, or OutputError.
 void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,

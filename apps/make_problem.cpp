@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
-#include <system_error>
 #include <vector>
 
 #include "console.hpp"
@@ -207,14 +206,6 @@ struct ProblemFiles {
   explicit ProblemFiles(const std::filesystem::path& directory)
       : A(directory / "A.npy"), B(directory / "B.npy"), X(directory / "X_true.npy") {}
 };
-
-void make_directory(Communicator& world, const std::string& directory) {
-  succeed_together(world, [&] {
-    std::error_code error;
-    if (world.rank() == 0) std::filesystem::create_directories(directory, error);
-    if (error) throw OutputError(fmt::format("{}: cannot make this folder: {}", directory, error.message()));
-  });
-}
 
 template <Scalar T>
 void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,

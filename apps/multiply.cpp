@@ -74,8 +74,8 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   });
   if (!grid->is_member()) measured = {};
   write_report(world, common.report,
-               {"multiply", grid->shape(), shape, algorithm, Storage::columns, common.device,
-                transport_of(*grid), calibration.source_of_choices(shape.type)},
+               {"multiply", grid->shape(), shape, common.device, transport_of(*grid),
+                RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)}},
                measured, nullptr);
   if (world.rank() == 0) {
     print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,

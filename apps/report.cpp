@@ -66,10 +66,6 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"rows", facts.shape.rows},
               {"cols", facts.shape.cols},
               {"nrhs", facts.shape.nrhs},
-              {"algorithm", name_of(facts.algorithm)},
-              {"storage", name_of(facts.storage)},
-              {"own_kernels", own_kernels()},
-              {"choices", facts.choices},
               {"transport", facts.transport},
               {"device", facts.device},
               {"seconds",
@@ -80,6 +76,13 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"bytes_sent", all.bytes_sent},
               {"bytes_received", all.bytes_received},
               {"seconds_waiting", all.seconds_waiting}};
+  if (facts.product) {
+    report["algorithm"] = name_of(facts.product->algorithm);
+    report["storage"] = name_of(facts.product->storage);
+    report["own_kernels"] = own_kernels();
+    report["choices"] = facts.product->choices;
+  }
+  for (const auto& [name, value] : facts.figures) report["figures"][name] = value;
   if (solved == nullptr) return report;
   report["solver"] = solved->solver;
   report["iterations"] = solved->iterations;
@@ -95,11 +98,11 @@ void Measurements::compute(const ProcessGrid& grid, const std::function<void()>&
   Stopwatch clock;
   work();
   grid.backend()->synchronize();
-  compute_seconds = clock.lap();
+  compute_seconds += clock.lap();
   const Traffic& after = grid.comm().traffic();
-  bytes_sent = after.bytes_sent - before.bytes_sent;
-  bytes_received = after.bytes_received - before.bytes_received;
-  seconds_waiting = after.seconds_waiting - before.seconds_waiting;
+  bytes_sent += after.bytes_sent - before.bytes_sent;
+  bytes_received += after.bytes_received - before.bytes_received;
+  seconds_waiting += after.seconds_waiting - before.seconds_waiting;
 }
 
 void write_report(Communicator& world, const std::string& path, const RunFacts& facts,

@@ -3,7 +3,10 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
@@ -17,10 +20,15 @@ struct RunFacts {
   std::string command;
   GridShape grid;
   ProductShape shape;
-  Algorithm algorithm = Algorithm::automatic;
-  Storage storage = Storage::columns;
   std::string device, transport;
-  std::string choices;  ///< where those between kernels, storages and passes come from
+  /// How a matrix was multiplied; none if the operator is no matrix.
+  struct Product {
+    Algorithm algorithm = Algorithm::automatic;
+    Storage storage = Storage::columns;
+    std::string choices;  ///< where those between kernels, storages and passes come from
+  };
+  std::optional<Product> product{};
+  std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
 };
 
 class Stopwatch {

@@ -363,8 +363,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   if (!grid->is_member()) measured = {};
   write_history(world, arguments.history, report);
   write_report(world, report_path,
-               {"solve", grid->shape(), task.shape, task.algorithm, task.storage, arguments.product.device,
-                transport_of(*grid), choices_of(task)},
+               {"solve", grid->shape(), task.shape, arguments.product.device, transport_of(*grid),
+                RunFacts::Product{task.algorithm, task.storage, choices_of(task)}},
                measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
