@@ -79,4 +79,137 @@ struct AddBand {
   }
 };
 
+// Migration (see migration.hpp): a batch of traces at a time, of one column.
+
+/// Where a wave arrives in a trace: the sample before it, and how far behind that. Late ones have no sample.
+struct Arrival {
+  Index sample = -1;
+  double behind = 0;
+};
+
+/// The tables of a batch of traces, and what a kernel may read of them.
+template <class R>
+struct BatchTables {
+  MatrixView<const double> from_sources, to_receivers;
+  Index samples;
+  Range traces;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(from_sources);
+    visit.reads(to_receivers);
+  }
+  /// The arrival from a point in a trace of the batch.
+  __host__ __device__ Arrival arrival(Index trace, Index point) const {
+    const Index number = traces.begin + trace;
+    const double time =
+        from_sources(point, number / to_receivers.cols) + to_receivers(point, number % to_receivers.cols);
+    if (!(time < static_cast<double>(samples - 1))) return {};
+    const auto sample = static_cast<Index>(time);
+    return {sample, time - static_cast<double>(sample)};
+  }
+};
+
+/// Each trace of a batch in several shares: that of a share of the image in sample k is strips(k, share). A
+/// thread has a share to itself, so that the order of the sums is fixed.
+template <class T>
+struct SpreadImage {
+  BatchTables<RealPart<T>> tables;
+  MatrixView<const T> image;  // one column
+  MatrixView<T> strips;       // one column: shares · traces for each sample
+  Index shares;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    tables.operands(visit);
+    visit.reads(image);
+    visit.writes(strips);
+  }
+  __host__ __device__ void operator()(Index trace, Index share) const {
+    const Index step = tables.traces.size * shares;
+    T* const strip = strips.data + (share * tables.traces.size + trace);
+    for (Index k = 0; k < tables.samples; ++k) strip[k * step] = T{};
+    for (Index i = share; i < image.rows; i += shares) {
+      const Arrival arrival = tables.arrival(trace, i);
+      if (arrival.sample < 0) continue;
+      const auto behind = static_cast<RealPart<T>>(arrival.behind);
+      T* const sums = strip + arrival.sample * step;
+      sums[0] = sums[0] + times(1 - behind, image.data[i]);
+      sums[step] = sums[step] + times(behind, image.data[i]);
+    }
+  }
+};
+
+/// traces(k, trace) ← the sum of the shares.
+template <class T>
+struct CollectShares {
+  MatrixView<const T> strips;  // one column
+  Index shares;
+  MatrixView<T> traces;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(strips);
+    visit.writes(traces);
+  }
+  __host__ __device__ void operator()(Index k, Index trace) const {
+    T sum{};
+    for (Index share = 0; share < shares; ++share)
+      sum = sum + strips.data[(k * shares + share) * traces.cols + trace];
+    traces(k, trace) = sum;
+  }
+};
+
+/// Convolves each column with the wavelet, or correlates it: y(k) ← Σⱼ fⱼ x(k ± (c − j)).
+template <class T>
+struct FilterTraces {
+  MatrixView<const RealPart<T>> wavelet;  // one column
+  Index centre, sign;
+  MatrixView<const T> X;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(wavelet);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index k, Index trace) const {
+    T sum{};
+    for (Index j = 0; j < wavelet.rows; ++j) {
+      const Index from = k + sign * (centre - j);
+      if (0 <= from && from < X.rows) sum = sum + times(wavelet.data[j], X(from, trace));
+    }
+    Y(k, trace) = sum;
+  }
+};
+
+/// image(i) ← image(i) + the samples of the traces at which point i arrives; it begins with 0 if asked to.
+template <class T>
+struct GatherImage {
+  BatchTables<RealPart<T>> tables;
+  MatrixView<const T> traces;
+  bool begins;
+  MatrixView<T> image;  // one column
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    tables.operands(visit);
+    visit.reads(traces);
+    visit.writes(image);
+  }
+  __host__ __device__ void operator()(Index i, Index) const {
+    T sum{};
+    if (!begins) sum = image.data[i];
+    for (Index trace = 0; trace < traces.cols; ++trace) {
+      const Arrival arrival = tables.arrival(trace, i);
+      if (arrival.sample < 0) continue;
+      const auto behind = static_cast<RealPart<T>>(arrival.behind);
+      sum = sum + times(1 - behind, traces(arrival.sample, trace));
+      sum = sum + times(behind, traces(arrival.sample + 1, trace));
+    }
+    image.data[i] = sum;
+  }
+};
+
 }  // namespace gridlops::cuda

@@ -64,6 +64,11 @@ class CudaArrayKernels final : public ArrayKernels<T> {
   void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override;
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const BandExtent& extent) const override;
+  Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
+  void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
+                 std::byte* scratch) const override;
+  void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+               std::byte* scratch) const override;
 
  private:
   KernelEnvironment& environment_;

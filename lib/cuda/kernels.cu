@@ -3,6 +3,8 @@
 
 #include <parallel.hpp>
 
+#include <algorithm>
+
 #include "cuda/array_kernel_bodies.hpp"
 #include "cuda/kernel_bodies.hpp"
 
@@ -111,6 +113,96 @@ cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWei
                                      const BandExtent& extent) {
   return for_each_element(stream, "add_band", extent.outer * extent.rows.size * extent.inner, Y.cols,
                           AddBand<T>{alpha, {A.data, A.sets() * A.width, 1}, A, X, beta, Y, extent});
+}
+
+namespace {
+
+/// How many traces are migrated at once, and in how many shares of the image they are computed: enough
+/// threads for a GPU, in memory of a bounded number of traces.
+struct MigrationBatch {
+  template <class Tables>
+  explicit MigrationBatch(const Tables& tables)
+      : traces(std::clamp<Index>(tables.traces(), 1, 4096)),
+        shares(std::clamp<Index>(16384 / traces, 1, std::max<Index>(tables.points, 1))) {}
+  Index traces, shares;
+};
+
+template <class Tables>
+auto batch_of(const Tables& tables, Range traces) {
+  using R = std::remove_cvref_t<decltype(*tables.wavelet)>;
+  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources},
+                        {tables.to_receivers, tables.points, tables.receivers},
+                        tables.samples,
+                        traces};
+}
+
+}  // namespace
+
+template <class T>
+Index ArrayLaunch<T>::migration_scratch(const Tables& tables) {
+  const MigrationBatch batch(tables);
+  return tables.samples * batch.traces * (batch.shares + 1);
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
+                                      MatrixView<T> data, T* scratch, int& launches) {
+  const MigrationBatch batch(tables);
+  const Index samples = tables.samples;
+  cudaError_t error = cudaSuccess;
+  const auto launched = [&](cudaError_t result) {
+    error = result;
+    ++launches;
+    return result == cudaSuccess;
+  };
+  for (Index c = 0; c < data.cols; ++c) {
+    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+      const MatrixView<T> strips(scratch, samples * some.size * batch.shares, 1);
+      const MatrixView<T> spread(scratch + strips.rows, samples, some.size);
+      const MatrixView<T> traces(data.column(c) + begin * samples, samples, some.size);
+      if (!launched(for_each_element(
+              stream, "spread_image", some.size, batch.shares,
+              SpreadImage<T>{
+                  batch_of(tables, some), {image.column(c), tables.points, 1}, strips, batch.shares})) ||
+          !launched(for_each_element(stream, "collect_shares", samples, some.size,
+                                     CollectShares<T>{strips, batch.shares, spread})) ||
+          !launched(for_each_element(
+              stream, "convolve_traces", samples, some.size,
+              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, 1, spread, traces})))
+        return error;
+    }
+  }
+  return error;
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
+                                    MatrixView<T> image, T* scratch, int& launches) {
+  const MigrationBatch batch(tables);
+  const Index samples = tables.samples;
+  cudaError_t error = cudaSuccess;
+  const auto launched = [&](cudaError_t result) {
+    error = result;
+    ++launches;
+    return result == cudaSuccess;
+  };
+  for (Index c = 0; c < image.cols; ++c) {
+    const MatrixView<T> sums(image.column(c), tables.points, 1);
+    if (tables.traces() == 0 && !launched(Launch<T>::fill(stream, T{}, sums))) return error;
+    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+      const MatrixView<const T> traces(data.column(c) + begin * samples, samples, some.size);
+      const MatrixView<T> correlated(scratch, samples, some.size);
+      if (!launched(for_each_element(
+              stream, "correlate_traces", samples, some.size,
+              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, -1, traces, correlated})) ||
+          !launched(for_each_element(stream, "gather_image", tables.points, 1,
+                                     GatherImage<T>{batch_of(tables, some), correlated, begin == 0, sums})))
+        return error;
+    }
+  }
+  return error;
 }
 
 template <class T>

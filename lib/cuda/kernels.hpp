@@ -42,6 +42,15 @@ struct ArrayLaunch {
   static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);
   static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
                               MatrixView<const T> X, T beta, MatrixView<T> Y, const BandExtent& extent);
+
+  // Columns of images and data, a batch of traces at a time, in scratch memory of so many elements. They add
+  // to `launches` how many kernels they launched.
+  using Tables = MigrationTables<RealPart<T>>;
+  static Index migration_scratch(const Tables& tables);
+  static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
+                               MatrixView<T> data, T* scratch, int& launches);
+  static cudaError_t migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
+                             MatrixView<T> image, T* scratch, int& launches);
 };
 
 /// resultᵢ ← the reduction of row i of `contributions`, in the order of its columns, one per rank.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gridlops/backend.hpp"
+#include "local/migration.hpp"
 
 namespace gridlops {
 
@@ -16,7 +17,11 @@ struct BoxLoops {
   int count = 0;
   std::array<Index, most> extents{}, from{}, to{};
 
-  Index size() const;
+  Index size() const {
+    Index size = 1;
+    for (int d = 0; d < count; ++d) size *= extents[static_cast<std::size_t>(d)];
+    return size;
+  }
   /// Adds a direction inside those that there are, in one with the last if they go on where they stop.
   void add(Index extent, Index from_stride, Index to_stride);
 };
@@ -55,6 +60,13 @@ class ArrayKernels {
   /// y ← α A x + β y for the rows that the extent asks for. An element of X whose weight is zero is not read.
   virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
                         MatrixView<T> Y, const BandExtent& extent) const = 0;
+
+  /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is the backend's.
+  virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;
+  virtual void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
+                         MatrixView<T> data, std::byte* scratch) const = 0;
+  virtual void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+                       std::byte* scratch) const = 0;
 };
 
 template <Scalar T>

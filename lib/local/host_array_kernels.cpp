@@ -4,14 +4,9 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/array_kernels.hpp"
+#include "local/correlate.hpp"
 
 namespace gridlops {
-
-Index BoxLoops::size() const {
-  Index size = 1;
-  for (int d = 0; d < count; ++d) size *= extents[at(d)];
-  return size;
-}
 
 void BoxLoops::add(Index extent, Index from_stride, Index to_stride) {
   if (extent == 1) return;
@@ -59,30 +54,6 @@ void for_each_segment(const BandWeights<R>& A, Range rows, Function&& function) 
   }
 }
 
-/// yᵢ ← α Σₖ wₖ xₒ₊ᵢ₊ₖₛ + β yᵢ for i < n, with offset o and step s. A few y at a time stay in registers.
-template <Scalar T>
-void correlate(Index n, T alpha, const Real<T>* weights, Index width, const T* x, Index offset, Index step,
-               T beta, T* y) {
-  constexpr Index lanes = 256 / Index{sizeof(T)};
-  for (Index begin = 0; begin < n; begin += lanes) {
-    const Index size = std::min(lanes, n - begin);
-    std::array<T, at(lanes)> sums{};
-    for (Index k = 0; k < width; ++k) {
-      const Real<T> weight = weights[k];
-      if (weight == 0) continue;
-      const T* const from = x + (offset + begin + k * step);
-      if (size == lanes) {
-        for (Index i = 0; i < lanes; ++i) sums[at(i)] += weight * from[i];
-      } else {
-        for (Index i = 0; i < size; ++i) sums[at(i)] += weight * from[i];
-      }
-    }
-    T* const to = y + begin;
-    for (Index i = 0; i < size; ++i)
-      to[i] = beta == T(0) ? product(alpha, sums[at(i)]) : product(alpha, sums[at(i)]) + product(beta, to[i]);
-  }
-}
-
 template <Scalar T>
 class HostArrayKernels final : public ArrayKernels<T> {
  public:
@@ -112,11 +83,23 @@ class HostArrayKernels final : public ArrayKernels<T> {
         for_each_segment(A, extent.rows, [&](Segment segment) {
           const Index first = segment.rows.begin;
           correlate(segment.rows.size * inner, alpha, A.data + segment.set * A.width, A.width,
-                    X.column(column), x_origin + (first + A.first) * inner, inner, beta,
+                    X.column(column) + (x_origin + (first + A.first) * inner), inner, beta,
                     Y.column(column) + (y_origin + first * inner));
         });
       }
     }
+  }
+
+  Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override {
+    return gridlops::migration_scratch_bytes<T>(tables, columns);
+  }
+  void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
+                 std::byte* scratch) const override {
+    gridlops::demigrate(tables, image, data, scratch);
+  }
+  void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+               std::byte* scratch) const override {
+    gridlops::migrate(tables, data, image, scratch);
   }
 };
 

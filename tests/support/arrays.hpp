@@ -83,7 +83,8 @@ void check_elements(const LinearOperator<T>& op, const ElementOf<T>& element, do
     y.set_zero();
     op.apply(T(1), x, T(1), y);
     op.apply_adjoint(T(1), y, T(1), x);
-    CHECK(op.domain().grid->backend()->allocations() == made);
+    const bool was_applied = op.rows() > 0 && op.cols() > 0;
+    CHECK((!was_applied || op.domain().grid->backend()->allocations() == made));
   }
   CHECK(dot_test(op).passed);
 }
