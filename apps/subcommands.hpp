@@ -14,6 +14,8 @@
 
 namespace gridlops::program {
 
+class CommandLine;
+
 // The arguments of the subcommands, the same on all ranks; main() checks each of them by itself. A file with
 // an empty name is not wanted.
 
@@ -73,5 +75,9 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
+
+// The use cases (see use_case.hpp): each adds its subcommand and its options.
+
+void add_lsm(CommandLine& command_line);
 
 }  // namespace gridlops::program

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops lsm`: model, traces, image and inversion against a reference in NumPy, costs against those of PyLops, and
+that neither ranks nor grid nor device matter. lsm_test.py LAUNCH PROGRAM [--full]"""
+import json
+
+import numpy as np
+
+import program
+
+# Of PyLops-MPI 0.7 with the same operator and CGLS, one rank in double precision: the residual norm by iteration.
+PYLOPS_COSTS = {0: 372.252681850208, 1: 202.5071826628793, 2: 140.4950329010714, 10: 38.11847878504238,
+                50: 5.425009109824719, 100: 2.8359155480108797}
+PYLOPS_MODEL_ERROR = 0.5537
+
+
+class Survey:
+    """The problem with its operator, written from its formulas."""
+
+    def __init__(self, nx=81, nz=60, spacing=4.0, velocity=1000.0, sources=10, receivers=11, first=40.0, last=284.0,
+                 source_depth=10.0, receiver_depth=20.0, samples=651, interval=0.004, frequency=20.0, half_wavelet=40):
+        self.shape, self.traces = (nx, nz), (sources, receivers, samples)
+        z, x = np.meshgrid(spacing * np.arange(nz), spacing * np.arange(nx))
+        def times(count, depth):
+            return [np.hypot(x - at, z - depth).ravel() / velocity for at in np.linspace(first, last, count)]
+        self.arrivals = np.array([[(s + r) / interval for r in times(receivers, receiver_depth)]
+                                  for s in times(sources, source_depth)])
+        t = interval * np.arange(-half_wavelet, half_wavelet + 1)
+        self.wavelet = (1 - 2 * (np.pi * frequency * t) ** 2) * np.exp(-(np.pi * frequency * t) ** 2)
+        self.model = np.zeros(self.shape)
+        self.model[:, nz // 2], self.model[:, nz * 5 // 6] = -1, 0.5
+
+    def each_trace(self):
+        """Number of source and receiver, samples and weights of the points that are heard in time, and which they are."""
+        for s, r in np.ndindex(self.traces[:2]):
+            t = self.arrivals[s, r]
+            heard = np.flatnonzero(np.floor(t) < self.traces[2] - 1)
+            it = np.floor(t[heard]).astype(int)
+            yield (s, r), it, t[heard] - it, heard
+
+    def same(self, trace, wavelet):
+        half = len(wavelet) // 2
+        return np.convolve(trace, wavelet, "full")[half:half + len(trace)]
+
+    def forward(self, image):
+        data = np.zeros(self.traces)
+        m = image.ravel()
+        for at, it, w, heard in self.each_trace():
+            np.add.at(data[at], it, (1 - w) * m[heard])
+            np.add.at(data[at], it + 1, w * m[heard])
+            data[at] = self.same(data[at], self.wavelet)
+        return data
+
+    def adjoint(self, data):
+        m = np.zeros(self.shape).ravel()
+        for at, it, w, heard in self.each_trace():
+            trace = self.same(data[at], self.wavelet[::-1])
+            m[heard] += (1 - w) * trace[it] + w * trace[it + 1]
+        return m.reshape(self.shape)
+
+    def cgls(self, data, iterations):
+        """The solution and the residual norms."""
+        x, r = np.zeros(self.shape), data.copy()
+        p = s = self.adjoint(r)
+        gamma, costs = np.sum(s * s), [np.linalg.norm(r)]
+        for _ in range(iterations):
+            q = self.forward(p)
+            alpha = gamma / np.sum(q * q)
+            x, r = x + alpha * p, r - alpha * q
+            s = self.adjoint(r)
+            gamma, before = np.sum(s * s), gamma
+            p = s + gamma / before * p
+            costs.append(np.linalg.norm(r))
+        return x, np.array(costs)
+
+
+def costs_in(path):
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    assert all(len(line) == 2 and int(line[0]) == k for k, line in enumerate(lines)), lines[:3]
+    return np.array([float(line[1]) for line in lines])
+
+
+def lsm(suite, ranks, *words, **options):
+    """Costs, saved arrays and report."""
+    given = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), value)]
+    folder = suite.folder / "saved"
+    run = suite.run("lsm", *given, *words, "--cost", "costs", "--save", folder, "--report", "R.json",
+                    ranks=None if ranks == 1 else ranks, timeout=300)
+    if not suite.succeeded(run):
+        return None
+    saved = {name: np.load(folder / f"{name}.npy") for name in ("model", "data", "migrated", "inverted")}
+    return costs_in(suite.folder / "costs"), saved, json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
+
+
+def relative(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def check_against_numpy(suite):
+    """A small survey of odd sizes, in which some waves arrive too late."""
+    options = {"nx": 13, "nz": 17, "spacing": 6.5, "velocity": 900.0, "sources": 5, "receivers": 3, "first": 7.0, "last": 61.0,
+               "source_depth": 3.0, "receiver_depth": 1.5, "samples": 40, "interval": 0.005, "frequency": 15.0, "half_wavelet": 11}
+    survey = Survey(**options)
+    suite.check((survey.arrivals > 39).any(), "every wave arrives in time")
+    data = survey.forward(survey.model)
+    inverted, costs = survey.cgls(data, 8)
+    for ranks, words in [(1, []), (3, []), (6, []), (4, ["--grid", "2x2"]), (6, ["--grid", "1x6"]),
+                         (2, ["--dtype", "f32"])]:
+        result = lsm(suite, ranks, *words, iterations=8, **options)
+        if result is None:
+            continue
+        found, saved, report = result
+        single = "f32" in words
+        bound = 1e-4 if single else 1e-11
+        suite.check(np.array_equal(saved["model"], survey.model), "model", ranks, words)
+        suite.check(saved["data"].dtype == (np.float32 if single else np.float64), "dtype", saved["data"].dtype)
+        suite.check(relative(saved["data"], data) < bound, "data", relative(saved["data"], data), ranks, words)
+        suite.check(relative(saved["migrated"], survey.adjoint(data)) < bound, "migrated", ranks, words)
+        suite.check(relative(saved["inverted"], inverted) < 100 * bound, "inverted", relative(saved["inverted"], inverted), ranks, words)
+        suite.check(relative(found, costs) < 10 * bound, "costs", relative(found, costs), ranks, words)
+        error = report["figures"]["relative model error"]
+        suite.check(abs(error - relative(inverted, survey.model)) < 100 * bound, "model error", error, ranks, words)
+        suite.check(report["command"] == "lsm" and report["iterations"] == 8 and "algorithm" not in report, "report", report)
+
+
+def check_solvers(suite):
+    """In exact arithmetic LSQR makes the iterates of CGLS; LSMR's normal residual falls."""
+    options = {"nx": 13, "nz": 17, "sources": 4, "receivers": 3, "last": 80.0, "samples": 120, "iterations": 6}
+    results = {solver: lsm(suite, 2, "--solver", solver, **options) for solver in ("cgls", "lsqr", "lsmr")}
+    if None in results.values():
+        return
+    suite.check(relative(results["lsqr"][0], results["cgls"][0]) < 1e-8, "costs of LSQR and CGLS")
+    suite.check((np.diff(results["lsmr"][0]) < 0).all(), "costs of LSMR", results["lsmr"][0])
+    for solver, (_, _, report) in results.items():
+        suite.check(report["solver"] == solver, "solver", report["solver"])
+
+
+def check_reference_costs(suite, full):
+    """Costs of the default survey are those of PyLops, on any ranks."""
+    first = None
+    for ranks, words in [(1, []), (2, []), (3, []), (4, ["--grid", "2x2"]), (6, [])] if full else [(1, []), (3, [])]:
+        result = lsm(suite, ranks, "--quiet", *words)
+        if result is None:
+            continue
+        costs, saved, report = result
+        suite.check(len(costs) == 101, len(costs), "costs")
+        for k, expected in PYLOPS_COSTS.items():
+            bound = 1e-6 if k <= 10 else 2e-2
+            suite.check(abs(costs[k] - expected) <= bound * expected, "cost", k, costs[k], "instead of", expected, "on", ranks)
+        error = report["figures"]["relative model error"]
+        suite.check(abs(error - PYLOPS_MODEL_ERROR) < 1e-2, "model error", error, "on", ranks)
+        if first is None:
+            first = costs, saved
+            continue
+        suite.close(costs[:16], first[0][:16], 1e-10 * first[0][:16], "costs up to iteration 15 on", ranks)
+        suite.check(relative(saved["inverted"], first[1]["inverted"]) < 1e-2, "model on", ranks)
+
+
+def check_errors(suite):
+    for words, text in [(["--velocity", "0"], "the velocity of waves is 0"), (["--interval", "0"], "the interval between samples is 0"),
+                        (["--sources", "0"], "--sources"), (["--solver", "ista"], "--solver"), (["--dtype", "c64"], "--dtype")]:
+        run = suite.run("lsm", *words, ranks=2)
+        suite.succeeded(run, 2)
+        suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)
+
+
+def test(suite, full):
+    check_against_numpy(suite)
+    check_solvers(suite)
+    check_reference_costs(suite, full)
+    check_errors(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__, probe=("lsm", "--nx", "2", "--nz", "2", "--samples", "2", "--iterations", "0", "--quiet"))
