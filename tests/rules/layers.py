@@ -26,7 +26,8 @@ PUBLIC = {
     "local": ["backend", "buffer", "matrix_view", "threshold"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "partition", "redistribute"],
-    "ops": ["algorithm", "array_operators", "band", "checkpoint", "cost_model", "dot_test", "fourier", "fredholm", "inversion", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "proximal", "solve", "solve_observer", "solver", "space", "sparse_solver", "spectrum"],
+    "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
+    "solve": ["checkpoint", "inversion", "proximal", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
