@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws what `gridlops lsm|mdd|poststack|reflectivity --save FOLDER --cost FOLDER/cost.txt` has saved.
+
+use_case_picture.py CASE FOLDER [--output FILE.png]: model, data, what the inversion began with, inversion, difference, and
+the cost of every iteration. Axes have metres and seconds; --spacing and --interval say how far samples are apart.
+"""
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+SPACING = {"lsm": 4.0, "mdd": 5.0, "poststack": 12.5, "reflectivity": 12.5}  # metres
+INTERVAL = {"lsm": 0.004, "mdd": 0.002, "poststack": 0.004, "reflectivity": 0.004}  # seconds
+FIRST_GUESS = {"lsm": "migrated", "mdd": "adjoint", "poststack": "background", "reflectivity": None}
+
+
+def last_two(array, keep=2):
+    """The middle slice of every dimension but the last ones."""
+    while array.ndim > keep:
+        array = array[len(array) // 2]
+    return array
+
+
+class Section:
+    """An array of two dimensions as an image whose second axis points down."""
+
+    def __init__(self, array, across, down):
+        """across, down: what the axes are, each (name, unit, first, step); the first dimension goes across."""
+        self.array, self.across, self.down = array, across, down
+
+    def draw(self, axes, title, limit=None, centred=True):
+        limit = np.abs(self.array).max() if limit is None else limit
+        low = -limit if centred else np.min(self.array)
+        (name, unit, x0, dx), (down_name, down_unit, z0, dz) = self.across, self.down
+        columns, rows = self.array.shape
+        extent = (x0, x0 + dx * (columns - 1), z0 + dz * (rows - 1), z0)
+        image = axes.imshow(self.array.T, aspect="auto", extent=extent, cmap="seismic" if centred else "viridis",
+                            vmin=low, vmax=limit, interpolation="none")
+        axes.set(title=title, xlabel=f"{name} ({unit})" if unit else name, ylabel=f"{down_name} ({down_unit})")
+        axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02)
+
+
+def sections(case, arrays, spacing, interval):
+    """The sections to draw of the saved arrays, by name."""
+    made = {}
+    for name, array in arrays.items():
+        if case == "lsm":
+            if name == "data":
+                made[name] = Section(last_two(array), ("receiver", "", 0, 1), ("time", "s", 0, interval))
+            else:
+                made[name] = Section(last_two(array), ("x", "m", 0, spacing), ("z", "m", 0, spacing))
+        elif case == "mdd":
+            section = last_two(array).T  # saved as (time, position)
+            first = -(section.shape[1] // 2) * interval
+            across = ("receiver" if name == "data" else "x", "m", -(section.shape[0] // 2) * spacing, spacing)
+            made[name] = Section(section, across, ("time", "s", first, interval))
+        else:
+            made[name] = Section(last_two(array), ("x", "m", 0, spacing), ("time", "s", 0, interval))
+    return made
+
+
+def read_costs(path):
+    """The iterations' numbers and costs; more columns, if any, are those of the right-hand sides."""
+    rows = np.loadtxt(path, ndmin=2)
+    return rows[:, 0], rows[:, 1:]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", choices=sorted(SPACING))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--spacing", type=float, help="metres between positions")
+    parser.add_argument("--interval", type=float, help="seconds between samples")
+    arguments = parser.parse_args()
+    case, folder = arguments.case, arguments.folder
+    names = [name for name in ("model", FIRST_GUESS[case], "data", "inverted") if name]
+    missing = [name for name in names if not (folder / f"{name}.npy").exists()]
+    if missing:
+        parser.error(f"{folder} has no {missing[0]}.npy; let gridlops {case} --save {folder} make it")
+    arrays = {name: np.load(folder / f"{name}.npy") for name in names}
+    arrays["difference"] = arrays["inverted"] - arrays["model"]
+    spacing = arguments.spacing or SPACING[case]
+    interval = arguments.interval or INTERVAL[case]
+    drawn = sections(case, arrays, spacing, interval)
+
+    cost = folder / "cost.txt"
+    count = len(drawn) + cost.exists()
+    figure, grid = plt.subplots(2, (count + 1) // 2, figsize=(5 * ((count + 1) // 2), 9), constrained_layout=True)
+    panels = list(grid.flat)
+    centred = case != "poststack"  # log impedance is positive
+    limit = np.abs(drawn["model"].array).max()
+    for axes, (name, section) in zip(panels, drawn.items()):
+        own_scale = name in ("data", "migrated", "adjoint")
+        section.draw(axes, name, None if own_scale or name == "difference" else limit,
+                     centred or name in ("data", "difference"))
+    if cost.exists():
+        iterations, costs = read_costs(cost)
+        panels[len(drawn)].semilogy(iterations, costs)
+        panels[len(drawn)].set(title="convergence", xlabel="iteration", ylabel="norm of the residual")
+        panels[len(drawn)].grid(True, alpha=0.3)
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    output = arguments.output or folder / f"{case}.png"
+    figure.savefig(output, dpi=110)
+    error = np.linalg.norm(arrays["difference"]) / np.linalg.norm(arrays["model"])
+    print(f"{output}: the inversion differs from the model by {100 * error:.1f} %")
+
+
+if __name__ == "__main__":
+    main()
