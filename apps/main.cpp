@@ -63,6 +63,7 @@ class Gridlops : public CommandLine {
     define_solve();
     define_calibrate();
     add_lsm(*this);
+    add_mdd(*this);
     add_subcommand("info", "What was built, what was found at run time, and advice", info);
   }
 

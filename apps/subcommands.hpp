@@ -79,5 +79,6 @@ ExitStatus info(Communicator& world);
 // The use cases (see use_case.hpp): each adds its subcommand and its options.
 
 void add_lsm(CommandLine& command_line);
+void add_mdd(CommandLine& command_line);
 
 }  // namespace gridlops::program

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <numbers>
 
 #include "console.hpp"
@@ -115,11 +116,17 @@ ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
 }
 
 template <Scalar T>
+SolveReport solve_least_squares(const std::string& solver, const LinearOperator<T>& A,
+                                const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options) {
+  if (solver == "lsqr") return lsqr(A, B, X, options);
+  if (solver == "lsmr") return lsmr(A, B, X, options);
+  return cgls(A, B, X, options);
+}
+
+template <Scalar T>
 void UseCase::solve(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
   solve({A.rows(), A.cols(), B.cols(), scalar_type_of<T>}, [&](const SolveOptions& options) {
-    if (arguments_.solver == "lsqr") return lsqr(A, B, X, options);
-    if (arguments_.solver == "lsmr") return lsmr(A, B, X, options);
-    return cgls(A, B, X, options);
+    return solve_least_squares(arguments_.solver, A, B, X, options);
   });
 }
 
@@ -145,10 +152,14 @@ void UseCase::save(const std::string& name, const Space& space, const ConstDistM
   measured_.write_seconds += clock_.lap();
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                      \
-  template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&); \
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template SolveReport solve_least_squares(const std::string&, const LinearOperator<T>&,                    \
+                                           const ConstDistMatrix<T>&, DistMatrix<T>&, const SolveOptions&); \
+  template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&);        \
   template void UseCase::save(const std::string&, const Space&, const ConstDistMatrix<T>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
+GRIDLOPS_INSTANTIATE(std::complex<float>)
+GRIDLOPS_INSTANTIATE(std::complex<double>)
 
 }  // namespace gridlops::program

@@ -38,6 +38,11 @@ std::vector<double> ricker(double frequency, double interval, Index half);
 /// columns, the norm of each of them, the last known one where a column has ended.
 std::vector<std::vector<double>> costs_of(const SolveReport& report);
 
+/// The solver of this name, as of --solver.
+template <Scalar T>
+SolveReport solve_least_squares(const std::string& solver, const LinearOperator<T>& A,
+                                const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options);
+
 /// One run of a use case, with its grid, its outputs and what is measured. All members are collective over
 /// the grid, constructor and run() over world.
 class UseCase {

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares `gridlops mdd` with a NumPy version of its problem, and with figures of PyLops-MPI. mdd_test.py LAUNCH PROGRAM [--full]
+
+The reference is written from the formulas: events t = sqrt(t0^2 + h^2/v^2) between two samples, a Ricker wavelet, Hann tapers,
+np.fft.rfft of each trace, and CGLS of Bjorck, Elfving and Strakos on the frequencies.
+"""
+import json
+
+import numpy as np
+
+import program
+
+SMALL = {"nx": 6, "ny": 11, "ox": -30.0, "dx": 12.0, "oy": -50.0, "dy": 11.0, "samples": 60, "interval": 0.02, "frequency": 9.0,
+         "half-wavelet": 7, "nf": 23}
+MODEL_EVENTS = [(0.2, 1100, 1)]
+KERNEL_EVENTS = [(0.2, 1200, 1), (0.5, 1500, 0.6), (0.7, 2000, 0.5)]
+
+
+def spikes(offset, events, samples, interval):
+    trace = np.zeros(samples)
+    for t0, velocity, amplitude in events:
+        time = np.sqrt(t0**2 + offset**2 / velocity**2) / interval
+        first = int(time)
+        if first + 1 < samples:
+            trace[first] += amplitude * (first + 1 - time)
+            trace[first + 1] += amplitude * (time - first)
+    return trace
+
+
+def ends(n):
+    taper = np.ones(n)
+    half = np.hanning(9)[:5]
+    for k in range(min(5, n)):
+        taper[k] = min(taper[k], half[k])
+        taper[n - 1 - k] = min(taper[n - 1 - k], half[k])
+    return taper
+
+
+class Reference:
+    """The kernel of each frequency, and the models of some sources."""
+
+    def __init__(self, p, sources=1):
+        self.samples, self.nf, half = p["samples"], p["nf"], p["half-wavelet"]
+        self.both = 2 * self.samples - 1
+        x, y = (p["o" + a] + p["d" + a] * np.arange(p["n" + a]) for a in "xy")
+        a = (np.pi * p["frequency"] * p["interval"] * np.arange(-half, half + 1)) ** 2
+        wavelet = (1 - 2 * a) * np.exp(-a)
+        G = np.zeros((len(y), len(x), self.both))
+        for i, j in np.ndindex(len(y), len(x)):
+            trace = np.convolve(spikes(x[j] - y[i], KERNEL_EVENTS, self.samples + half + 2, p["interval"]), wavelet)
+            G[i, j, :self.samples] = trace[half:half + self.samples] * ends(len(y))[i] * ends(len(x))[j]
+        unscaled = np.moveaxis(np.fft.rfft(G), -1, 0)[:self.nf]
+        self.kernel_norm = np.linalg.norm(unscaled)
+        self.G = unscaled * p["interval"] * np.sqrt(self.samples)
+        length = x[-1] - x[0]
+        places = x[0] + length * (np.arange(sources) + 0.5) / sources
+        model = np.zeros((self.both, len(x), sources))
+        for j, s in np.ndindex(len(x), sources):
+            model[self.samples - 1:, j, s] = spikes(x[j] - places[s], MODEL_EVENTS, self.samples + 2, p["interval"])[:self.samples]
+        self.m = self.spectrum(model)
+        self.d = self.G @ self.m
+
+    def spectrum(self, traces):
+        """Of traces whose time 0 is in the middle, with the norms of the kept band."""
+        spectrum = np.fft.rfft(np.fft.ifftshift(traces, axes=0), axis=0, norm="ortho")[:self.nf]
+        spectrum[1:] *= np.sqrt(2)
+        return spectrum
+
+    def traces(self, spectrum):
+        """The traces of this spectrum."""
+        whole = np.zeros((self.samples, *spectrum.shape[1:]), complex)
+        whole[:self.nf] = spectrum
+        whole[1:] /= np.sqrt(2)
+        return np.fft.fftshift(np.fft.irfft(whole, self.both, axis=0, norm="ortho"), axes=0)
+
+    def cgls(self, iterations, axes):
+        """The inversion, and the norms of the residual before each iteration and after; sums go over these axes."""
+        def dot(z):
+            return np.sum(np.abs(z) ** 2, axis=axes, keepdims=True)
+
+        GH = self.G.conj().transpose(0, 2, 1)
+        x, r = np.zeros_like(self.m), self.d.copy()
+        s = GH @ r
+        p, gamma = s, dot(s)
+        norms = [np.sqrt(np.sum(np.abs(r) ** 2, axis=(0, 1)))]
+        for _ in range(iterations):
+            q = self.G @ p
+            alpha = gamma / dot(q)
+            x, r = x + alpha * p, r - alpha * q
+            s = GH @ r
+            gamma, before = dot(s), gamma
+            p = s + gamma / before * p
+            norms.append(np.sqrt(np.sum(np.abs(r) ** 2, axis=(0, 1))))
+        return x, np.array(norms)
+
+
+def options_of(p):
+    return [word for name, value in p.items() for word in ("--" + name, value)]
+
+
+def costs(path):
+    return np.loadtxt(path, ndmin=2)
+
+
+def saved(suite, name, sources):
+    """Of an array (sources, samples, traces), or for one source (samples, traces)."""
+    array = np.load(suite.folder / "saved" / f"{name}.npy")
+    return np.moveaxis(array, 0, -1) if sources > 1 else array[..., np.newaxis]
+
+
+def check_small(suite, ranks, sources, iterations, tolerance, *options, axes=(0, 1)):
+    reference = Reference(SMALL, sources)
+    run = suite.run("mdd", *options_of(SMALL), "--sources", sources, "--iterations", iterations, "--cost", "C.txt", "--report", "R.json",
+                    "--save", "saved", *options, ranks=ranks)
+    what = (ranks, sources, *options)
+    if not suite.succeeded(run):
+        return None
+    x, norms = reference.cgls(iterations, axes)
+    scale = np.linalg.norm(norms[0])
+    found = costs(suite.folder / "C.txt")
+    suite.check(np.array_equal(found[:, 0], np.arange(iterations + 1)), "numbers of iterations", found[:, 0], *what)
+    suite.close(found[:, 1], np.linalg.norm(norms, axis=1), tolerance * scale, "costs", *what)
+    if sources > 1:
+        suite.close(found[:, 2:], norms, tolerance * scale, "costs of columns", *what)
+    for name, spectrum in {"data": reference.d, "adjoint": reference.G.conj().transpose(0, 2, 1) @ reference.d, "inverted": x}.items():
+        traces = reference.traces(spectrum)
+        suite.close(saved(suite, name, sources), traces, 10 * tolerance * np.linalg.norm(traces), name, *what)
+    report = json.loads((suite.folder / "R.json").read_text())
+    for name, value in {"kernel": reference.kernel_norm, "data": np.linalg.norm(reference.d), "inverted": np.linalg.norm(x)}.items():
+        suite.check(abs(report["figures"]["norm of " + name] / value - 1) <= 10 * tolerance, "norm of", name, report["figures"], value, *what)
+    return report
+
+
+def test_problem(suite):
+    """All figures agree on any number of ranks; iterations in time are those among the frequencies."""
+    for ranks in (None, 2, 3, 4, 6):
+        for domain in ("frequency", "time"):
+            check_small(suite, ranks, 3 if ranks == 3 else 1, 5, 1e-10, "--dtype", "f64", "--domain", domain)
+    check_small(suite, 2, 1, 5, 2e-4, "--domain", "time")
+    check_small(suite, 4, 2, 5, 2e-4, "--grid", "2x2")
+
+
+def test_independent(suite):
+    """Each frequency of each source has a step of its own, and nothing is sent while they are solved."""
+    for ranks in (None, 3, 6):
+        check_small(suite, ranks, 2, 2, 1e-10, "--dtype", "f64", "--independent", "--tolerance", "1e-300", axes=1)
+    run = suite.run("mdd", *options_of(SMALL), "--dtype", "f64", "--independent", "--iterations", 100, "--sources", 2, "--report", "R.json",
+                    ranks=4)
+    if suite.succeeded(run):
+        report = json.loads((suite.folder / "R.json").read_text())
+        suite.check(len(report["columns"]) == 2 * SMALL["nf"], "columns", len(report["columns"]))
+        iterations = sorted(column["iterations"] for column in report["columns"])
+        suite.check(report["figures"]["least iterations"] == iterations[0] and report["figures"]["most iterations"] == iterations[-1],
+                    "iterations", report["figures"], iterations)
+        suite.check(iterations[0] < iterations[-1] <= 100, "easy frequencies end early", iterations)
+
+
+def test_solvers(suite):
+    """Least squares by other methods: the same solution where all reach it."""
+    norms = []
+    for solver in ("cgls", "lsqr", "lsmr"):
+        run = suite.run("mdd", *options_of(SMALL), "--dtype", "f64", "--iterations", 4, "--solver", solver, "--report", "R.json", ranks=2)
+        if suite.succeeded(run):
+            report = json.loads((suite.folder / "R.json").read_text())
+            suite.check(report["solver"] == {"cgls": "one-pass-cgls"}.get(solver, solver), "solver", report["solver"])
+            norms.append(report["figures"]["norm of inverted"])
+    suite.check(abs(norms[1] / norms[0] - 1) < 1e-10, "CGLS and LSQR have the same iterates", norms)
+
+
+def test_pylops(suite):
+    """Figures that PyLops-MPI computes for its tutorial on one rank, in single precision: norms, and the residual's after 1 and 10."""
+    run = suite.run("mdd", "--iterations", 50, "--cost", "C.txt", "--report", "R.json", ranks=2, timeout=120)
+    if not suite.succeeded(run):
+        return
+    figures = json.loads((suite.folder / "R.json").read_text())["figures"]
+    for name, value in {"kernel": 14605.06, "data": 59.70506, "adjoint": 1569.85, "inverted": 4.2121}.items():
+        suite.check(abs(figures["norm of " + name] / value - 1) < 1e-3, "norm of", name, figures, "not", value)
+    found = costs(suite.folder / "C.txt")
+    for iteration, value in {1: 38.528, 10: 6.6674}.items():
+        suite.check(abs(found[iteration, 1] / value - 1) < 1e-3, "cost", iteration, found[iteration], "not", value)
+
+
+def test_refusals(suite):
+    for options, text in [(("--nf", 61), "60 frequencies"), (("--nf", 9, "--independent", "--domain", "time"), "exclude each other"),
+                          (("--sources", 0), "--sources")]:
+        run = suite.run("mdd", "--samples", 60, *options)
+        suite.check(run.status == 2 and any(text in line for line in run.error_lines), run.command, run.status, run.errors)
+
+
+def test(suite, full):
+    test_problem(suite)
+    test_independent(suite)
+    test_solvers(suite)
+    test_refusals(suite)
+    if full or program.DEVICE == "cpu":
+        test_pylops(suite)
+
+
+program.main(test, __doc__)
