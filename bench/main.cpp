@@ -74,7 +74,8 @@ class GridlopsBench : public program::CommandLine {
             "Lists: 16,100; 1..64 doubles from 1 to 64; 100..500+100 adds. Every combination is measured.\n"
             "Measure on an idle machine, with ranks bound to cores and OPENBLAS_NUM_THREADS=1.",
             // The program gridlops has variables of its own, for some subcommands of the same name.
-            {"GRIDLOPS_MAKE_PROBLEM_", "GRIDLOPS_MULTIPLY_", "GRIDLOPS_SOLVE_"}) {
+            {"GRIDLOPS_CALIBRATE_", "GRIDLOPS_LSM_", "GRIDLOPS_MAKE_PROBLEM_", "GRIDLOPS_MDD_",
+             "GRIDLOPS_MULTIPLY_", "GRIDLOPS_POSTSTACK_", "GRIDLOPS_REFLECTIVITY_", "GRIDLOPS_SOLVE_"}) {
     define_matmul();
     define_solve();
     define_comm();
