@@ -49,33 +49,35 @@ class LineTransform {
   virtual void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) = 0;
 };
 
-/// Gathers a few neighbouring lines at a time, so that whole cache lines of the block are used.
+/// Gathers a few neighbouring lines at a time, so that whole cache lines of the block are used. Two real
+/// lines a and b travel through one transform as a + ib.
 template <Scalar T>
 class HostTransform final : public LineTransform<T> {
  public:
-  using Complex = std::complex<Real<T>>;
+  using R = Real<T>;
+  using Complex = std::complex<R>;
 
   explicit HostTransform(const FourierLines& lines)
       : lines_(lines),
         fast_(lines.samples),
         in_(at(most_lanes * lines.samples)),
         out_(at(most_lanes * lines.samples)) {
-    for (Index k = 0; k < lines.frequencies; ++k) weights_.push_back(static_cast<Real<T>>(lines.weight(k)));
+    for (Index k = 0; k < lines.frequencies; ++k) weights_.push_back(static_cast<R>(lines.weight(k)));
   }
 
   void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
     for_each_group(X.cols, [&](Index column, Index slice, Range lanes) {
       const T* const x = X.column(column) + slice * lines_.samples * lines_.inner;
       Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
+      if (lanes.size % lanes_together != 0) clear(lanes);
       for (Index i = 0; i < lines_.samples; ++i)
         for (Index l = 0; l < lanes.size; ++l)
-          in_[at(l * lines_.samples + lines_.sample_place(i))] = x[i * lines_.inner + lanes.begin + l];
-      for (Index l = 0; l < lanes.size; ++l) fast_.forward(line(in_, l), line(out_, l));
+          sample(in_, l, lines_.sample_place(i)) = x[i * lines_.inner + lanes.begin + l];
+      for (Index t = 0; t < transforms(lanes); ++t) fast_.forward(line(in_, t), line(out_, t));
       for (Index k = 0; k < lines_.frequencies; ++k) {
         for (Index l = 0; l < lanes.size; ++l) {
           Complex& element = y[k * lines_.inner + lanes.begin + l];
-          const Complex sum = weights_[at(k)] * out_[at(l * lines_.samples + lines_.frequency_place(k))];
-          element = combined(alpha, sum, beta, element);
+          element = combined(alpha, weights_[at(k)] * frequency(l, lines_.frequency_place(k)), beta, element);
         }
       }
     });
@@ -85,21 +87,16 @@ class HostTransform final : public LineTransform<T> {
     for_each_group(Y.cols, [&](Index column, Index slice, Range lanes) {
       const Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
       T* const x = X.column(column) + slice * lines_.samples * lines_.inner;
-      std::fill_n(in_.begin(), lanes.size * lines_.samples, Complex(0));
+      clear(lanes);
       for (Index k = 0; k < lines_.frequencies; ++k)
         for (Index l = 0; l < lanes.size; ++l)
-          in_[at(l * lines_.samples + lines_.frequency_place(k))] =
-              weights_[at(k)] * y[k * lines_.inner + lanes.begin + l];
-      for (Index l = 0; l < lanes.size; ++l) fast_.backward(line(in_, l), line(out_, l));
+          add_frequency(l, lines_.frequency_place(k),
+                        weights_[at(k)] * y[k * lines_.inner + lanes.begin + l]);
+      for (Index t = 0; t < transforms(lanes); ++t) fast_.backward(line(in_, t), line(out_, t));
       for (Index i = 0; i < lines_.samples; ++i) {
         for (Index l = 0; l < lanes.size; ++l) {
           T& element = x[i * lines_.inner + lanes.begin + l];
-          const Complex sum = out_[at(l * lines_.samples + lines_.sample_place(i))];
-          if constexpr (is_complex<T>) {
-            element = combined(alpha, sum, beta, element);
-          } else {
-            element = combined(alpha, sum.real(), beta, element);
-          }
+          element = combined(alpha, sample(out_, l, lines_.sample_place(i)), beta, element);
         }
       }
     });
@@ -107,6 +104,7 @@ class HostTransform final : public LineTransform<T> {
 
  private:
   static constexpr Index most_lanes = 16;
+  static constexpr Index lanes_together = is_complex<T> ? 1 : 2;
 
   template <class Function>
   void for_each_group(Index columns, Function&& function) const {
@@ -120,7 +118,38 @@ class HostTransform final : public LineTransform<T> {
     using Result = std::conditional_t<std::is_const_v<Value>, const Complex, Complex>;
     return reinterpret_cast<Result*>(Y.column(column));
   }
-  Complex* line(std::vector<Complex>& lines, Index l) const { return lines.data() + l * lines_.samples; }
+
+  static Index transforms(Range lanes) { return (lanes.size + lanes_together - 1) / lanes_together; }
+  Complex* line(std::vector<Complex>& lines, Index t) const { return lines.data() + t * lines_.samples; }
+  void clear(Range lanes) { std::fill_n(in_.begin(), transforms(lanes) * lines_.samples, Complex(0)); }
+
+  /// Sample i of line l.
+  T& sample(std::vector<Complex>& lines, Index l, Index i) const {
+    Complex& both = line(lines, l / lanes_together)[i];
+    return reinterpret_cast<T*>(&both)[l % lanes_together];
+  }
+  /// Frequency k of line l: for z = a + ib these are (z_k + conj z_₋k)/2 and (z_k − conj z_₋k)/2i.
+  Complex frequency(Index l, Index k) {
+    const Complex* const z = line(out_, l / lanes_together);
+    if constexpr (is_complex<T>) return z[k];
+    const Complex opposite = std::conj(z[k == 0 ? 0 : lines_.samples - k]);
+    const Complex difference = z[k] - opposite;
+    return R(0.5) * (l % 2 == 0 ? z[k] + opposite : Complex(difference.imag(), -difference.real()));
+  }
+  /// Adds to frequency k of line l. Of a real line, whose samples will be the real parts of a sum, one half
+  /// each goes to k and, conjugated, to −k.
+  void add_frequency(Index l, Index k, Complex value) {
+    Complex* const z = line(in_, l / lanes_together);
+    if constexpr (is_complex<T>) {
+      z[k] += value;
+    } else {
+      const Complex half = R(0.5) * value;
+      Complex& opposite = z[k == 0 ? 0 : lines_.samples - k];
+      z[k] += l % 2 == 0 ? half : Complex(-half.imag(), half.real());
+      opposite += l % 2 == 0 ? std::conj(half) : Complex(half.imag(), half.real());
+    }
+  }
+
   /// α sum + β element.
   template <class Value>
   static Value combined(T alpha, Value sum, T beta, Value element) {
@@ -135,8 +164,8 @@ class HostTransform final : public LineTransform<T> {
   }
 
   FourierLines lines_;
-  FastFourier<Real<T>> fast_;
-  std::vector<Real<T>> weights_;
+  FastFourier<R> fast_;
+  std::vector<R> weights_;
   std::vector<Complex> in_, out_;
 };
 
@@ -396,12 +425,13 @@ OperatorPtr<R> on_pairs(OperatorPtr<std::complex<R>> A) {
   return std::make_shared<OnPairs<R>>(std::move(A));
 }
 
-#define GRIDLOPS_INSTANTIATE(R)                                                               \
-  template OperatorPtr<std::complex<R>> fourier<R>(const Space&, int, const FourierOptions&); \
-  template OperatorPtr<R> real_fourier(const Space&, int, Index, Index);                      \
-  template DistMatrix<R> pairs_of(const Space&, DistMatrix<std::complex<R>>&);                \
-  template OperatorPtr<R> on_pairs(OperatorPtr<std::complex<R>>);
-GRIDLOPS_INSTANTIATE(float)
-GRIDLOPS_INSTANTIATE(double)
+template OperatorPtr<std::complex<float>> fourier<float>(const Space&, int, const FourierOptions&);
+template OperatorPtr<std::complex<double>> fourier<double>(const Space&, int, const FourierOptions&);
+template OperatorPtr<float> real_fourier(const Space&, int, Index, Index);
+template OperatorPtr<double> real_fourier(const Space&, int, Index, Index);
+template DistMatrix<float> pairs_of(const Space&, DistMatrix<std::complex<float>>&);
+template DistMatrix<double> pairs_of(const Space&, DistMatrix<std::complex<double>>&);
+template OperatorPtr<float> on_pairs(OperatorPtr<std::complex<float>>);
+template OperatorPtr<double> on_pairs(OperatorPtr<std::complex<double>>);
 
 }  // namespace gridlops

@@ -104,10 +104,11 @@ OperatorPtr<R> multidimensional_convolution(OperatorPtr<std::complex<R>> G, cons
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> fredholm(const Space&, DistMatrix<T>, Axis);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
-#define GRIDLOPS_INSTANTIATE_REAL(R)                                 \
-  template OperatorPtr<R> trace_spectra(const Space&, Index, Index); \
-  template OperatorPtr<R> multidimensional_convolution(OperatorPtr<std::complex<R>>, const ConvolutionTimes&);
-GRIDLOPS_INSTANTIATE_REAL(float)
-GRIDLOPS_INSTANTIATE_REAL(double)
+template OperatorPtr<float> trace_spectra(const Space&, Index, Index);
+template OperatorPtr<double> trace_spectra(const Space&, Index, Index);
+template OperatorPtr<float> multidimensional_convolution(OperatorPtr<std::complex<float>>,
+                                                         const ConvolutionTimes&);
+template OperatorPtr<double> multidimensional_convolution(OperatorPtr<std::complex<double>>,
+                                                          const ConvolutionTimes&);
 
 }  // namespace gridlops

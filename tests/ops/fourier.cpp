@@ -169,6 +169,24 @@ TEST_CASE("A complex operator on pairs is its real form", "[fourier]") {
   }
 }
 
+TEST_CASE("A NaN spoils the transform of its right-hand side, and no other", "[fourier]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space = array_space(grid, {39, 4}, 1);
+    const auto value = [](Index i, Index j) { return i == 5 && j == 1 ? quiet_nan<double>() : 1.0; };
+    const OperatorPtr<double> F = real_fourier<double>(space, 0);
+    DistMatrix<double> x = filled(grid, space.layout(3), value), y(grid, F->range().layout(3));
+    F->apply(1, x, 0, y);
+    F->apply_adjoint(1, y, 0, x);
+    if (!grid->is_member()) continue;
+    for (const DistMatrix<double>* result : {&x, &y}) {
+      const std::vector<double> norms = column_norms(ConstDistMatrix<double>(*result));
+      CHECK(std::isfinite(norms[0]));
+      CHECK(std::isnan(norms[1]));
+      CHECK(std::isfinite(norms[2]));
+    }
+  }
+}
+
 TEST_CASE("What a Fourier transform cannot do it says", "[fourier]") {
   for (const GridPtr& grid : all_grids()) {
     const Space space = array_space(grid, {6, 4}, 0);

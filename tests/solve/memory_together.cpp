@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/fredholm.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
@@ -184,6 +185,20 @@ TEST_CASE("Operators made of operators have their memory on all ranks or on none
         return identity<double>({grid, Cut::balanced(rows, 13, *grid), Axis::uncut},
                                 {grid, Cut::balanced(Axis::all_transposed, 13, *grid), Axis::uncut});
       });
+  }
+}
+
+TEST_CASE("Transforms and convolutions have their memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const Space kernel = array_space(grid, {4, 3, 2}, 0);
+    check_applications(grid, "the spectra of traces",
+                       [&] { return trace_spectra<double>(array_space(grid, {4, 3}, 0), 7); });
+    check_applications(grid, "a convolution", [&] {
+      DistMatrix<std::complex<double>> G(grid, kernel.layout(1));
+      G.fill([](Index i, Index j) { return small_integer<std::complex<double>>(3, i, j); });
+      return multidimensional_convolution<double>(fredholm(kernel, std::move(G)), {.samples = 7});
+    });
   }
 }
 
