@@ -37,6 +37,13 @@ GRIDLOPS_EXPORT OperatorPtr<T> gradient(const Space& space, const std::vector<do
                                         Derivative::Kind kind = Derivative::Kind::centered,
                                         bool edge = false);
 
+/// The space of the samples of arrays with these indices along one dimension, increasing. Every rank keeps
+/// those that it has, so its parts of that dimension may differ in size by more than one.
+GRIDLOPS_EXPORT Space restricted_space(const Space& space, int dim, const std::vector<Index>& indices);
+/// From arrays to those samples. The adjoint puts them back among zeros. Nothing moves.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> restriction(const Space& space, int dim, const std::vector<Index>& indices);
+
 /// How many cells of its neighbours a block of an array gets, before and behind it along each dimension. They
 /// may be more than a neighbour has, and are then those of the ranks behind it.
 struct HaloWidths {

@@ -30,8 +30,8 @@ template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B);
 
 /// I between two spaces of one dimension. With domain = range it is the identity. Otherwise it redistributes,
-/// so that operators whose layouts differ can be put together, and its adjoint redistributes back. Between two
-/// spaces of one array that is cut in different ways (Space::dims) every element stays itself.
+/// so that operators whose layouts differ can be put together, and its adjoint redistributes back. Between
+/// two spaces of one array that is cut in different ways (Space::dims) every element stays itself.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> identity(Space range, Space domain);
 template <Scalar T>
@@ -45,6 +45,9 @@ GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 /// diag(d). d is one uncut column, whose rows are cut as those of the space. It is taken over.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
+/// The same in this space, which may be one of arrays.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d);
 
 // Stacks. The rows of a stacked space are ordered part by part: a rank has its rows of the first space, below
 // them its rows of the second, and so on. So nothing moves when operators are stacked, and dots, norms and

@@ -202,9 +202,16 @@ OperatorPtr<T> zero(Space range, Space domain) {
 
 template <Scalar T>
 OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns) {
+  const Space space{d.grid(), d.layout().rows, columns};
+  return diagonal(space, std::move(d));
+}
+
+template <Scalar T>
+OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d) {
+  require<ShapeError>(d.grid() == space.grid && d.layout().rows == space.rows, "a diagonal that is ",
+                      d.layout().describe(), " is none of ", space.describe());
   require<ShapeError>(d.cols() == 1 && d.layout().cols.axis == Axis::uncut,
                       "a diagonal is one uncut column, not ", d.layout().describe());
-  const Space space{d.grid(), d.layout().rows, columns};
   return std::make_shared<Diagonal<T>>(std::move(d), space);
 }
 
@@ -215,7 +222,8 @@ OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns) {
   template OperatorPtr<T> product(OperatorPtr<T>, OperatorPtr<T>); \
   template OperatorPtr<T> identity(Space, Space);                  \
   template OperatorPtr<T> zero(Space, Space);                      \
-  template OperatorPtr<T> diagonal(DistMatrix<T>, Axis);
+  template OperatorPtr<T> diagonal(DistMatrix<T>, Axis);           \
+  template OperatorPtr<T> diagonal(const Space&, DistMatrix<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -258,6 +258,34 @@ TEMPLATE_LIST_TEST_CASE(
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("A restriction keeps samples where they are, and its adjoint puts them among zeros",
+                        "[array_operators]", Scalars) {
+  using T = TestType;
+  for_each_cut({5, 3, 7}, 3, [&](const Space& space) {
+    for (int dim = 0; dim < 3; ++dim) {
+      const std::vector<std::vector<Index>> choices{{}, {1}, {0, 2}, {0, 1, 2}};
+      for (std::vector<Index> indices : choices) {
+        if (dim == 2 && indices.size() == 3) indices = {0, 3, 6};
+        if (dim == 0 && indices.size() == 3) indices = {0, 1, 2, 4};
+        const Space kept = restricted_space(space, dim, indices);
+        CAPTURE(dim, indices);
+        check_elements<T>(
+            *restriction<T>(space, dim, indices),
+            [&](Index i, Index j) {
+              std::vector<Index> place = place_of(kept.dims, i);
+              place[static_cast<std::size_t>(dim)] =
+                  indices[static_cast<std::size_t>(place[static_cast<std::size_t>(dim)])];
+              return T(place == place_of(space.dims, j) ? 1 : 0);
+            },
+            0);
+      }
+    }
+    CHECK_THROWS_AS(restriction<T>(space, 3, {0}), ShapeError);
+    CHECK_THROWS_AS(restriction<T>(space, 0, {1, 1}), UsageError);
+    CHECK_THROWS_AS(restriction<T>(space, 0, {5}), UsageError);
+  });
+}
+
 TEST_CASE("Arrays may be cut along two dimensions, with corners in their halos", "[array_operators]") {
   for (const GridPtr& grid : all_grids()) {
     const Dims dims({Partition::balanced(5, grid->rows()), Partition::balanced(7, grid->cols())});

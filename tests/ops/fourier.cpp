@@ -101,6 +101,34 @@ double distance(const LinearOperator<T>& F, const ConstDistMatrix<T>& x, const C
 
 }  // namespace
 
+TEMPLATE_LIST_TEST_CASE("A convolution by Fourier transforms is that of its definition", "[fourier]",
+                        Scalars) {
+  using T = TestType;
+  const std::vector<double> filter{1, -2, 4, 8, -16};
+  for (const std::vector<Index>& sizes : {std::vector<Index>{6, 3}, {1, 2}, {11}}) {
+    for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
+      for_each_space(sizes, dim, [&](const Space& space) {
+        for (const Index centre : {0, 2, 4}) {
+          CAPTURE(dim, centre);
+          const auto d = static_cast<std::size_t>(dim);
+          check_elements<T>(
+              *fourier_convolution<T>(space, dim, filter, centre),
+              [&](Index i, Index j) {
+                std::vector<Index> row = place_of(space.dims, i), col = place_of(space.dims, j);
+                const Index k = row[d] + centre - col[d];
+                row[d] = col[d];
+                return row == col && 0 <= k && k < 5 ? number<T>(filter[static_cast<std::size_t>(k)], 0)
+                                                     : T(0);
+              },
+              31 * rounding<Real<T>>(16));
+        }
+        CHECK_THROWS_AS(fourier_convolution<T>(space, dim, filter, 5), UsageError);
+        CHECK_THROWS_AS(fourier_convolution<T>(space, 2, filter, 1), ShapeError);
+      });
+    }
+  }
+}
+
 TEST_CASE("Complex transforms are those of their definition", "[fourier]") {
   check_complex<double>({5, 3}, 0, {});
   check_complex<double>({3, 6}, 1, {FourierNorm::none, 3, 3});
