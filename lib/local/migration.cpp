@@ -14,9 +14,10 @@ namespace gridlops {
 
 namespace {
 
-/// So many columns share the search for samples, side by side; single ones have loops of their own.
+/// So many columns lie side by side and share the search for samples; fewer are taken one by one, which is
+/// then faster.
 template <Scalar T>
-constexpr Index columns_at_once = 64 / Index{sizeof(T)};
+constexpr Index columns_at_once = 32 / Index{sizeof(T)};
 constexpr Index points_at_once = 512;
 
 /// In which sample of a trace the points of a piece of the image arrive, and how far behind it.
@@ -35,7 +36,7 @@ struct Arrivals {
   }
 };
 
-/// The products with K columns side by side: element c of what belongs to column c.
+/// The products with K columns, whose elements lie side by side.
 template <Scalar T, Index K>
 class MigrationLoops {
   using R = Real<T>;
@@ -59,7 +60,7 @@ class MigrationLoops {
     for_each_trace([&](Index trace, const double* from_source, const double* to_receiver, Range arrivals) {
       spread(from_source, to_receiver, arrivals);
       convolve(arrivals);
-      for (Index c = 0; c < data.cols; ++c)
+      for (Index c = 0; c < K; ++c)
         for (Index k = 0; k < tables_.samples; ++k)
           data(trace * tables_.samples + k, c) = filtered_[k * K + c];
     });
@@ -72,8 +73,8 @@ class MigrationLoops {
       correlate_with_wavelet(data.row_block({begin, tables_.samples}), arrivals);
       gather(from_source, to_receiver, arrivals);
     });
-    for (Index c = 0; c < image.cols; ++c)
-      for (Index i = 0; i < image.rows; ++i) image(i, c) = image_[i * K + c];
+    for (Index c = 0; c < K; ++c)
+      for (Index i = 0; i < tables_.points; ++i) image(i, c) = image_[i * K + c];
   }
 
  private:
@@ -98,7 +99,7 @@ class MigrationLoops {
 
   void interleave(MatrixView<const T> image) {
     for (Index c = 0; c < K; ++c)
-      for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = c < image.cols ? image(i, c) : T(0);
+      for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = image(i, c);
   }
 
   T* pair(Index sample) const { return pairs_ + 2 * K * sample; }
@@ -154,8 +155,7 @@ class MigrationLoops {
     std::fill(padded(needed.begin), padded(recorded.begin), T(0));
     std::fill(padded(recorded.end()), padded(needed.end()), T(0));
     for (Index c = 0; c < K; ++c)
-      for (Index k = recorded.begin; k < recorded.end(); ++k)
-        padded(k)[c] = c < trace.cols ? trace(k, c) : T(0);
+      for (Index k = recorded.begin; k < recorded.end(); ++k) padded(k)[c] = trace(k, c);
     correlate((arrivals.size + 1) * K, T(1), tables_.wavelet, tables_.length, padded(needed.begin), K, T(0),
               filtered_);
     for (Index k = 0; k < arrivals.size; ++k) {
@@ -194,24 +194,18 @@ class MigrationLoops {
 template <Scalar T, class Work>
 void for_columns(const MigrationTables<Real<T>>& tables, std::byte* scratch, Index columns, Work&& work) {
   constexpr Index several = columns_at_once<T>;
-  for (Index begin = 0; begin < columns;) {
-    const Index left = columns - begin;
-    if (left == 1) {
-      work(MigrationLoops<T, 1>(tables, scratch), Range{begin, 1});
-      return;
-    }
-    const Range some{begin, std::min(left, several)};
-    work(MigrationLoops<T, several>(tables, scratch), some);
-    begin = some.end();
-  }
+  Index begin = 0;
+  for (; columns - begin >= several; begin += several)
+    work(MigrationLoops<T, several>(tables, scratch), Range{begin, several});
+  for (; begin < columns; ++begin) work(MigrationLoops<T, 1>(tables, scratch), Range{begin, 1});
 }
 
 }  // namespace
 
 template <Scalar T>
 Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) {
-  return columns == 1 ? MigrationLoops<T, 1>::scratch_bytes(tables)
-                      : MigrationLoops<T, columns_at_once<T>>::scratch_bytes(tables);
+  return columns < columns_at_once<T> ? MigrationLoops<T, 1>::scratch_bytes(tables)
+                                      : MigrationLoops<T, columns_at_once<T>>::scratch_bytes(tables);
 }
 
 template <Scalar T>
