@@ -135,19 +135,21 @@ def check_solvers(suite):
 
 
 def check_reference_costs(suite, full):
-    """Costs of the default survey are those of PyLops, on any ranks."""
+    """Costs of the default survey are those of PyLops, on any ranks. On the double of a GPU few iterations take long."""
     first = None
+    iterations = 100 if full or program.DEVICE == "cpu" else 15
     for ranks, words in [(1, []), (2, []), (3, []), (4, ["--grid", "2x2"]), (6, [])] if full else [(1, []), (3, [])]:
-        result = lsm(suite, ranks, "--quiet", *words)
+        result = lsm(suite, ranks, "--quiet", *words, iterations=iterations)
         if result is None:
             continue
         costs, saved, report = result
-        suite.check(len(costs) == 101, len(costs), "costs")
+        suite.check(len(costs) == iterations + 1, len(costs), "costs")
         for k, expected in PYLOPS_COSTS.items():
-            bound = 1e-6 if k <= 10 else 2e-2
-            suite.check(abs(costs[k] - expected) <= bound * expected, "cost", k, costs[k], "instead of", expected, "on", ranks)
+            if k < len(costs):
+                bound = 1e-6 if k <= 10 else 2e-2
+                suite.check(abs(costs[k] - expected) <= bound * expected, "cost", k, costs[k], "instead of", expected, "on", ranks)
         error = report["figures"]["relative model error"]
-        suite.check(abs(error - PYLOPS_MODEL_ERROR) < 1e-2, "model error", error, "on", ranks)
+        suite.check(iterations < 100 or abs(error - PYLOPS_MODEL_ERROR) < 1e-2, "model error", error, "on", ranks)
         if first is None:
             first = costs, saved
             continue
