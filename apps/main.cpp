@@ -64,6 +64,8 @@ class Gridlops : public CommandLine {
     define_calibrate();
     add_lsm(*this);
     add_mdd(*this);
+    add_poststack(*this);
+    add_reflectivity(*this);
     add_subcommand("info", "What was built, what was found at run time, and advice", info);
   }
 

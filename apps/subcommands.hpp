@@ -80,5 +80,7 @@ ExitStatus info(Communicator& world);
 
 void add_lsm(CommandLine& command_line);
 void add_mdd(CommandLine& command_line);
+void add_poststack(CommandLine& command_line);
+void add_reflectivity(CommandLine& command_line);
 
 }  // namespace gridlops::program

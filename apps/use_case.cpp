@@ -37,14 +37,17 @@ bool ended_well(const ColumnReport& column) {
 
 }  // namespace
 
-void define_use_case(Options& options, UseCaseArguments& arguments) {
-  options.choice("--solver", arguments.solver, words({"cgls", "lsqr", "lsmr"}), "Least squares [cgls]");
-  options.whole("--iterations", arguments.iterations, "K", 0, "The most iterations [100]");
+void define_use_case(Options& options, UseCaseArguments& arguments, const std::vector<std::string>& solvers,
+                     const char* iterations) {
+  options.choice("--solver", arguments.solver, words(solvers),
+                 fmt::format("Inverts [{}]", arguments.solver).c_str());
+  options.whole("--iterations", arguments.iterations, "K", 0,
+                fmt::format("The most iterations [{}]", iterations).c_str());
   options.number("--tolerance", arguments.tolerance, "T", 0,
                  "On the relative normal residual [0: all iterations]");
   options.choice("--dtype", arguments.type, names_of({ScalarType::f32, ScalarType::f64}),
                  "Type of the elements [f64]");
-  options.text("--cost", arguments.cost, "FILE", "Writes the residual norm before each iteration, and after");
+  options.text("--cost", arguments.cost, "FILE", "Writes the cost before each iteration, and after");
   options.text("--save", arguments.save, "DIR", "Writes model, data and inversion as .npy; made if missing");
   options.flag("--quiet", arguments.quiet, "Prints no tables");
   options.parsed(

@@ -19,7 +19,7 @@ namespace gridlops::program {
 
 struct UseCaseArguments {
   std::optional<GridShape> grid;
-  std::string solver = "cgls";  ///< cgls, lsqr or lsmr
+  std::string solver = "cgls";
   Index iterations = 100;
   double tolerance = 0;  ///< 0: all iterations are made
   ScalarType type = ScalarType::f64;
@@ -28,8 +28,10 @@ struct UseCaseArguments {
   bool quiet = false;
 };
 
-/// Adds the options behind these arguments.
-void define_use_case(Options& options, UseCaseArguments& arguments);
+/// Adds the options behind these arguments. iterations: what the help says is the default.
+void define_use_case(Options& options, UseCaseArguments& arguments,
+                     const std::vector<std::string>& solvers = {"cgls", "lsqr", "lsmr"},
+                     const char* iterations = "100");
 
 /// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
 std::vector<double> ricker(double frequency, double interval, Index half);

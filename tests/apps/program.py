@@ -23,7 +23,8 @@ REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdow
 # The device and transport of products, which the program gets by its environment.
 DEVICE = os.environ.get("GRIDLOPS_TEST_DEVICE", "cpu")
 TRANSPORT = os.environ.get("GRIDLOPS_TEST_TRANSPORT", "mpi")
-ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value for command in ("MULTIPLY", "SOLVE", "LSM", "MDD", "BENCH_MATMUL", "BENCH_SOLVE")
+ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value
+             for command in ("MULTIPLY", "SOLVE", "LSM", "MDD", "POSTSTACK", "REFLECTIVITY", "BENCH_MATMUL", "BENCH_SOLVE")
              for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
 
 # In a container without /sys the topology library of Open MPI complains on standard error. Without mpirun, too, Open MPI

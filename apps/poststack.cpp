@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <utility>
+
+#include "gridlops/array_operators.hpp"
+#include "gridlops/inversion.hpp"
+#include "gridlops/proximal.hpp"
+#include "impedance.hpp"
+#include "objective.hpp"
+#include "subcommands.hpp"
+#include "use_case.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+enum class Regularization { none, normal_equations, stacked, tv };
+
+struct PoststackArguments {
+  UseCaseArguments common;
+  ImpedanceArguments impedance;
+  Regularization regularization = Regularization::none;
+  double weight = 100;  ///< ε² of the Laplacian
+  double sigma = 1e-2, tau = 0.99 / 12;
+  Index inner = 20;
+};
+
+/// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, one band.
+template <Scalar T>
+OperatorPtr<T> poststack_modelling(const Space& space) {
+  const Index samples = space.dims.size(2);
+  return band_operator<T>(
+      space, 2, product(convolution(samples, trace_wavelet(), half_wavelet), first_derivative(samples)));
+}
+
+/// m smoothed without a shift along lines, traces and samples; not along those too short for it.
+template <Scalar T>
+DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
+  DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
+  const Index lengths[] = {5, 30, 20};
+  for (int dim = 0; dim < 3; ++dim) {
+    const Index length = lengths[dim], samples = space.dims.size(dim);
+    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends so far
+    band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
+    std::swap(x, y);
+  }
+  return x;
+}
+
+/// Inverts from the m that is there.
+template <Scalar T>
+void invert(UseCase& run, const PoststackArguments& arguments, const Space& space, const OperatorPtr<T>& G,
+            const DistMatrix<T>& d, DistMatrix<T>& m) {
+  const Regularizer<T> roughness{laplacian<T>(space, {{0}, {1}, {2}}), std::sqrt(arguments.weight)};
+  const OperatorPtr<T> gradients = gradient<T>(space, {1, 1, 1}, Derivative::Kind::forward);
+  const ProximalPtr<T> variation = threshold_penalty<T>(Threshold::soft, arguments.sigma);
+  std::shared_ptr<Objective<T>> objective;
+  run.solve({G->rows(), G->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
+    options.initial_guess = true;
+    NormalEquationsTerms<T> normal_terms;
+    normal_terms.regularizers = {roughness};
+    RegularizedTerms<T> terms;
+    for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr})
+      if (arguments.common.solver == name_of(solver)) terms.solver = solver;
+    switch (arguments.regularization) {
+      case Regularization::normal_equations:
+        return normal_equations_inversion(G, d, m, normal_terms, options);
+      case Regularization::tv:
+        if (!arguments.common.cost.empty())
+          options.observers.push_back(objective =
+                                          std::make_shared<Objective<T>>(variation, 1, gradients, space));
+        return admm(G, gradients, variation, d, m,
+                    {.common = options, .tau = arguments.tau, .inner_iterations = arguments.inner});
+      case Regularization::stacked:
+        terms.regularizers = {roughness};
+        break;
+      case Regularization::none:
+        break;
+    }
+    return regularized_inversion(G, d, m, terms, options);
+  });
+  if (objective != nullptr) run.set_costs(objective->costs());
+}
+
+ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
+  if (arguments.common.iterations < 0)
+    arguments.common.iterations = arguments.regularization == Regularization::tv ? 40 : 100;
+  UseCase run(world, "poststack", arguments.common, {world.size(), 1},
+              {"model", "background", "data", "inverted"});
+  return run.run([&]<Scalar T>() {
+    const Impedance impedance(run.grid(), arguments.impedance);
+    const Space& space = impedance.space();
+    const DistMatrix<T> model = impedance.model<T>();
+    DistMatrix<T> m = smoothed(space, model);
+    const OperatorPtr<T> G = poststack_modelling<T>(space);
+    DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
+    G->apply(T(1), model, T(0), d);
+    run.save("model", space, model);
+    run.save("background", space, m);
+    run.save("data", space, d);
+    const double norm = column_norms(model)[0];
+    run.figure("norm of the model", norm);
+    run.figure("norm of the background", column_norms(m)[0]);
+    run.figure("norm of the data", column_norms(d)[0]);
+    const auto error = [&] {
+      DistMatrix<T> difference = m.clone();
+      difference -= model;
+      return column_norms(difference)[0] / norm;
+    };
+    run.figure("relative error of the background", error());
+    invert(run, arguments, space, G, d, m);
+    run.save("inverted", space, m);
+    run.figure("relative model error", error());
+  });
+}
+
+}  // namespace
+
+void add_poststack(CommandLine& command_line) {
+  const auto arguments = std::make_shared<PoststackArguments>();
+  arguments->common.iterations = -1;
+  Options options = command_line.add_subcommand(
+      "poststack", "Post-stack inversion: the acoustic impedance that seismic traces show",
+      [arguments](Communicator& world) { return poststack(world, *arguments); });
+  define_impedance(options, arguments->impedance);
+  options.choice("--regularization", arguments->regularization,
+                 Names<Regularization>{{"none", Regularization::none},
+                                       {"normal-equations", Regularization::normal_equations},
+                                       {"stacked", Regularization::stacked},
+                                       {"tv", Regularization::tv}},
+                 "A Laplacian, or total variation by ADMM, 40 iterations [none]");
+  options.number("--weight", arguments->weight, "E", 0, "Of the squared norm of the Laplacian [100]");
+  options.number("--sigma", arguments->sigma, "S", 0, "Of the total variation [0.01]");
+  options.number("--tau", arguments->tau, "T", 0, "Of ADMM [0.0825]");
+  options.whole("--inner", arguments->inner, "K", 1, "Iterations of CGLS in each of ADMM [20]");
+  define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "100, of tv 40");
+}
+
+}  // namespace gridlops::program

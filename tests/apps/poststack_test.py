@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops poststack`: model, background, data and the four inversions against NumPy and SciPy, and that neither ranks
+nor cuts nor device matter. With the section of PyLops' tutorial in the file that POSTSTACK_IMPEDANCE names, also the figures of
+PyLops-MPI. poststack_test.py LAUNCH PROGRAM [--full]"""
+import os
+
+import numpy as np
+from scipy.signal import filtfilt
+
+import program
+from section import derivative_matrix, invert, random_section, relative, wavelet_matrix
+
+NAMES = ("model", "background", "data", "inverted")
+# Of PyLops-MPI 0.7 on one rank, with 20 lines of every third trace: norms, and costs of CGLS by iteration.
+PYLOPS_NORMS = {"model": 1926.3248, "background": 1915.198, "data": 196.01580}
+PYLOPS_COSTS = {0: 190.55998746, 1: 75.68966098, 10: 10.66001435}
+
+# Iterations of each inversion, so few that rounding is not amplified beyond the bounds. In exact arithmetic all lines would stay
+# alike; how they differ by rounding, CGLS amplifies, by 1e9 in 20 iterations of ADMM's system.
+INVERSIONS = {"none": 15, "normal-equations": 10, "stacked": 15, "tv": 3}
+INNER = 3
+
+
+class Problem:
+    """The problem with its operators, written from their formulas."""
+
+    def __init__(self, model):
+        self.model, self.background = model, model
+        self.G = wavelet_matrix(model.shape[2]) @ derivative_matrix(model.shape[2])
+        for axis, length in enumerate((5, 30, 20)):
+            if model.shape[axis] > 3 * length:
+                self.background = filtfilt(np.ones(length) / length, 1, self.background, axis=axis)
+        self.data = self.forward(model)
+
+    def forward(self, m):
+        return m @ self.G.T
+
+    def adjoint(self, d):
+        return d @ self.G
+
+    @staticmethod
+    def laplacian(m, transposed=False):
+        """The sum of centred second derivatives, which are 0 at both ends."""
+        y = np.zeros_like(m)
+        for axis in range(3):
+            x, out = np.moveaxis(m, axis, 0), np.moveaxis(y, axis, 0)
+            if transposed:
+                inner = x[1:-1]
+                out[2:] += inner
+                out[1:-1] -= 2 * inner
+                out[:-2] += inner
+            else:
+                out[1:-1] += x[2:] - 2 * x[1:-1] + x[:-2]
+        return y
+
+    @staticmethod
+    def gradient(m):
+        return np.array([np.diff(m, axis=axis, append=np.take(m, [-1], axis)) for axis in range(3)])
+
+    @staticmethod
+    def gradient_adjoint(g):
+        m = np.zeros(g.shape[1:])
+        for axis in range(3):
+            x, out = np.moveaxis(g[axis], axis, 0), np.moveaxis(m, axis, 0)
+            out[1:] += x[:-1]
+            out[:-1] -= x[:-1]
+        return m
+
+    def cgls(self, forward, adjoint, data, x, iterations):
+        """From x, with the residual norms. Data are lists of arrays."""
+        dot = lambda a, b: sum(np.vdot(u, v) for u, v in zip(a, b))
+        r = [d - y for d, y in zip(data, forward(x))]
+        p = s = adjoint(r)
+        gamma, costs = np.vdot(s, s), [np.sqrt(dot(r, r))]
+        for _ in range(iterations):
+            q = forward(p)
+            alpha = gamma / dot(q, q)
+            x, r = x + alpha * p, [u - alpha * v for u, v in zip(r, q)]
+            s = adjoint(r)
+            gamma, before = np.vdot(s, s), gamma
+            p = s + gamma / before * p
+            costs.append(np.sqrt(dot(r, r)))
+        return x, costs
+
+    def none(self, iterations):
+        return self.cgls(lambda m: [self.forward(m)], lambda d: self.adjoint(d[0]), [self.data], self.background, iterations)
+
+    def stacked(self, iterations, weight=100):
+        root = np.sqrt(weight)
+        return self.cgls(lambda m: [self.forward(m), root * self.laplacian(m)],
+                         lambda d: self.adjoint(d[0]) + root * self.laplacian(d[1], True),
+                         [self.data, 0 * self.data], self.background, iterations)
+
+    def normal_equations(self, iterations, weight=100):
+        def normal(m):
+            return self.adjoint(self.forward(m)) + weight * self.laplacian(self.laplacian(m), True)
+        x = self.background
+        p = r = self.adjoint(self.data) - normal(x)
+        gamma = np.vdot(r, r)
+        costs = [np.sqrt(gamma)]
+        for _ in range(iterations):
+            q = normal(p)
+            alpha = gamma / np.vdot(p, q)
+            x, r = x + alpha * p, r - alpha * q
+            gamma, before = np.vdot(r, r), gamma
+            p = r + gamma / before * p
+            costs.append(np.sqrt(gamma))
+        return x, costs
+
+    def tv(self, iterations, sigma=0.01, tau=0.99 / 12, inner=INNER):
+        x, root = self.background, np.sqrt(tau)
+        z = u = 0 * self.gradient(x)
+        def objective(x):
+            return np.linalg.norm(self.forward(x) - self.data) ** 2 / 2 + sigma * np.abs(self.gradient(x)).sum()
+        costs = [objective(x)]
+        for _ in range(iterations):
+            x, _ = self.cgls(lambda m: [self.forward(m), self.gradient(m) / root],
+                             lambda d: self.adjoint(d[0]) + self.gradient_adjoint(d[1]) / root,
+                             [self.data, (z - u) / root], x, inner)
+            v = self.gradient(x) + u
+            z = np.sign(v) * np.maximum(np.abs(v) - tau * sigma, 0)
+            u = v - z
+            costs.append(objective(x))
+        return x, costs
+
+
+def check_against_numpy(suite, shape, cases):
+    """A section from a file, of which every second trace is taken. In the larger one all axes are smoothed."""
+    lines, traces, samples = shape
+    section = random_section(np.random.default_rng(1), samples, 2 * traces - 1)
+    np.save(suite.folder / "impedance.npy", np.asfortranarray(section) if lines % 2 else section)
+    problem = Problem(np.tile(np.log(section)[:, ::2].T, (lines, 1, 1)))
+    expected = {kind: getattr(problem, kind.replace("-", "_"))(iterations) for kind, iterations in INVERSIONS.items()}
+    for kind, ranks, words in cases:
+        result = invert(suite, "poststack", NAMES, ranks, *words, model="impedance.npy", lines=lines, decimate=2,
+                        regularization=kind, inner=INNER, iterations=INVERSIONS[kind])
+        if result is None:
+            continue
+        costs, saved, report = result
+        inverted, expected_costs = expected[kind]
+        bound = 2e-4 if "f32" in words else 1e-11
+        about = (kind, ranks, words)
+        for name in ("model", "background", "data"):
+            suite.check(relative(saved[name], getattr(problem, name)) < bound, name, *about)
+            suite.check(abs(report["figures"][f"norm of the {name}"] / np.linalg.norm(getattr(problem, name)) - 1) < bound,
+                        "norm of the", name, *about)
+        suite.check(relative(costs[:, 0], np.array(expected_costs)) < 10 * bound, "costs", *about,
+                    relative(costs[:, 0], np.array(expected_costs)))
+        suite.check(relative(saved["inverted"], inverted) < 10 * bound, "inverted", *about, relative(saved["inverted"], inverted))
+        suite.check(abs(report["figures"]["relative model error"] - relative(inverted, problem.model)) < 10 * bound,
+                    "model error", report["figures"], *about)
+        suite.check(report["iterations"] == INVERSIONS[kind], "iterations", report["iterations"], *about)
+        suite.check(report["solver"] == {"tv": "admm", "normal-equations": "cg"}.get(kind, "cgls"), "solver", *about)
+
+
+def check_generated(suite):
+    """The section that is generated varies from line to line, is the same on any ranks, and is found again by the data."""
+    first = None
+    for ranks, words in [(1, []), (4, ["--grid", "2x2"]), (6, ["--cut", "traces"])]:
+        result = invert(suite, "poststack", NAMES, ranks, *words, lines=6, traces=70, samples=120, iterations=15)
+        if result is None:
+            continue
+        costs, saved, report = result
+        problem = Problem(saved["model"])
+        suite.check(saved["model"].shape == (6, 24, 120), "shape", saved["model"].shape)
+        suite.check(relative(saved["background"], problem.background) < 1e-12, "background")
+        suite.check(relative(saved["model"][1:], saved["model"][:-1]) > 0.01, "lines are alike")
+        suite.check(len(costs) == 16 and (np.diff(costs[:, 0]) < 0).all(), "costs", costs[:3])
+        suite.check(relative(saved["inverted"], saved["model"]) < 0.7 * relative(saved["background"], saved["model"]),
+                    "the inversion is no better than the background", report["figures"])
+        if first is not None:
+            suite.check(np.array_equal(saved["model"], first["model"]), "another model on", ranks)
+            suite.check(relative(saved["inverted"], first["inverted"]) < 1e-10, "another inversion on", ranks)
+        first = first or saved
+
+
+def check_solvers(suite):
+    """In exact arithmetic LSQR makes the iterates of CGLS."""
+    results = [invert(suite, "poststack", NAMES, 2, "--solver", solver, "--regularization", "stacked", lines=3, traces=20,
+                      samples=70, iterations=6) for solver in ("cgls", "lsqr")]
+    if None not in results:
+        suite.check(relative(results[1][0], results[0][0]) < 1e-8, "costs of LSQR and CGLS")
+
+
+def check_reference_figures(suite, full):
+    path = os.environ.get("POSTSTACK_IMPEDANCE")
+    if not path:
+        return
+    first = None
+    for ranks, words in [(1, []), (2, []), (3, []), (4, []), (6, [])] if full else [(1, []), (3, [])]:
+        result = invert(suite, "poststack", NAMES, ranks, *words, model=path, iterations=10)
+        if result is None:
+            continue
+        costs, saved, report = result
+        suite.check(saved["model"].shape == (20, 267, 550), "shape", saved["model"].shape)
+        for name, norm in PYLOPS_NORMS.items():
+            suite.check(abs(report["figures"][f"norm of the {name}"] / norm - 1) < 1e-7, "norm of the", name, report["figures"])
+        for k, cost in PYLOPS_COSTS.items():
+            suite.check(abs(costs[k, 0] / cost - 1) < 1e-9, "cost", k, costs[k, 0], "on", ranks)
+        if first is not None:
+            suite.check(relative(saved["inverted"], first) < 1e-10, "inversion on", ranks)
+        first = saved["inverted"] if first is None else first
+
+
+def check_errors(suite):
+    np.save(suite.folder / "zero.npy", np.array([[1.0, 2.0], [3.0, 0.0]]))
+    np.save(suite.folder / "complex.npy", np.ones((2, 2), complex))
+    np.save(suite.folder / "empty.npy", np.ones((0, 2)))
+    for words, status, text in [(["--model", "zero.npy"], 65, "an impedance is 0"), (["--model", "complex.npy"], 65, "impedance is real"),
+                                (["--model", "empty.npy"], 65, "without elements"), (["--model", "none.npy"], 65, "none.npy"),
+                                (["--lines", "0"], 2, "--lines"), (["--decimate", "0"], 2, "--decimate"),
+                                (["--regularization", "l2"], 2, "--regularization"), (["--solver", "cg"], 2, "--solver"),
+                                (["--regularization", "tv", "--tau", "0"], 2, "tau is 0"), (["--inner", "0"], 2, "--inner")]:
+        run = suite.run("poststack", *words, ranks=3)
+        suite.succeeded(run, status)
+        suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)
+
+
+def test(suite, full):
+    every = [(kind, ranks, words) for kind in INVERSIONS
+             for ranks, words in [(1, []), (2, ["--cut", "samples"]), (3, ["--cut", "traces"]), (6, [])]]
+    check_against_numpy(suite, (5, 7, 62), every + [(kind, 4, ["--grid", "2x2"]) for kind in INVERSIONS]
+                        + [("none", 2, ["--dtype", "f32"])])
+    check_against_numpy(suite, (16, 92, 62), every if full else
+                        [("none", 3, []), ("tv", 4, []), ("stacked", 2, ["--cut", "samples"])])
+    check_generated(suite)
+    check_solvers(suite)
+    check_reference_figures(suite, full)
+    check_errors(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__, probe=("poststack", "--lines", "1", "--traces", "1", "--samples", "2", "--iterations", "0", "--quiet"))
