@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/correlate_loops.hpp"
+
+namespace gridlops {
+
+namespace {
+
+struct Isa {
+  static constexpr std::size_t vector_bytes = 64, vectors = 8;
+};
+
+}  // namespace
+
+template <class R>
+Correlate<R> correlate_avx512() {
+  return CorrelateLoops<Isa, R>::correlate;
+}
+
+template Correlate<float> correlate_avx512();
+template Correlate<double> correlate_avx512();
+
+}  // namespace gridlops
