@@ -82,7 +82,7 @@ Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const Imped
       element = std::log(element);
     }
   }
-  const Index traces = (arguments_.traces + arguments_.decimate - 1) / arguments_.decimate;
+  const Index traces = (arguments_.traces - 1) / arguments_.decimate + 1;
   space_ = array_space(grid, {arguments_.lines, traces, arguments_.samples}, arguments_.cut);
 }
 

@@ -50,7 +50,9 @@ template <class R>
 void add_event(const Event& event, double offset, double interval, std::span<const double> wavelet,
                double amplitude, R* trace, Index samples, Index step) {
   const double time = std::hypot(event.time, offset / event.velocity) / interval;
-  const Index half = static_cast<Index>(wavelet.size()) / 2, first = static_cast<Index>(time);
+  const Index half = static_cast<Index>(wavelet.size()) / 2;
+  if (!(time < static_cast<double>(samples + half))) return;
+  const Index first = static_cast<Index>(time);
   const double behind = time - static_cast<double>(first);
   for (const auto& [sample, share] : {std::pair{first, 1 - behind}, std::pair{first + 1, behind}}) {
     for (Index k = 0; k < static_cast<Index>(wavelet.size()); ++k) {
@@ -153,7 +155,7 @@ class IndependentFrequencies {
 
   SolveReport solve(const DistMatrix<T>& data, DistMatrix<T>& model, SolveOptions options) {
     options.observers.clear();
-    if (options.tolerance == 0.0) options.tolerance.reset();
+    if (!arguments_.common.tolerance) options.tolerance.reset();
     std::vector<SolveReport> mine;
     succeed_together(comm_, [&] {
       for (Index f = 0; f < own_.size; ++f) mine.push_back(solve_one(f, data, model, options));
@@ -331,6 +333,8 @@ ExitStatus mdd(Communicator& world, const MddArguments& arguments) {
                     "one, have {} frequencies",
                     arguments.frequencies, arguments.samples, most));
   }
+  if (!(arguments.interval > 0))
+    throw UsageError(fmt::format("--interval is {}, but samples need time between them", arguments.interval));
   if (arguments.independent && arguments.domain == "time") {
     throw UsageError(
         "--independent and --domain time exclude each other: in time the frequencies are one "
@@ -370,7 +374,7 @@ void add_mdd(CommandLine& command_line) {
   options.flag("--independent", arguments->independent,
                "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
-  define_use_case(options, arguments->common);
+  define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "50");
 }
 
 }  // namespace gridlops::program

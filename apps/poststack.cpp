@@ -2,7 +2,10 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "gridlops/array_operators.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/proximal.hpp"
 #include "impedance.hpp"
@@ -85,8 +88,15 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
 ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
   if (arguments.common.iterations < 0)
     arguments.common.iterations = arguments.regularization == Regularization::tv ? 40 : 100;
+  const bool has_own_solver = arguments.regularization == Regularization::normal_equations ||
+                              arguments.regularization == Regularization::tv;
+  if (has_own_solver && arguments.common.solver != "cgls")
+    throw UsageError(
+        fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
+                    "tv by ADMM with CGLS",
+                    arguments.common.solver));
   UseCase run(world, "poststack", arguments.common, {world.size(), 1},
-              {"model", "background", "data", "inverted"});
+              {"model", "background", "data", "inverted"}, {{"--model", arguments.impedance.model}});
   return run.run([&]<Scalar T>() {
     const Impedance impedance(run.grid(), arguments.impedance);
     const Space& space = impedance.space();
@@ -107,10 +117,10 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
       difference -= model;
       return column_norms(difference)[0] / norm;
     };
-    run.figure("relative error of the background", error());
+    if (norm > 0) run.figure("relative error of the background", error());
     invert(run, arguments, space, G, d, m);
     run.save("inverted", space, m);
-    run.figure("relative model error", error());
+    if (norm > 0) run.figure("relative model error", error());
   });
 }
 

@@ -18,7 +18,8 @@ struct ReflectivityArguments {
 };
 
 ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArguments& arguments) {
-  UseCase run(world, "reflectivity", arguments.common, {world.size(), 1}, {"model", "data", "inverted"});
+  UseCase run(world, "reflectivity", arguments.common, {world.size(), 1}, {"model", "data", "inverted"},
+              {{"--model", arguments.impedance.model}});
   return run.run([&]<Scalar T>() {
     const Impedance impedance(run.grid(), arguments.impedance);
     const Space& space = impedance.space();
@@ -53,7 +54,7 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
     if (!arguments.common.cost.empty()) run.set_costs(objective->costs());
     run.save("inverted", space, inverted);
     inverted -= model;
-    run.figure("relative model error", column_norms(inverted)[0] / norm);
+    if (norm > 0) run.figure("relative model error", column_norms(inverted)[0] / norm);
   });
 }
 

@@ -30,9 +30,10 @@ void write_costs(Communicator& world, const std::string& path,
   });
 }
 
-bool ended_well(const ColumnReport& column) {
+/// Whether a column ended as it should: without a tolerance that is at the limit of iterations.
+bool ended_well(const ColumnReport& column, bool may_reach_limit) {
   return column.reason == StopReason::converged || column.reason == StopReason::stagnated ||
-         column.reason == StopReason::iteration_limit;
+         (column.reason == StopReason::iteration_limit && may_reach_limit);
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void define_use_case(Options& options, UseCaseArguments& arguments, const std::v
   options.number("--tolerance", arguments.tolerance, "T", 0,
                  "On the relative normal residual [0: all iterations]");
   options.choice("--dtype", arguments.type, names_of({ScalarType::f32, ScalarType::f64}),
-                 "Type of the elements [f64]");
+                 fmt::format("Type of the elements [{}]", name_of(arguments.type)).c_str());
   options.text("--cost", arguments.cost, "FILE", "Writes the cost before each iteration, and after");
   options.text("--save", arguments.save, "DIR", "Writes model, data and inversion as .npy; made if missing");
   options.flag("--quiet", arguments.quiet, "Prints no tables");
@@ -85,7 +86,7 @@ std::vector<std::vector<double>> costs_of(const SolveReport& report) {
 }
 
 UseCase::UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
-                 const std::vector<std::string>& saved)
+                 const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs)
     : world_(world), arguments_(arguments) {
   grid_ = make_grid(world, arguments.grid.value_or(shape), arguments.device, arguments.transport);
   facts_.command = command;
@@ -98,13 +99,13 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
     make_directory(world, arguments.save);
     for (const std::string& name : saved) outputs.push_back({"--save", path_of(name)});
   }
-  check_outputs(world, {}, outputs);
+  check_outputs(world, inputs, outputs);
 }
 
 ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
   run_on_grid(world_, *grid_, work);
-  if (!grid_->is_member()) measured_ = {};
   measured_.setup_seconds += clock_.lap();
+  if (!grid_->is_member()) measured_ = {};
   write_costs(world_, arguments_.cost, costs_);
   write_report(world_, arguments_.report, facts_, measured_, &report_);
   const bool talks = world_.rank() == 0;
@@ -113,7 +114,10 @@ ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
     print(fmt::format("{} iterations of {} on {} x {} ranks in {}\n", report_.iterations, report_.solver,
                       grid_->rows(), grid_->cols(), duration_text(measured_.compute_seconds)));
   }
-  if (std::all_of(report_.columns.begin(), report_.columns.end(), ended_well)) return ExitStatus::done;
+  const bool may_reach_limit = arguments_.tolerance.value_or(0) == 0;
+  if (std::all_of(report_.columns.begin(), report_.columns.end(),
+                  [&](const ColumnReport& column) { return ended_well(column, may_reach_limit); }))
+    return ExitStatus::done;
   if (talks) warn(fmt::format("not every column was solved: {}", verdict_text(report_)));
   return ExitStatus::not_converged;
 }
@@ -138,7 +142,7 @@ void UseCase::solve(const ProductShape& shape,
   facts_.shape = shape;
   SolveOptions options;
   options.max_iterations = arguments_.iterations;
-  options.tolerance = arguments_.tolerance;
+  options.tolerance = arguments_.tolerance.value_or(0);
   if (world_.rank() == 0 && !arguments_.quiet)
     options.observers.push_back(std::make_shared<SolveProgress>(1));
   measured_.setup_seconds += clock_.lap();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "file_checks.hpp"
 #include "grid.hpp"
 #include "gridlops/linear_operator.hpp"
 #include "option_parser.hpp"
@@ -21,7 +22,7 @@ struct UseCaseArguments {
   std::optional<GridShape> grid;
   std::string solver = "cgls";
   Index iterations = 100;
-  double tolerance = 0;  ///< 0: all iterations are made
+  std::optional<double> tolerance;  ///< 0, or unset: all iterations are made
   ScalarType type = ScalarType::f64;
   std::string device = "cpu", transport = "auto";
   std::string cost, report, save;  ///< files and a folder; empty: not wanted
@@ -50,10 +51,10 @@ SolveReport solve_least_squares(const std::string& solver, const LinearOperator<
 class UseCase {
  public:
   /// Makes the grid, of the shape that was asked for or of this one, and checks that all outputs can be
-  /// written, with a file NAME.npy in the folder --save for each of these names. The arguments must outlive
-  /// this.
+  /// written and are none of the inputs, with a file NAME.npy in the folder --save for each of these names.
+  /// The arguments must outlive this.
   UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
-          const std::vector<std::string>& saved);
+          const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs = {});
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
 

@@ -65,7 +65,7 @@ def sections(case, arrays, spacing, interval):
 
 
 def read_costs(path):
-    """The iterations' numbers and costs; more columns, if any, are those of the right-hand sides."""
+    """The iterations' numbers and costs; more columns, if any, are those of right-hand sides, or parts of the cost."""
     rows = np.loadtxt(path, ndmin=2)
     return rows[:, 0], rows[:, 1:]
 
@@ -102,7 +102,7 @@ def main():
     if cost.exists():
         iterations, costs = read_costs(cost)
         panels[len(drawn)].semilogy(iterations, costs)
-        panels[len(drawn)].set(title="convergence", xlabel="iteration", ylabel="norm of the residual")
+        panels[len(drawn)].set(title="convergence", xlabel="iteration", ylabel="objective, and misfit" if case == "reflectivity" else "cost")
         panels[len(drawn)].grid(True, alpha=0.3)
     for axes in panels[count:]:
         axes.set_axis_off()

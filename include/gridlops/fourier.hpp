@@ -51,7 +51,8 @@ GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, int dim, Index f
 /// The convolution with a real filter along one dimension, as convolution() in band.hpp defines it, by
 /// transforms of n + filter samples and more, zeros beside the array: O(n log n) operations a line instead of
 /// O(n · filter). It takes memory for three arrays and a spectrum for each right-hand side. The space has at
-/// most four dimensions. Throws UsageError unless the filter has a sample number `centre`.
+/// most four dimensions. Throws UsageError unless the filter has a sample number `centre`, and OutOfMemory on
+/// this rank alone.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fourier_convolution(const Space& space, int dim,
                                                    const std::vector<double>& filter, Index centre);

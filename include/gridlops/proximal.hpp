@@ -79,8 +79,8 @@ GRIDLOPS_EXPORT ProximalPtr<T> box(double lower, double upper);
 
 /// σ/2 ‖A x − b‖². The map solves least squares by cgls(), from v: x = v + z, where z minimises ‖A z −
 /// (b − A v)‖² + ‖z‖²/(τσ). Columns with different τ are solved for one by one. B: in A.range(), with as many
-/// columns as there are models; its memory must outlive this. `solve`: options of cgls(), without damping or
-/// guess. σ ≥ 0.
+/// columns as there are models; its memory must outlive this. Each map takes the workspace of cgls() anew.
+/// `solve`: options of cgls(), without damping or guess. σ ≥ 0.
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix<T>& B, double sigma = 1,
                                          SolveOptions solve = {});
@@ -115,7 +115,8 @@ struct AdmmOptions {
 /// x by cgls() on [A; L/√τ], from the last x. With gradient() for L and g = threshold_penalty(soft, σ) this
 /// is total variation. Each column has its own test, verdict and history (collective over the grid; idle
 /// ranks return at once). Column j has converged when T bounds both relative residuals of the optimality
-/// conditions, ‖L x − z‖/max(‖z‖, ‖u‖, ‖L x − z‖) and ‖Aᴴ(b − A x) − Lᴴu/τ‖/‖Aᴴb‖; the larger is the tested
+/// conditions, ‖L x − z‖/max(‖z‖, ‖u‖, ‖L x − z‖) and ‖Aᴴ(b − A x) − Lᴴu/τ‖/‖Aᴴb‖ (or what it is
+/// at the start, if that is larger); the larger is the tested
 /// norm, and the residual norm is ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace
 /// anew, and one product with A, L and their adjoints each. B: in A.range(); X: in A.domain(), same column
 /// partition; the ranges of A and L can be stacked. Throws ShapeError or UsageError on all ranks before any

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/dims.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/message.hpp"
@@ -24,6 +25,11 @@ Box intersect(const Box& a, const Box& b) {
 Dims::Dims(std::vector<Partition> cuts) : cuts_(std::move(cuts)) {
   require<ShapeError>(count() <= most, "an array has ", count(), " dimensions; at most ", most,
                       " are possible. Merge dimensions that are not cut");
+  Index elements = 1;
+  for (const Partition& cut : cuts_)
+    require<ShapeError>(!__builtin_mul_overflow(elements, std::max<Index>(cut.total(), 1), &elements) &&
+                            elements <= Index{1} << 56,
+                        "an array of ", describe(), " has more elements than any machine can hold");
 }
 
 Dims Dims::cut_along(const std::vector<Index>& sizes, int cut, int parts) {

@@ -121,6 +121,7 @@ Json types_in(const Json& json, const Json& machine) {
   require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
                       "it is no calibration of this version");
   require<InputError>(json.at("machine") == machine, "it is of another machine, library or number of ranks");
+  require<InputError>(json.at("types").is_object(), "its types are no object");
   for (const auto& entry : json.at("types").items()) {
     static_cast<void>(entry.value().at("measured").get<std::string>());
     times_in(entry.value().at("seconds"));

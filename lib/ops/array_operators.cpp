@@ -312,19 +312,26 @@ class Recut final : public LinearOperator<T> {
   }
 
  private:
+  /// Where columns are cut, among the ranks that have the same columns as this one.
   static BoxExchange<T> between(const Space& from, const Space& to) {
     const ProcessGrid& grid = *from.grid;
     const Layout layout = from.layout(0);
     std::vector<BoxesOfRank> boxes;
+    const bool along_rows = from.columns == Axis::grid_rows, along_cols = from.columns == Axis::grid_cols;
     for (int row = 0; row < grid.rows(); ++row) {
       for (int col = 0; col < grid.cols(); ++col) {
+        if ((along_rows && row != grid.my_row()) || (along_cols && col != grid.my_col())) continue;
         BoxesOfRank rank{{}, {to.dims.block(grid.part_at(to.rows.axis, row, col))}};
         if (layout.owned_at(grid, row, col))
           rank.has = from.dims.block(grid.part_at(from.rows.axis, row, col));
         boxes.push_back(std::move(rank));
       }
     }
-    return {grid.backend(), &grid.comm(), boxes};
+    return {grid.backend(),
+            along_rows   ? &grid.row_comm()
+            : along_cols ? &grid.col_comm()
+                         : &grid.comm(),
+            boxes};
   }
   void do_reserve(Op op, const Partition& columns) const override {
     (op == Op::none ? forward_ : adjoint_)->reserve(this->domain().local_columns(columns));

@@ -319,8 +319,6 @@ class OnPairs final : public LinearOperator<R> {
   explicit OnPairs(OperatorPtr<Complex> A)
       : LinearOperator<R>(paired_space(A->range()), paired_space(A->domain())), A_(std::move(A)) {}
 
-  bool has_one_pass() const override { return A_->has_one_pass(); }
-
  private:
   template <class Value>
   static bool fits(MatrixView<Value> X) {

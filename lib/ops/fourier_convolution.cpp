@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <complex>
-#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/fourier.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "local/fast_fourier.hpp"
 
 namespace gridlops {
 
@@ -38,14 +38,11 @@ Space with_samples(const Space& space, int dim, Index n) {
 /// Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 … frequencies − 1: the eigenvalues of the periodic convolution.
 std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter, Index centre, Index n,
                                               Index frequencies) {
-  std::vector<std::complex<double>> values(at(frequencies));
-  for (Index k = 0; k < frequencies; ++k) {
-    for (Index j = 0; j < static_cast<Index>(filter.size()); ++j) {
-      const Index turn = k * ((j - centre + n) % n) % n;
-      values[at(k)] += std::polar(filter[at(j)],
-                                  -2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(n));
-    }
-  }
+  std::vector<std::complex<double>> period(at(n)), values(at(n));
+  for (Index j = 0; j < static_cast<Index>(filter.size()); ++j)
+    period[at((j - centre + n) % n)] = filter[at(j)];
+  FastFourier<double>(n).forward(period.data(), values.data());
+  values.resize(at(frequencies));
   return values;
 }
 
@@ -53,7 +50,7 @@ std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter,
 template <class Complex>
 OperatorPtr<Complex> multiplication(const Space& spectra, int dim,
                                     const std::vector<std::complex<double>>& values) {
-  DistMatrix<Complex> d(spectra.grid, spectra.layout(1));
+  DistMatrix<Complex> d(spectra.grid, {spectra.rows, Cut::uncut(1)});
   if (spectra.grid->is_member()) {
     Index inner = 1;
     const Box box = spectra.local_box();

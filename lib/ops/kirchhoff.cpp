@@ -145,7 +145,12 @@ TravelTimes straight_rays(const std::vector<Index>& sizes, const ImageAxes& axes
   for (const Position& source : sources) check(source, "a source");
   for (const Position& receiver : receivers) check(receiver, "a receiver");
   const auto rays = [=](std::vector<Position> ends) {
-    return [=](Index end, Index point) { return distance(sizes, axes, point, ends[at(end)]) / velocity; };
+    return [=](Index end, Index point) {
+      require<UsageError>(end < static_cast<Index>(ends.size()),
+                          "the data have sources or receivers up to number ", end,
+                          " and more, but there are ", ends.size(), " positions");
+      return distance(sizes, axes, point, ends[at(end)]) / velocity;
+    };
   };
   return {rays(std::move(sources)), rays(std::move(receivers))};
 }
@@ -154,6 +159,9 @@ TravelTimes tabulated_times(Index points, std::vector<double> from_sources,
                             std::vector<double> to_receivers) {
   const auto column = [points](std::vector<double> table) {
     return [points, table = std::move(table)](Index end, Index point) {
+      require<UsageError>(end * points + point < static_cast<Index>(table.size()) && point < points,
+                          "a table of ", table.size(), " travel times to ", points,
+                          " points has none of point number ", point, " and source or receiver number ", end);
       return table[at(end * points + point)];
     };
   };
@@ -168,6 +176,11 @@ OperatorPtr<T> kirchhoff(const Space& data, const Space& image, TravelTimes time
       "Kirchhoff demigration goes from the points of an array to sources x receivers x samples, "
       "whole traces on each rank, but not from ",
       image.describe(), " to ", data.describe(), "; make the spaces with array_space()");
+  require<ShapeError>(
+      image.rows.axis == Axis::uncut || image.rows.axis != data.rows.axis,
+      "an image and data that are both cut along ", name_of(data.rows.axis),
+      " have no rank for each pair of their parts; let every rank have the image (uncut), or cut the "
+      "two along the rows and the columns of the grid");
   const auto length = static_cast<Index>(recording.wavelet.size());
   require<UsageError>(std::isfinite(recording.interval) && recording.interval > 0,
                       "the interval between samples is ", recording.interval, "; it must be positive");

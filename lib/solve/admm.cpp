@@ -60,6 +60,7 @@ class Admm final : public ColumnMethod<T> {
     A->apply_adjoint(1, b, 0, gradient);
     first_gradient = sqrt(run.sum(norm2(gradient))[0]);
     compute_residuals();
+    first_gradient = max(first_gradient, sqrt(run.sum(norm2(gradient))[0]));
     const Norms norms = sum_norms(run);
     run.set_norms({.tested = norms.tested,
                    .residual = norms.residual,
@@ -137,7 +138,7 @@ class Admm final : public ColumnMethod<T> {
   const std::vector<Space> stack_;
   SolveOptions inner_;
   DistMatrix<T> x, data, z, u, r, v, gradient;
-  ColumnScalars first_gradient;  // ‖Aᴴb‖
+  ColumnScalars first_gradient;  // the larger of ‖Aᴴb‖ and that at the start
 };
 
 }  // namespace

@@ -94,6 +94,7 @@ class Scratch {
     };
     const Index elements = largest_part(layout.rows.partition) * largest_part(layout.cols.partition);
     if (elements > elements_) {
+      elements_ = 0;  // the memory that there was is gone if there is not enough
       succeed_together(grid->comm(), [&] { memory_.reserve(grid->backend(), elements); });
       elements_ = elements;
     }

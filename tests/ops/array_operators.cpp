@@ -381,6 +381,21 @@ TEST_CASE("Box smoothing averages forwards and backwards what goes on oddly", "[
   CHECK_THROWS_AS(box_smoothing(5, 6), UsageError);
 }
 
+TEST_CASE("An array is recut where its columns are cut, too", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const auto& [rows, columns] :
+         {std::pair{Axis::grid_rows, Axis::grid_cols}, std::pair{Axis::grid_cols, Axis::grid_rows}}) {
+      const Space domain = array_space(grid, {4, 6}, 0, rows, columns),
+                  range = array_space(grid, {4, 6}, 1, rows, columns);
+      INFO(describe(*grid) << ": " << domain.describe());
+      check_elements<double>(
+          *identity<double>(range, domain),
+          [&](Index i, Index j) { return place_of(range.dims, i) == place_of(domain.dims, j) ? 1.0 : 0.0; },
+          0);
+    }
+  }
+}
+
 TEST_CASE("A derivative along the cut fetches only the rows that it needs, once", "[array_operators]") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "gridlops/band.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -100,6 +101,20 @@ double distance(const LinearOperator<T>& F, const ConstDistMatrix<T>& x, const C
 }
 
 }  // namespace
+
+TEST_CASE("Arrays whose right-hand sides are cut are convolved, too", "[fourier]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space = array_space(grid, {6, 3}, 1, Axis::grid_rows, Axis::grid_cols);
+    const auto band = convolution(6, {1, -2, 4}, 1);
+    check_elements<double>(
+        *fourier_convolution<double>(space, 0, {1, -2, 4}, 1),
+        [&](Index i, Index j) {
+          const std::vector<Index> row = place_of(space.dims, i), col = place_of(space.dims, j);
+          return row[1] == col[1] ? band(row[0], col[0]) : 0;
+        },
+        10 * rounding<double>(9));
+  }
+}
 
 TEMPLATE_LIST_TEST_CASE("A convolution by Fourier transforms is that of its definition", "[fourier]",
                         Scalars) {
