@@ -192,8 +192,9 @@ TEST_CASE("Transforms and convolutions have their memory on all ranks or on none
   for (const GridPtr& grid : failing_grids()) {
     if (!grid->is_member()) continue;
     const Space kernel = array_space(grid, {4, 3, 2}, 0);
-    check_applications(grid, "the spectra of traces",
-                       [&] { return trace_spectra<double>(array_space(grid, {4, 3}, 0), 7); });
+    check_applications(grid, "the spectra of traces", [&] {
+      return trace_spectra<double>(array_space(grid, {4, 3}, 0), 7);
+    });
     check_applications(grid, "a convolution", [&] {
       DistMatrix<std::complex<double>> G(grid, kernel.layout(1));
       G.fill([](Index i, Index j) { return small_integer<std::complex<double>>(3, i, j); });
