@@ -5,6 +5,7 @@
 #include "base/message.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
+#include "ops/array_products.hpp"
 #include "ops/recut.hpp"
 
 namespace gridlops {
@@ -137,14 +138,6 @@ class Zero final : public LinearOperator<T> {
   }
   void do_apply_adjoint(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& X) const override {
     multiply_by(beta, X);
-  }
-  static void multiply_by(T beta, DistMatrix<T>& Y) {
-    if (beta == T(0)) {
-      Y.set_zero();
-    } else {
-      const ConstDistMatrix<T>& old = Y;
-      Y.grid()->backend()->template kernels<T>().add(beta, old.local(), T(0), Y.local());
-    }
   }
 };
 
