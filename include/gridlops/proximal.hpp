@@ -108,17 +108,17 @@ struct AdmmOptions {
 /// Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) for every column j by the alternating direction method of multipliers
 /// (Boyd, Parikh, Chu, Peleato, Eckstein: Distributed optimization and statistical learning via the
 /// alternating direction method of multipliers, Foundations and Trends in Machine Learning 3, 2011, §3 and
-/// 6.4), from z = u = 0:
+/// 6.4), from z = L x and u = 0:
 ///
 ///   x = argmin ½‖A x − b‖² + ‖L x − z + u‖²/(2τ)    z = prox_τg(L x + u)    u += L x − z
 ///
 /// x by cgls() on [A; L/√τ], from the last x. With gradient() for L and g = threshold_penalty(soft, σ) this
 /// is total variation. Each column has its own test, verdict and history (collective over the grid; idle
 /// ranks return at once). Column j has converged when T bounds both relative residuals of the optimality
-/// conditions, ‖L x − z‖/max(‖z‖, ‖u‖, ‖L x − z‖) and ‖Aᴴ(b − A x) − Lᴴu/τ‖/‖Aᴴb‖ (or what it is
-/// at the start, if that is larger); the larger is the tested
-/// norm, and the residual norm is ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace
-/// anew, and one product with A, L and their adjoints each. B: in A.range(); X: in A.domain(), same column
+/// conditions, ‖L x − z‖/max(‖z‖, ‖u‖, ‖L x − z‖) and ‖Aᴴ(b − A x) − Lᴴu/τ‖/‖Aᴴb‖ (or
+/// ‖Aᴴ(b − A x)‖ at the start, if that is larger); the larger is the tested norm, and the residual norm is
+/// ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace anew, and one product with A, L
+/// and their adjoints each. B: in A.range(); X: in A.domain(), same column
 /// partition; the ranges of A and L can be stacked. Throws ShapeError or UsageError on all ranks before any
 /// communication.
 template <Scalar T>

@@ -17,6 +17,8 @@ namespace {
 /// ADMM for many right-hand sides at once (Boyd et al. 2011, §3), with S = [A; L/√τ]:
 ///
 ///   x = argmin ‖S x − [b; (z − u)/√τ]‖²    z = prox_τg(L x + u)    u += L x − z
+///
+/// from z = L x and u = 0.
 template <Scalar T>
 class Admm final : public ColumnMethod<T> {
  public:
@@ -55,11 +57,12 @@ class Admm final : public ColumnMethod<T> {
   void start(ColumnRun<T>& run) override {
     DistMatrix<T> b = stack_rows(stack_, 0, data);
     copy(run.B(), b);
-    z.set_zero();
-    u.set_zero();
     A->apply_adjoint(1, b, 0, gradient);
     first_gradient = sqrt(run.sum(norm2(gradient))[0]);
     compute_residuals();
+    copy(stack_rows(stack_, 1, std::as_const(r)), z);
+    u.set_zero();
+    A->apply_adjoint(1, stack_rows(stack_, 0, r), 0, gradient);
     first_gradient = max(first_gradient, sqrt(run.sum(norm2(gradient))[0]));
     const Norms norms = sum_norms(run);
     run.set_norms({.tested = norms.tested,

@@ -323,6 +323,26 @@ TEST_CASE("Total variation by ADMM is exact, column by column, wherever the arra
   }
 }
 
+TEST_CASE("ADMM goes on from an initial guess", "[proximal]") {
+  for (const auto& grid : compact_grids()) {
+    const Space space = array_space(grid, {7}, 0);
+    const OperatorPtr<double> I = identity<double>(space);
+    const DistMatrix<double> B = filled(grid, space.layout(2), random_elements<double>(1));
+    DistMatrix<double> X = filled(grid, space.layout(2), random_elements<double>(2));
+    const std::vector<double> b = everywhere(B), guess = everywhere(X);
+    AdmmOptions options;
+    options.common.initial_guess = true;
+    options.common.max_iterations = 1;
+    options.tau = 0.25;
+    admm(I, I, threshold_penalty<double>(Threshold::soft, 0.1), B, X, options);
+    if (!grid->is_member()) continue;
+    // The first x minimises ½‖x − b‖² + ‖x − guess‖²/(2τ).
+    const std::vector<double> x = everywhere(X);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      CHECK(std::abs(x[i] - (0.25 * b[i] + guess[i]) / 1.25) <= 1e-14);
+  }
+}
+
 TEST_CASE("Wrong arguments of proximal operators and their solvers are refused on all ranks", "[proximal]") {
   CHECK_THROWS_AS(threshold_penalty<double>(Threshold::soft, -1), UsageError);
   CHECK_THROWS_AS(box<double>(1, 0), UsageError);
