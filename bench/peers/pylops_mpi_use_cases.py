@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Times the use cases of `gridlops lsm`, `mdd` and `poststack` as PyLops-MPI solves them.
+
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py lsm
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py mdd
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py poststack FOLDER
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py tv FOLDER
+
+FOLDER holds model.npy and background.npy, as `gridlops poststack --save FOLDER` writes them. `mdd` has the sizes of
+`gridlops mdd` and random numbers: only its times can be compared. Needs pylops-mpi with pylops, pyproximal and numba.
+Ranks have to divide sources and lines. The first solve of a process compiles; it is printed, but not counted.
+"""
+import statistics
+import sys
+import time
+
+import numpy as np
+import pylops_mpi
+from mpi4py import MPI
+from pylops.basicoperators import Transpose
+from pylops.utils.wavelets import ricker
+from pylops_mpi import DistributedArray, Partition
+from pylops_mpi.optimization.basic import cgls
+
+world = MPI.COMM_WORLD
+
+
+def distributed(local, size, partition=Partition.SCATTER):
+    array = DistributedArray(global_shape=size, partition=partition, dtype=local.dtype)
+    array[:] = local.ravel()
+    return array
+
+
+def time_solves(solve, repetitions=4):
+    """solve() returns the costs; all ranks begin together."""
+    seconds = []
+    for _ in range(repetitions):
+        world.barrier()
+        begin = time.perf_counter()
+        costs = solve()
+        world.barrier()
+        seconds.append(time.perf_counter() - begin)
+    if world.rank == 0:
+        for k in sorted({0, 1, 2, 10, len(costs) - 1} & set(range(len(costs)))):
+            print("cost", k, costs[k])
+        print("seconds", *(f"{s:.3f}" for s in seconds), "median", f"{statistics.median(seconds[1:] or seconds):.3f}")
+
+
+def lsm():
+    from pylops.waveeqprocessing import LSM
+
+    x, z = np.arange(81) * 4.0, np.arange(60) * 4.0
+    receivers = np.vstack((np.linspace(40, 284, 11), np.full(11, 20.0)))
+    own = np.array_split(np.linspace(40, 284, 10), world.size)[world.rank]
+    sources = np.vstack((own, np.full(own.size, 10.0)))
+    t = np.arange(651) * 0.004
+    wavelet, _, centre = ricker(t[:41], f0=20)
+    migration = LSM(z, x, t, sources, receivers, 1000, wavelet, centre, mode="analytic", engine="numba")
+    A = pylops_mpi.MPIVStack(ops=[migration.Demop])
+    reflectivity = np.zeros((81, 60))
+    reflectivity[:, 30], reflectivity[:, 50] = -1, 0.5
+    d = A @ distributed(reflectivity, reflectivity.size, Partition.BROADCAST)
+    zero = np.zeros(reflectivity.size)
+    time_solves(lambda: cgls(A, d, x0=distributed(zero, zero.size, Partition.BROADCAST), niter=100, tol=0)[-1])
+
+
+def mdd():
+    from pylops_mpi.waveeqprocessing import MPIMDC
+
+    sources, receivers, samples, frequencies = 121, 201, 1599, 400
+    own = len(np.array_split(np.arange(frequencies), world.size)[world.rank])
+    numbers = np.random.default_rng(world.rank)
+    shape = (own, receivers, sources)
+    G = (numbers.standard_normal(shape) + 1j * numbers.standard_normal(shape)).astype(np.complex64)
+    A = MPIMDC(G, nt=samples, nv=1, nfreq=frequencies, dt=0.002, dr=1.0, twosided=True, fftengine="scipy",
+               prescaled=True)
+    model = np.random.default_rng(0).standard_normal(samples * sources).astype(np.float32)
+    d = A @ distributed(model, model.size, Partition.BROADCAST)
+    zero = np.zeros(model.size, np.complex64)
+    time_solves(lambda: cgls(A, d, x0=distributed(zero, zero.size, Partition.BROADCAST), niter=50, tol=0)[-1])
+
+
+def poststack_problem(folder):
+    from pylops.avo.poststack import PoststackLinearModelling
+
+    model, background = (np.load(f"{folder}/{name}.npy") for name in ("model", "background"))
+    lines, nx, nz = model.shape
+    own = slice(world.rank * lines // world.size, (world.rank + 1) * lines // world.size)
+    shape = model[own].shape
+    wavelet, _, _ = ricker(np.arange(21) * 0.004, 15)
+    samples_first = Transpose(shape, (2, 0, 1))
+    G = pylops_mpi.MPIBlockDiag(
+        ops=[samples_first.H @ PoststackLinearModelling(wavelet, nt0=nz, spatdims=shape[:2]) @ samples_first])
+    true = distributed(model[own], model.size)
+    return model.shape, G, true, G @ true, lambda: distributed(background[own], model.size)
+
+
+def poststack(folder):
+    _, G, _, d, start = poststack_problem(folder)
+    time_solves(lambda: cgls(G, d, x0=start(), niter=100, tol=0)[-1], repetitions=2)
+
+
+def tv(folder):
+    import pyproximal
+    from pylops_mpi.proximal import MPIProxOperator
+    from pylops_mpi.proximal.optimization.primal import ADMML2
+
+    dims, G, true, d, start = poststack_problem(folder)
+    gradient = pylops_mpi.MPIGradient(dims=dims, kind="forward", dtype=np.float64)
+    x = start()
+    costs = []
+
+    def objective(x):
+        variation = sum(np.abs(part.asarray()).sum() for part in (gradient @ x).distarrays)
+        costs.append(float((G @ x - d).norm() ** 2 / 2 + 1e-2 * variation))
+
+    def solve():
+        nonlocal x
+        costs.clear()
+        objective(x)
+        x, _ = ADMML2(MPIProxOperator(pyproximal.L1(sigma=1e-2)), G, d, gradient, x, tau=0.99 / 12, niter=40,
+                      callback=objective, kwargs_solver={"niter": 20, "tol": 0})
+        return costs
+
+    time_solves(solve, repetitions=1)
+    error = (x - true).norm() / true.norm()
+    if world.rank == 0:
+        print("relative model error", error)
+
+
+if __name__ == "__main__":
+    cases = {case.__name__: case for case in (lsm, mdd, poststack, tv)}
+    if len(sys.argv) < 2 or sys.argv[1] not in cases:
+        sys.exit(__doc__)
+    cases[sys.argv[1]](*sys.argv[2:])
