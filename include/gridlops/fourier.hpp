@@ -15,9 +15,9 @@ namespace gridlops {
 // whole. Nothing moves, and all right-hand sides are transformed at once. Functions that make these operators
 // are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
 //
-// On the host transforms are fast (KissFFT): O(n Σ p) operations a line for the prime factors p of n, so that
-// lengths with large prime factors are slow. On a GPU a transform is one BLAS product for each column and
-// slice with the dense matrix of the transform: O(n²) memory, right for a few thousand samples, not for more.
+// On the host a line takes O(n Σ p) operations for the prime factors p of n (KISS FFT), so that lengths with
+// large ones are slow; on a GPU O(n log n) for any n (cuFFT). There the first application takes memory for
+// two copies of one column and more for cuFFT, and each column takes one run of a plan.
 
 /// How a transform is scaled: by s = 1, 1/n or 1/√n. With 1/√n it is unitary.
 enum class FourierNorm { none, by_n, ortho };

@@ -23,6 +23,30 @@ namespace {
               KnownTo::one_rank);
 }
 
+/// cuFFT has no texts of its own.
+std::string name_of(cufftResult status) {
+  switch (status) {
+    case CUFFT_INVALID_PLAN:
+      return "CUFFT_INVALID_PLAN, there is no such plan";
+    case CUFFT_ALLOC_FAILED:
+      return "CUFFT_ALLOC_FAILED, there is not enough memory";
+    case CUFFT_INVALID_TYPE:
+      return "CUFFT_INVALID_TYPE, the element types do not fit";
+    case CUFFT_INVALID_VALUE:
+      return "CUFFT_INVALID_VALUE, an argument cannot be right";
+    case CUFFT_INTERNAL_ERROR:
+      return "CUFFT_INTERNAL_ERROR, in the driver or in cuFFT";
+    case CUFFT_EXEC_FAILED:
+      return "CUFFT_EXEC_FAILED, the GPU did not take the transform";
+    case CUFFT_SETUP_FAILED:
+      return "CUFFT_SETUP_FAILED, cuFFT could not be started";
+    case CUFFT_INVALID_SIZE:
+      return "CUFFT_INVALID_SIZE, it does not transform so many samples";
+    default:
+      return message("cufftResult ", static_cast<int>(status), " of cufft.h");
+  }
+}
+
 }  // namespace
 
 void check(cudaError_t status, const char* call, Index bytes) {
@@ -44,6 +68,12 @@ bool is_enough_memory(cudaError_t status, const char* call, Index bytes) {
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   fail(message(call, " failed: ", cublasGetStatusName(status), ", ", cublasGetStatusString(status)));
+}
+
+void check(cufftResult status, const char* call) {
+  if (status == CUFFT_SUCCESS) return;
+  cudaGetLastError();
+  fail(message(call, " failed: ", name_of(status)));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <cufftXt.h>
 #include <nccl.h>
 
 #include <deque>
@@ -25,6 +26,7 @@ void check(cudaError_t status, const char* call, Index bytes = -1);
 /// Does the same, but returns false for a lack of memory.
 bool is_enough_memory(cudaError_t status, const char* call, Index bytes);
 void check(cublasStatus_t status, const char* call);
+void check(cufftResult status, const char* call);
 
 /// What all backends and communicators of a device share. Products and kernels run in the compute stream. All
 /// communication of this process runs in the communication stream, which has a higher priority, so that every

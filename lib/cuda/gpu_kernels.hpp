@@ -3,6 +3,8 @@
 
 #include <cublas_v2.h>
 
+#include <memory>
+
 #include "cuda/device_context.hpp"
 #include "gridlops/backend.hpp"
 #include "local/array_kernels.hpp"
@@ -55,6 +57,12 @@ struct KernelEnvironment {
   }
 };
 
+/// The transform of a GPU's memory, by cuFFT (see gpu_transform.cpp).
+template <Scalar T>
+std::unique_ptr<LineTransform<T>> make_gpu_transform(KernelEnvironment& environment,
+                                                     const std::shared_ptr<Backend>& backend,
+                                                     const FourierLines& lines);
+
 /// Those of operators on arrays.
 template <Scalar T>
 class CudaArrayKernels final : public ArrayKernels<T> {
@@ -69,6 +77,10 @@ class CudaArrayKernels final : public ArrayKernels<T> {
                  std::byte* scratch) const override;
   void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                std::byte* scratch) const override;
+  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
+                                                   const FourierLines& lines) const override {
+    return make_gpu_transform<T>(environment_, backend, lines);
+  }
 
  private:
   KernelEnvironment& environment_;

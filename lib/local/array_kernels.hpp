@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gridlops/backend.hpp"
+#include "local/line_transform.hpp"
 #include "local/migration.hpp"
 
 namespace gridlops {
@@ -23,7 +24,20 @@ struct BoxLoops {
     return size;
   }
   /// Adds a direction inside those that there are, in one with the last if they go on where they stop.
-  void add(Index extent, Index from_stride, Index to_stride);
+  void add(Index extent, Index from_stride, Index to_stride) {
+    if (extent == 1) return;
+    const auto next = static_cast<std::size_t>(count), last = next - 1;
+    if (count > 0 && from[last] == extent * from_stride && to[last] == extent * to_stride) {
+      extents[last] *= extent;
+      from[last] = from_stride;
+      to[last] = to_stride;
+      return;
+    }
+    extents[next] = extent;
+    from[next] = from_stride;
+    to[next] = to_stride;
+    ++count;
+  }
 };
 
 /// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1,
@@ -67,6 +81,11 @@ class ArrayKernels {
                          MatrixView<T> data, std::byte* scratch) const = 0;
   virtual void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                        std::byte* scratch) const = 0;
+
+  /// A Fourier transform, with what it needs of the memory of this backend, which it keeps alive. Throws
+  /// OutOfMemory, and errors of the vendor's library, on this rank alone.
+  virtual std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
+                                                           const FourierLines& lines) const = 0;
 };
 
 template <Scalar T>

@@ -8,21 +8,6 @@
 
 namespace gridlops {
 
-void BoxLoops::add(Index extent, Index from_stride, Index to_stride) {
-  if (extent == 1) return;
-  const std::size_t last = at(count - 1);
-  if (count > 0 && from[last] == extent * from_stride && to[last] == extent * to_stride) {
-    extents[last] *= extent;
-    from[last] = from_stride;
-    to[last] = to_stride;
-    return;
-  }
-  extents[at(count)] = extent;
-  from[at(count)] = from_stride;
-  to[at(count)] = to_stride;
-  ++count;
-}
-
 namespace {
 
 /// Calls line(x, y, n, x_step, y_step) for each innermost line of the box.
@@ -100,6 +85,11 @@ class HostArrayKernels final : public ArrayKernels<T> {
   void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                std::byte* scratch) const override {
     gridlops::migrate(tables, data, image, scratch);
+  }
+
+  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>&,
+                                                   const FourierLines& lines) const override {
+    return make_host_transform<T>(lines);
   }
 };
 

@@ -42,6 +42,7 @@ void report_leaks() {
   for (const cudaStream_t stream : gpu.streams) leak(text_of("stream ", stream->number));
   if (!gpu.events.empty()) leak(text_of(gpu.events.size(), " events"));
   if (gpu.blas_handles > 0) leak(text_of(gpu.blas_handles, " cuBLAS handles"));
+  if (gpu.fourier_plans > 0) leak(text_of(gpu.fourier_plans, " cuFFT plans"));
   if (gpu.communicators > 0) leak(text_of(gpu.communicators, " NCCL communicators"));
   if (leaks > 0 && is_on(Detector::leaks)) end_with_report(text_of(leaks, " leaks"), leak_status);
 }

@@ -3,6 +3,7 @@
 // functions as a careless library would. planted_faults.py has the report that each fault must lead to.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <cufftXt.h>
 #include <mpi.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -258,6 +259,60 @@ void misaligned_operand() {
   cublasDestroy(handle);
 }
 
+/// A plan of one line of count / 2 samples, in memory of the second array.
+struct Plan {
+  cufftHandle handle = 0;
+
+  explicit Plan(const Setup& s) {
+    long long n = count / 2;
+    std::size_t work = 0;
+    cufftCreate(&handle);
+    cufftSetAutoAllocation(handle, 0);
+    cufftSetStream(handle, s.one);
+    cufftXtMakePlanMany(handle, 1, &n, &n, 1, n, CUDA_C_64F, &n, 1, n, CUDA_C_64F, 1, &work, CUDA_C_64F);
+    if (work != bytes) std::fprintf(stderr, "wrong size\n"), _exit(1);
+    cufftSetWorkArea(handle, s.other);
+  }
+  void run(double* data) const { cufftXtExec(handle, data, data, CUFFT_FORWARD); }
+};
+
+void unordered_transform() {
+  const Setup s;
+  const Plan plan(s);
+  cudaMemsetAsync(s.other, 0, bytes, s.two);
+  plan.run(s.device);
+  cudaStreamSynchronize(s.one);
+  cufftDestroy(plan.handle);
+}
+
+void overrunning_transform() {
+  const Setup s;
+  const Plan plan(s);
+  plan.run(s.device + 2);
+  cudaStreamSynchronize(s.one);
+  cufftDestroy(plan.handle);
+}
+
+void plan_in_use() {
+  const Setup s;
+  const Plan plan(s);
+  plan.run(s.device);
+  cufftDestroy(plan.handle);
+}
+
+void plan_of_other_device() {
+  const Setup s;
+  const Plan plan(s);
+  cudaSetDevice(1);
+  cufftDestroy(plan.handle);
+  cudaSetDevice(0);
+}
+
+void leaked_plan() {
+  const Setup s;
+  const Plan plan(s);
+}
+
 void misaligned_message() {
   const Setup s;
   const Communicators c;
@@ -371,6 +426,11 @@ const std::map<std::string, std::function<void()>> faults{
     {"crossing_orders_in_one_stream", crossing_orders_in_one_stream},
     {"overrun", overrun},
     {"misaligned_operand", misaligned_operand},
+    {"unordered_transform", unordered_transform},
+    {"overrunning_transform", overrunning_transform},
+    {"plan_in_use", plan_in_use},
+    {"plan_of_other_device", plan_of_other_device},
+    {"leaked_plan", leaked_plan},
     {"misaligned_message", misaligned_message},
     {"stream_of_other_device", stream_of_other_device},
     {"memory_of_other_device", memory_of_other_device},

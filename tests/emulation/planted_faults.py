@@ -31,6 +31,11 @@ FAULTS = [
     ("crossing_orders_in_one_stream", 4, "hangs", "hang: 'ncclBroadcast"),
     ("overrun", 1, "ranges", "writes bytes 8 to 520 of allocation"),
     ("misaligned_operand", 1, "alignment", "aligned to 16 bytes at offset 72"),
+    ("unordered_transform", 1, "races", "'cufftXtExec' on stream"),
+    ("overrunning_transform", 1, "ranges", "cufftXtExec reads bytes 16 to 528"),
+    ("plan_in_use", 1, "races", "whose last transform the host has not waited for"),
+    ("plan_of_other_device", 1, "devices", "cufftDestroy: the plan of device 0"),
+    ("leaked_plan", 1, "leaks", "1 leaks"),
     ("misaligned_message", 2, "alignment", "aligned to 8 bytes at offset 4"),
     ("stream_of_other_device", 1, "devices", "of device 0 is used while device 1 is current"),
     ("memory_of_other_device", 1, "devices", "on device 1 uses allocation"),
@@ -53,6 +58,12 @@ PROGRAM_FAILURES = [
         "0:cublasCreate:1", "3:cudaStreamCreateWithPriority:2", "1:cudaMemcpyAsync:9", "2:column_norms_squared:3",
         "0:cublasDgemm_64:2", "3:cublasDgemm_64:5", "2:cudaEventRecord:11", "1:cudaPointerGetAttributes:4")),
     *(("nccl", failure) for failure in ("1:ncclCommInitRank:1", "2:ncclCommSplit:2", "0:ncclAllGather:2", "3:ncclGroupEnd:1")),
+]
+
+# The same where it transforms traces. A plan that fails is known to all ranks.
+TRANSFORM_FAILURES = [
+    *((transport, failure) for transport in ("nccl", "mpi") for failure in (
+        "2:cufftCreate:1", "1:cufftSetWorkArea:1", "3:cufftXtExec:1", "0:cufftXtExec:2")),
 ]
 
 # The program itself must end in time, without help from outside.
@@ -106,9 +117,9 @@ def absence_reaches_all(launch, program):
         yield f"rank 2 stays away: status {status}, no error on ranks {silent}\n{said}"
 
 
-def program_names_failure(launch, solve, transport, failure):
+def program_names_failure(launch, command, transport, failure):
     """Whichever call fails on whichever rank, the job ends by itself, and that rank says what failed."""
-    status, said = run(launch, 4, [*solve, transport], {**PATIENT, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
+    status, said = run(launch, 4, [*command, transport], {**PATIENT, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
     rank, call, _ = failure.split(":")
     cause = [line for line in said.splitlines() if f"rank {rank}" in line and call in line]
     if status != 70 or not cause:
@@ -133,6 +144,12 @@ def checks(launch, faults, failing_call, program, folder):
         yield succeeds(launch, 4, [*solve, transport, "--output", f"{folder}/X_{transport}.npy"], PATIENT)
     for number, (transport, failure) in enumerate(PROGRAM_FAILURES):
         yield program_names_failure(launch, [*solve[:-1], "--output", f"{folder}/X{number}.npy", "--transport"], transport, failure)
+    deconvolve = [program, "mdd", "--nx", "3", "--ny", "5", "--samples", "30", "--nf", "9", "--iterations", "2", "--device", "gpu",
+                  "--quiet", "--transport"]
+    for transport in ("nccl", "mpi"):
+        yield succeeds(launch, 4, [*deconvolve, transport], PATIENT)
+    for transport, failure in TRANSFORM_FAILURES:
+        yield program_names_failure(launch, deconvolve, transport, failure)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
+#include "local/array_kernels.hpp"
 #include "support/mpi_main.hpp"
 #include "support/variable.hpp"
 
@@ -50,7 +51,8 @@ struct Columns {
 };
 
 template <Scalar T>
-void call_every_kernel(Backend& backend) {
+void call_every_kernel(const std::shared_ptr<Backend>& shared) {
+  Backend& backend = *shared;
   const auto& kernels = backend.kernels<T>();
   const Index bytes = 36 * static_cast<Index>(sizeof(T));
   // Each call in a thread that has not called CUDA before.
@@ -75,6 +77,16 @@ void call_every_kernel(Backend& backend) {
   elsewhere([&] { kernels.column_axpy(a, A, C); });
   elsewhere([&] { kernels.column_xpby(A, b, C); });
   elsewhere([&] { kernels.column_scale(a, C); });
+  std::unique_ptr<LineTransform<T>> transform;
+  elsewhere([&] {
+    transform = kernels.arrays().line_transform(
+        shared,
+        {.inner = 2, .samples = 3, .frequencies = is_complex<T> ? 3 : 1, .one_sided = !is_complex<T>});
+  });
+  const MatrixView<T> spectra(b, is_complex<T> ? 6 : 4, 6);
+  elsewhere([&] { transform->forward(T(1), A, T(0), spectra); });
+  elsewhere([&] { transform->adjoint(T(1), spectra, T(0), C); });
+  elsewhere([&] { transform.reset(); });
   elsewhere([&] { backend.synchronize(); });
   std::vector<T> found(36);
   elsewhere([&] { backend.download(a, found.data(), bytes); });
@@ -89,10 +101,10 @@ TEST_CASE("A backend works from any thread on the device that it was made for") 
   for (const int device : {1, 0}) {
     std::shared_ptr<Backend> backend;
     elsewhere([&] { backend = make_gpu_backend(device); });
-    call_every_kernel<float>(*backend);
-    call_every_kernel<double>(*backend);
-    call_every_kernel<std::complex<float>>(*backend);
-    call_every_kernel<std::complex<double>>(*backend);
+    call_every_kernel<float>(backend);
+    call_every_kernel<double>(backend);
+    call_every_kernel<std::complex<float>>(backend);
+    call_every_kernel<std::complex<double>>(backend);
     elsewhere([&] { backend.reset(); });
   }
 }

@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEADERS = ("cuda_runtime_api.h", "cublas_v2.h", "nccl.h")
-LIBRARIES = ("cudart", "cublas", "nccl")
+HEADERS = ("cuda_runtime_api.h", "cublas_v2.h", "cufftXt.h", "nccl.h")
+LIBRARIES = ("cudart", "cublas", "cufft", "nccl")
 NVCC = ("bin/nvcc",)
-TOOLKIT_HEADERS = ("include/cuda_runtime_api.h", "include/cublas_v2.h")
-TOOLKIT = (*NVCC, *TOOLKIT_HEADERS, "lib64/libcudart.so", "lib64/libcublas.so")
+TOOLKIT_HEADERS = ("include/cuda_runtime_api.h", "include/cublas_v2.h", "include/cufftXt.h")
+TOOLKIT = (*NVCC, *TOOLKIT_HEADERS, "lib64/libcudart.so", "lib64/libcublas.so", "lib64/libcufft.so")
 NCCL = ("include/nccl.h", "lib64/libnccl.so")
 WHEEL = ("wheel/include/nccl.h", "wheel/lib/libnccl.so.2")
 
@@ -24,9 +24,9 @@ WHEEL = ("wheel/include/nccl.h", "wheel/lib/libnccl.so.2")
 # have, words that it must not have)
 CASES = [
     ("nothing", (), "auto", {}, True,
-     ["none; not found: nvcc, cuda_runtime_api.h, libcudart, cublas_v2.h, libcublas, nccl.h, libnccl"], []),
+     ["none; not found: nvcc, cuda_runtime_api.h, libcudart, cublas_v2.h, libcublas, cufftXt.h, libcufft, nccl.h, libnccl"], []),
     ("the compiler alone", NVCC, "auto", {}, True, ["none; not found: cuda_runtime_api.h, libcudart,"], ["not found: nvcc"]),
-    ("no libraries", (*NVCC, *TOOLKIT_HEADERS, NCCL[0]), "auto", {}, True, ["none; not found: libcudart, libcublas, libnccl"], []),
+    ("no libraries", (*NVCC, *TOOLKIT_HEADERS, NCCL[0]), "auto", {}, True, ["none; not found: libcudart, libcublas, libcufft, libnccl"], []),
     ("no compiler", (*TOOLKIT[1:], *NCCL), "auto", {}, True, ["none; not found: nvcc\n"], []),
     ("no NCCL", TOOLKIT, "auto", {}, True, ["none; not found: nccl.h, libnccl\n"], []),
     ("all", (*TOOLKIT, *NCCL), "auto", {}, True, ["CUDA by ROOT/bin/nvcc"], ["not found:"]),

@@ -150,6 +150,9 @@ TEST_CASE("Complex transforms are those of their definition", "[fourier]") {
   check_complex<double>({2, 7, 3}, 1, {FourierNorm::by_n, 3, 0});
   check_complex<float>({2, 4}, 1, {FourierNorm::ortho, 2, -1});
   check_complex<double>({1, 5}, 0, {});
+  check_complex<float>({3, 1}, 1, {});
+  check_complex<double>({4, 13}, 1, {FourierNorm::ortho, 6, 6});
+  check_complex<double>({8, 0}, 0, {});
 }
 
 TEST_CASE("Real transforms are those of their definition", "[fourier]") {
@@ -160,6 +163,10 @@ TEST_CASE("Real transforms are those of their definition", "[fourier]") {
   check_real<float>({5, 4}, 0, 2, 2);
   check_real<double>({1, 2}, 0, 0, 0);
   check_real<double>({2, 3}, 0, 1, 1);
+  check_real<float>({3, 1}, 1, 0, 0);
+  check_real<double>({4, 13}, 1, 0, 6);
+  check_real<double>({2, 16, 3}, 1, 8, 0);
+  check_real<double>({0, 8}, 1, 0, 3);
 }
 
 TEST_CASE("Long transforms are accurate, whatever primes their length has", "[fourier]") {
@@ -184,7 +191,7 @@ TEST_CASE("Long transforms are accurate, whatever primes their length has", "[fo
 
 TEST_CASE("A real transform of all frequencies keeps norms", "[fourier]") {
   for (const GridPtr& grid : all_grids()) {
-    for (const Index n : {1, 2, 9, 10}) {
+    for (const Index n : {1, 2, 9, 10, 127, 1599, 1024}) {
       const Space space = array_space(grid, {n, 5}, 1);
       const OperatorPtr<double> F = real_fourier<double>(space, 0, 0, n / 2);
       DistMatrix<double> x(grid, space.layout(1));

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Identifiers of CUDA, cuBLAS and NCCL stand in lib/cuda and in its tests, nowhere else."""
+"""Identifiers of CUDA, cuBLAS, cuFFT and NCCL stand in lib/cuda and in its tests, nowhere else."""
 import re
 
 import rule
 
-DEVICE_WORD = re.compile(r"\bcuda[A-Z_]\w*|\bcublas\w*|\bnccl[A-Z]\w*|<<<")
+DEVICE_WORD = re.compile(r"\bcuda[A-Z_]\w*|\bcu(?:blas|fft)\w*|\bnccl[A-Z]\w*|<<<")
 ALLOWED = ("lib/cuda/", "lib/no_cuda/", "tests/emulation/", "tests/gpu/")
 
 
@@ -27,6 +27,7 @@ GOOD = {
 PLANTS = [
     ("a CUDA type", {"lib/local/bad.cpp": "cudaStream_t stream;\n"}, "lib/local/bad.cpp:1: cudaStream_t"),
     ("a cuBLAS call", {"apps/bad.cpp": "\ncublasDgemm();\n"}, "apps/bad.cpp:2: cublasDgemm"),
+    ("a cuFFT call", {"lib/ops/bad.cpp": "cufftXtExec();\n"}, "lib/ops/bad.cpp:1: cufftXtExec"),
     ("an NCCL call", {"include/gridlops/bad.hpp": "ncclAllReduce();\n"}, "ncclAllReduce"),
     ("a kernel launch", {"bench/bad.cpp": "scale<<<blocks, threads>>>();\n"}, "<<<"),
 ]
