@@ -55,8 +55,8 @@ class Kernels {
   virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
   /// Every element of xⱼ ← its threshold with t = tⱼ ≥ 0; NaN stays NaN.
   virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
-  /// penaltiesⱼ ← the penalty of xⱼ that the threshold belongs to: for soft ‖xⱼ‖₁.
-  virtual void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const = 0;
+  /// sumsⱼ ← Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if one is.
+  virtual void column_power_sums(double p, MatrixView<const T> X, double* sums) const = 0;
 
   /// Every element of X ← the nearest in [lower, upper], of complex numbers both parts; NaN stays NaN.
   virtual void clip(double lower, double upper, MatrixView<T> X) const = 0;

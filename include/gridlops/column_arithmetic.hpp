@@ -190,10 +190,15 @@ class GRIDLOPS_EXPORT ColumnSums {
 
   std::shared_ptr<const ProcessGrid> grid_;
   ReductionOrder order_;
-  Buffer<double> local_;                       // sums that were not brought to the host yet
-  Index used_ = 0;                             // of local_
-  std::vector<double> values_, host_;          // to be reduced; scratch of collect()
-  std::vector<std::array<Index, 4>> pending_;  // place in local_, columns, step, place in values_
+  Buffer<double> local_;               // sums that were not brought to the host yet
+  Index used_ = 0;                     // of local_
+  std::vector<double> values_, host_;  // to be reduced; scratch of collect()
+  struct Pending {
+    Index begin, columns, step;  // in local_
+    Index place;                 // in values_, after multiplication with the factor
+    double factor;
+  };
+  std::vector<Pending> pending_;
 };
 
 }  // namespace gridlops

@@ -123,9 +123,12 @@ template <Scalar T>
 GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X,
                                                         const ConstDistMatrix<T>& Y);
 
-/// Returns ‖xⱼ‖₂ for each column on every rank (collective over the grid; one all_reduce).
+/// Returns ‖xⱼ‖ₚ = (Σᵢ |xᵢⱼ|ᵖ)^(1/p) of order p ≥ 0 for each column on every rank (collective over the grid;
+/// one all_reduce): of order 0 the number of elements that are not 0, of infinite order the largest |xᵢⱼ|.
+/// NaN goes through. Powers are summed in double precision, so they may overflow where the norm would not.
+/// Throws UsageError, on all ranks, if p is negative or NaN.
 template <Scalar T>
-GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X);
+GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
 
 /// Y ← X. Not collective. Throws ShapeError, on all ranks, unless the layouts are the same.
 template <Scalar T>

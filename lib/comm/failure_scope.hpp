@@ -66,13 +66,14 @@ class FailureScope {
     if (outermost_ == this) kept_.rethrow();
   }
 
-  /// Sums the values over the ranks (collective over comm). Whether any rank has kept an exception travels
-  /// with them; if so all ranks throw: the exception itself if it is the same on all ranks, otherwise what
-  /// succeed_together() throws.
+  /// Sums the values over the ranks, or takes the largest, op being sum or max (collective over comm).
+  /// Whether any rank has kept an exception travels with them; if so all ranks throw: the exception itself if
+  /// it is the same on all ranks, otherwise what succeed_together() throws.
   template <class Value>
-  void reduce(Communicator& comm, std::vector<Value>& values, ReductionOrder order = ReductionOrder::any) {
+  void reduce(Communicator& comm, std::vector<Value>& values, ReductionOrder order = ReductionOrder::any,
+              ReduceOp op = ReduceOp::sum) {
     values.push_back(Value(failed() ? 1 : 0));
-    comm.all_reduce(values, ReduceOp::sum, order);
+    comm.all_reduce(values, op, order);
     const bool any = values.back() != Value(0);
     values.pop_back();
     if (any) throw_together(comm);

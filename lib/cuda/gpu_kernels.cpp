@@ -186,10 +186,10 @@ void CudaKernels<T>::column_threshold(Threshold kind, const double* t, MatrixVie
 }
 
 template <Scalar T>
-void CudaKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const {
-  begun(Launch<DeviceScalar<T>>::column_penalties(stream(), kind, on_device(X),
-                                                  partial<double>(X.rows, X.cols), penalties),
-        "the kernel column_penalties", 2);
+void CudaKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* sums) const {
+  begun(Launch<DeviceScalar<T>>::column_power_sums(stream(), p, on_device(X), partial<double>(X.rows, X.cols),
+                                                   sums),
+        "the kernel column_power_sums", 2);
 }
 
 template <Scalar T>

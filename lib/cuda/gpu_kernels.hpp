@@ -105,7 +105,7 @@ class CudaKernels final : public Kernels<T> {
   void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
   void column_scale(const T* alpha, MatrixView<T> X) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
-  void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override;
+  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override;
   void clip(double lower, double upper, MatrixView<T> X) const override;
   const ArrayKernels<T>& arrays() const override { return arrays_; }
 

@@ -209,8 +209,8 @@ struct SquareTerm {
 };
 
 template <class T>
-struct PenaltyTerm {
-  Threshold kind;
+struct PowerTerm {
+  double p;
   MatrixView<const T> X;
   using Sum = double;
 
@@ -220,10 +220,30 @@ struct PenaltyTerm {
   }
   __host__ __device__ Sum operator()(Index i, Index j) const {
     const double m = magnitude(X(i, j));
-    if (kind == Threshold::soft) return m;
-    if (kind == Threshold::hard) return m == 0 ? 0 : 1;
-    return 0.5 * std::sqrt(m);
+    if (p == 0) return m == 0 ? 0 : 1;
+    if (p == 0.5) return std::sqrt(m);
+    return p == 1 ? m : std::pow(m, p);
   }
+};
+
+/// A "sum" that is the larger of two numbers ≥ 0, and NaN if one is.
+struct Largest {
+  double value;
+  friend __host__ __device__ Largest operator+(Largest a, Largest b) {
+    return a.value < b.value || b.value != b.value ? b : a;
+  }
+};
+
+template <class T>
+struct MagnitudeTerm {
+  MatrixView<const T> X;
+  using Sum = Largest;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+  }
+  __host__ __device__ Sum operator()(Index i, Index j) const { return {magnitude(X(i, j))}; }
 };
 
 /// The second half of such a sum: column j of the partial sums, in order. Element (0, j) of a row.

@@ -4,6 +4,7 @@
 #include <parallel.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/array_kernel_bodies.hpp"
 #include "cuda/kernel_bodies.hpp"
@@ -88,10 +89,12 @@ cudaError_t Launch<T>::column_threshold(cudaStream_t stream, Threshold kind, con
 }
 
 template <class T>
-cudaError_t Launch<T>::column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
-                                        double* partial, double* penalties) {
-  return sum_all_columns(stream, "column_penalties", X.rows, X.cols, PenaltyTerm<T>{kind, X}, partial,
-                         penalties);
+cudaError_t Launch<T>::column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X,
+                                         double* partial, double* sums) {
+  const char* const name = "column_power_sums";
+  if (!std::isinf(p)) return sum_all_columns(stream, name, X.rows, X.cols, PowerTerm<T>{p, X}, partial, sums);
+  return sum_all_columns(stream, name, X.rows, X.cols, MagnitudeTerm<T>{X},
+                         reinterpret_cast<Largest*>(partial), reinterpret_cast<Largest*>(sums));
 }
 
 template <class T>

@@ -31,8 +31,8 @@ struct Launch {
   static cudaError_t column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta, MatrixView<T> Y);
   static cudaError_t column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X);
   static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
-  static cudaError_t column_penalties(cudaStream_t stream, Threshold kind, MatrixView<const T> X,
-                                      double* partial, double* penalties);
+  static cudaError_t column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X, double* partial,
+                                       double* sums);
   static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
 };
 

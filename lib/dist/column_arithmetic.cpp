@@ -187,6 +187,15 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
   std::copy(next, values_.cend(), numbers.begin());
 }
 
+namespace {
+
+/// The penalty of a threshold is Σ|x|ᵖ, of half ½Σ|x|ᵖ.
+double penalty_order(Threshold kind) {
+  return kind == Threshold::soft ? 1 : kind == Threshold::hard ? 0 : 0.5;
+}
+
+}  // namespace
+
 /// This rank's share of a sum.
 template <Scalar T>
 void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
@@ -202,6 +211,7 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   used_ = (used_ + step - 1) / step * step;
   if (used_ + step * X.cols > local_.size()) collect();
   double* const here = local_.data() + used_;
+  double factor = 1;
   switch (term.kind) {
     case Kind::norm2:
       kernels_of(term.X).column_norms_squared(X, here);
@@ -213,10 +223,12 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
       kernels_of(term.X).column_norms_squared(std::as_const(*term.difference).local(), here);
       break;
     case Kind::penalty:
-      kernels_of(term.X).column_penalties(term.threshold, X, here);
+      kernels_of(term.X).column_power_sums(penalty_order(term.threshold), X, here);
+      if (term.threshold == Threshold::half) factor = 0.5;
       break;
   }
-  pending_.push_back({used_, X.cols, step, static_cast<Index>(place) + term.X.local_col_range().begin});
+  pending_.push_back(
+      {used_, X.cols, step, static_cast<Index>(place) + term.X.local_col_range().begin, factor});
   used_ += step * X.cols;
 }
 
@@ -227,8 +239,8 @@ void ColumnSums<T>::collect() {
     host_.resize(at(used_));
     grid_->backend()->download(local_.data(), host_.data(), used_ * static_cast<Index>(sizeof(double)));
   }
-  for (const auto& [begin, columns, step, place] : pending_)
-    for (Index j = 0; j < columns; ++j) values_[at(place + j)] = host_[at(begin + step * j)];
+  for (const auto& [begin, columns, step, place, factor] : pending_)
+    for (Index j = 0; j < columns; ++j) values_[at(place + j)] = factor * host_[at(begin + step * j)];
   pending_.clear();
   used_ = 0;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/dist_matrix.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -114,10 +117,27 @@ DistMatrix<T> DistMatrix<T>::column_slice(const std::vector<Index>& first, const
 
 namespace {
 
-/// One value per global column, summed over the canonical owners; compute() writes the values of this rank's
+/// Sums the values over the ranks.
+template <class Value>
+void take_sums(FailureScope& failures, Communicator& comm, std::vector<Value>& values) {
+  failures.reduce(comm, values);
+}
+
+/// Takes the largest of numbers ≥ 0 over the ranks, NaN if one is. Such numbers are ordered as their bits
+/// are, with NaN above infinity; a maximum of doubles may lose NaN.
+void take_largest(FailureScope& failures, Communicator& comm, std::vector<double>& values) {
+  std::vector<std::int64_t> bits(values.size());
+  const auto bits_of = [](double value) { return std::bit_cast<std::int64_t>(std::abs(value)); };
+  std::transform(values.begin(), values.end(), bits.begin(), bits_of);
+  failures.reduce(comm, bits, ReductionOrder::any, ReduceOp::max);
+  std::transform(bits.begin(), bits.end(), values.begin(), [](auto of) { return std::bit_cast<double>(of); });
+}
+
+/// One value per global column, reduced over the canonical owners; compute() writes the values of this rank's
 /// columns (collective over the grid).
 template <class Value, Scalar T, class Compute>
-std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& compute) {
+std::vector<Value> reduced_over_owners(const ConstDistMatrix<T>& X, const Compute& compute,
+                                       void (*reduce)(FailureScope&, Communicator&, std::vector<Value>&)) {
   std::vector<Value> values(static_cast<std::size_t>(X.cols()), Value(0));
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return values;
@@ -130,7 +150,7 @@ std::vector<Value> sum_over_owners(const ConstDistMatrix<T>& X, const Compute& c
     backend.download(local.data(), values.data() + X.local_col_range().begin,
                      X.local().cols * static_cast<Index>(sizeof(Value)));
   });
-  failures.reduce(grid.comm(), values);
+  reduce(failures, grid.comm(), values);
   return values;
 }
 
@@ -147,17 +167,27 @@ void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& 
 template <Scalar T>
 std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   require_same_layout(X, Y, "dot products");
-  return sum_over_owners<Accumulator<T>>(X, [&](const Kernels<T>& kernels, Accumulator<T>* dots) {
-    kernels.column_dots(X.local(), Y.local(), dots);
-  });
+  return reduced_over_owners<Accumulator<T>>(
+      X,
+      [&](const Kernels<T>& kernels, Accumulator<T>* dots) {
+        kernels.column_dots(X.local(), Y.local(), dots);
+      },
+      take_sums<Accumulator<T>>);
 }
 
 template <Scalar T>
-std::vector<double> column_norms(const ConstDistMatrix<T>& X) {
-  std::vector<double> norms = sum_over_owners<double>(X, [&](const Kernels<T>& kernels, double* squares) {
-    kernels.column_norms_squared(X.local(), squares);
-  });
-  for (double& norm : norms) norm = std::sqrt(norm);
+std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order) {
+  require<UsageError>(order >= 0, "norms have an order of at least 0, and not ", order,
+                      "; 0 counts the elements that are not 0");
+  std::vector<double> norms = reduced_over_owners<double>(
+      X,
+      [&](const Kernels<T>& kernels, double* sums) {
+        if (order == 2) return kernels.column_norms_squared(X.local(), sums);
+        kernels.column_power_sums(order, X.local(), sums);
+      },
+      std::isinf(order) ? take_largest : take_sums<double>);
+  if (order == 0 || std::isinf(order)) return norms;
+  for (double& norm : norms) norm = order == 2 ? std::sqrt(norm) : std::pow(norm, 1 / order);
   return norms;
 }
 
@@ -172,7 +202,7 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   template class DistMatrix<T>;                                                                              \
   template void require_same_layout(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, std::string_view); \
   template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&);    \
-  template std::vector<double> column_norms(const ConstDistMatrix<T>&);                                      \
+  template std::vector<double> column_norms(const ConstDistMatrix<T>&, double);                              \
   template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

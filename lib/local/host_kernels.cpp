@@ -213,14 +213,24 @@ void HostKernels<T>::column_threshold(Threshold kind, const double* t, MatrixVie
 }
 
 template <Scalar T>
-void HostKernels<T>::column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const {
+void HostKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* sums) const {
+  const auto sum = [X, sums](const auto& power) {
+    for (Index j = 0; j < X.cols; ++j) {
+      sums[j] = sum_of(
+          X.rows, [x = X.column(j), power](Index i) { return power(static_cast<double>(std::abs(x[i]))); });
+    }
+  };
+  if (p == 0) return sum([](double m) { return m == 0 ? 0.0 : 1.0; });
+  if (p == 0.5) return sum([](double m) { return std::sqrt(m); });
+  if (p == 1) return sum([](double m) { return m; });
+  if (!std::isinf(p)) return sum([p](double m) { return std::pow(m, p); });
   for (Index j = 0; j < X.cols; ++j) {
-    const auto magnitude = [x = X.column(j)](Index i) { return static_cast<double>(std::abs(x[i])); };
-    penalties[j] = sum_of(X.rows, [kind, magnitude](Index i) {
-      if (kind == Threshold::soft) return magnitude(i);
-      if (kind == Threshold::hard) return magnitude(i) == 0 ? 0.0 : 1.0;
-      return 0.5 * std::sqrt(magnitude(i));
-    });
+    double most = 0;
+    for (Index i = 0; i < X.rows; ++i) {
+      const double m = std::abs(X(i, j));
+      most = m > most || std::isnan(m) ? m : most;
+    }
+    sums[j] = most;
   }
 }
 

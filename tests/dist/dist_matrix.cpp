@@ -174,6 +174,45 @@ TEMPLATE_LIST_TEST_CASE("Column-wise sums count copies once", "[dist_matrix]", S
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("Norms of any order take one reduction, and NaN goes through", "[dist_matrix]",
+                        Scalars) {
+  using T = TestType;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Whole<T> x = integers<T>(5, 11, 7);
+  for (const double order : {0.0, 1.0, 2.0, 3.0, 0.5, infinity}) {
+    std::vector<double> expected(7, 0);
+    for (Index j = 0; j < 7; ++j) {
+      double& norm = expected[static_cast<std::size_t>(j)];
+      for (Index i = 0; i < 11; ++i) {
+        const auto m = static_cast<double>(std::abs(x(i, j)));
+        norm = order == infinity ? std::max(norm, m) : norm + (m == 0 ? 0 : std::pow(m, order));
+      }
+      if (order != 0 && order != infinity) norm = std::pow(norm, 1 / order);
+    }
+    for_each_layout(11, 7, 4, [&](const GridPtr& grid, const Layout& layout) {
+      DistMatrix<T> X = filled(grid, layout, x);
+      const TrafficSince traffic(world());
+      const std::vector<double> norms = column_norms(X, order);
+      CHECK(traffic.calls() == (grid->is_member() ? 1 : 0));
+      X.fill([&](Index i, Index j) { return i == j ? quiet_nan<T>() : x(i, j); });
+      const std::vector<double> spoiled = column_norms(X, order);
+      if (!grid->is_member()) return;
+      CAPTURE(order);
+      for (std::size_t j = 0; j < 7; ++j) {
+        CHECK(norms[j] == Approx(expected[j]).epsilon(4 * std::numeric_limits<Real<T>>::epsilon()));
+        const auto of = static_cast<Index>(j);
+        CHECK(
+            (order == 0 ? spoiled[j] == expected[j] + (x(of, of) == T(0) ? 1 : 0) : std::isnan(spoiled[j])));
+      }
+    });
+  }
+  for (const GridPtr& grid : all_grids()) {
+    const DistMatrix<T> X = filled(grid, replicated(3, 2), x);
+    CHECK_THROWS_AS(column_norms(X, -1), UsageError);
+    CHECK_THROWS_AS(column_norms(X, std::numeric_limits<double>::quiet_NaN()), UsageError);
+  }
+}
+
 TEST_CASE("Column-wise operations refuse matrices that lie differently, without a message", "[dist_matrix]") {
   const std::vector<GridPtr> grids = all_grids();
   for (const GridPtr& grid : grids) {

@@ -73,7 +73,7 @@ void call_every_kernel(const std::shared_ptr<Backend>& shared) {
   elsewhere([&] { kernels.column_dots(A, B, static_cast<Accumulator<T>*>(sums)); });
   elsewhere([&] { kernels.column_norms_squared(A, static_cast<double*>(sums)); });
   elsewhere([&] { kernels.column_threshold(Threshold::soft, static_cast<double*>(sums), C); });
-  elsewhere([&] { kernels.column_penalties(Threshold::soft, A, static_cast<double*>(sums)); });
+  elsewhere([&] { kernels.column_power_sums(1.5, A, static_cast<double*>(sums)); });
   elsewhere([&] { kernels.column_axpy(a, A, C); });
   elsewhere([&] { kernels.column_xpby(A, b, C); });
   elsewhere([&] { kernels.column_scale(a, C); });

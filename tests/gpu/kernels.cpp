@@ -3,6 +3,7 @@
 // strides and types, with NaN around the blocks, and with NaN in outputs that must not be read.
 #include <array>
 #include <functional>
+#include <limits>
 
 #include "gridlops/buffer.hpp"
 #include "gridlops/random.hpp"
@@ -146,8 +147,10 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that sum columns give what the host's give"
   using O = Operands<T>&;
   compare<T>([](K k, O o) { k.column_dots(o.X.view, o.Y.view, as_sums(o)); });
   compare<T>([](K k, O o) { k.column_norms_squared(o.X.view, o.sums.memory.data()); });
-  for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half})
-    compare<T>([=](K k, O o) { k.column_penalties(kind, o.X.view, o.sums.memory.data()); });
+  for (const double p : {0.0, 0.5, 1.0, 3.5, std::numeric_limits<double>::infinity()}) {
+    compare<T>([=](K k, O o) { k.column_power_sums(p, o.X.view, o.sums.memory.data()); });
+    compare<T>([=](K k, O o) { k.column_power_sums(p, o.output.view, o.sums.memory.data()); });  // of NaN
+  }
 }
 
 TEMPLATE_TEST_CASE("Products on a GPU are those of the host", "", float, double, std::complex<float>,

@@ -155,6 +155,36 @@ TEMPLATE_LIST_TEST_CASE("column_dots and column_norms_squared are those of each 
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("column_power_sums are those of each column, or its largest magnitude", "[kernels]",
+                        Scalars) {
+  using T = TestType;
+  const HostKernels<T> kernels;
+  for (const auto [rows, cols, padding] : shapes) {
+    const auto X = integers<T>(1, rows, cols, padding);
+    for (const double p : {0.0, 0.5, 1.0, 3.5, std::numeric_limits<double>::infinity()}) {
+      CAPTURE(p, rows, cols);
+      std::vector<double> sums(static_cast<std::size_t>(cols), 99.0);
+      kernels.column_power_sums(p, X.view(), sums.data());
+      for (Index j = 0; j < cols; ++j) {
+        double expected = 0;
+        for (Index i = 0; i < rows; ++i) {
+          const auto m = static_cast<double>(std::abs(X.view()(i, j)));
+          expected = std::isinf(p) ? std::max(expected, m) : expected + (m == 0 ? 0 : std::pow(m, p));
+        }
+        CHECK(sums[static_cast<std::size_t>(j)] == Approx(expected).epsilon(1e-13));
+      }
+      // NaN counts as one element, and goes through all other sums, first and last.
+      for (const std::size_t place : {std::size_t{0}, std::size_t{2}}) {
+        T x[] = {T(5), T(1), T(7)};
+        x[place] = quiet_nan<T>();
+        double sum = 0;
+        kernels.column_power_sums(p, MatrixView<const T>(x, 3, 1), &sum);
+        CHECK((p == 0 ? sum == 3 : std::isnan(sum)));
+      }
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("Dots are summed in double precision", "[kernels]", Scalars) {
   using T = TestType;
   const Index n = 100'003;
