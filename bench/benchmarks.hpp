@@ -81,6 +81,19 @@ struct KernelArguments {
   std::string json;
 };
 
+/// The operators on arrays, with the sizes of the use cases that need them.
+inline const std::vector<std::string>& operator_names() {
+  static const std::vector<std::string> names{"derivative", "laplacian", "gradient", "convolution",
+                                              "fourier",    "fredholm",  "kirchhoff"};
+  return names;
+}
+
+struct OperatorArguments {
+  std::vector<std::string> operators = operator_names();
+  std::vector<Index> nrhs{1};
+  Method method;
+};
+
 // The subcommands (collective over world). They print a table on rank 0 and write the JSON file, and throw
 // errors on all ranks.
 
@@ -95,5 +108,8 @@ void comm(Communicator& world, const CommArguments& arguments);
 
 /// The kernels of solvers on columns of each rank's own, on all ranks of world at once.
 void kernels(Communicator& world, const KernelArguments& arguments);
+
+/// Operators on arrays, cut over all ranks of world.
+void operators(Communicator& world, const OperatorArguments& arguments);
 
 }  // namespace gridlops::bench

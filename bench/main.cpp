@@ -80,6 +80,7 @@ class GridlopsBench : public program::CommandLine {
     define_solve();
     define_comm();
     define_kernels();
+    define_operators();
   }
 
  private:
@@ -91,6 +92,14 @@ class GridlopsBench : public program::CommandLine {
       run(world, arguments);
       return ExitStatus::done;
     });
+  }
+
+  static void define_method(Options& options, Method& method) {
+    options.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
+    options.whole("--limit-order", method.limit_order, "N", 1,
+                  "Order of the GEMM that measures the compute limit [2048]");
+    options.whole("--limit-mib", method.limit_mib, "MIB", 0, about_limit_mib);
+    options.text("--json", method.json, "F", "Writes the figures as JSON");
   }
 
   static void define_common(Options& options, Cases& cases, Method& method) {
@@ -114,11 +123,7 @@ class GridlopsBench : public program::CommandLine {
     options.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
     choice_list(options, "--storage", cases.storages, program::storages(),
                 "block, stationary-a: how A is stored [auto]");
-    options.whole("--reps", method.repetitions, "K", 1, "Repetitions; the median counts [5]");
-    options.whole("--limit-order", method.limit_order, "N", 1,
-                  "Order of the GEMM that measures the compute limit [2048]");
-    options.whole("--limit-mib", method.limit_mib, "MIB", 0, about_limit_mib);
-    options.text("--json", method.json, "F", "Writes the figures as JSON");
+    define_method(options, method);
   }
 
   void define_matmul() {
@@ -165,10 +170,19 @@ class GridlopsBench : public program::CommandLine {
     options.text("--json", kernels_.json, "F", "Writes the figures as JSON");
   }
 
+  void define_operators() {
+    Options options =
+        add_benchmark("operators", "Operators of the use cases, with their sizes", operators, operators_);
+    choice_list(options, "--operator", operators_.operators, words(operator_names()), "Operators [all]");
+    number_list(options, "--rhs", operators_.nrhs, "R[,...]", "Right-hand sides [1]");
+    define_method(options, operators_.method);
+  }
+
   MatmulArguments matmul_;
   SolveArguments solve_;
   CommArguments comm_;
   KernelArguments kernels_;
+  OperatorArguments operators_;
 };
 
 }  // namespace

@@ -76,24 +76,19 @@ struct Figures {
   double seconds, flops_per_second, limit_flops, limit_bytes, roofline_seconds, roofline_fraction, waiting;
 };
 
-Figures figures_of(const Result& result) {
+Figures figures_of(const std::vector<Sample>& samples, const Work& work) {
   std::vector<double> seconds, limit_flops, limit_bytes, roofline, fraction, waiting;
-  for (const Sample& sample : result.samples) {
+  for (const Sample& sample : samples) {
     seconds.push_back(sample.seconds);
     limit_flops.push_back(sample.limits.flops_per_second);
     limit_bytes.push_back(sample.limits.bytes_per_second);
-    roofline.push_back(result.work.roofline_seconds(sample.limits));
+    roofline.push_back(work.roofline_seconds(sample.limits));
     waiting.push_back(sample.waiting);
     fraction.push_back(roofline.back() / sample.seconds);  // each with the limits of its own moment
   }
   const double typical = median(seconds);
-  return {typical,
-          result.work.flops / typical,
-          median(limit_flops),
-          median(limit_bytes),
-          median(roofline),
-          median(fraction),
-          median(waiting)};
+  return {typical,          work.flops / typical, median(limit_flops), median(limit_bytes),
+          median(roofline), median(fraction),     median(waiting)};
 }
 
 std::string algorithm_of(const Result& result) {
@@ -164,7 +159,7 @@ ResultWriter::ResultWriter(Communicator& world, std::string json_path)
 
 void ResultWriter::add(const Result& result) {
   if (world_.rank() != 0) return;
-  const Figures figures = figures_of(result);
+  const Figures figures = figures_of(result.samples, result.work);
   print(title(), row_of(result, figures));
   document_["results"].push_back(json_of(result, figures, result.what.grid->comm().transport()));
 }
@@ -212,6 +207,32 @@ void ResultWriter::add(const KernelResult& result) {
                                   {"gbs", rate},
                                   {"limit_gbs", median(limit) / 1e9},
                                   {"fraction", median(fraction)}});
+}
+
+void ResultWriter::add(const OperatorResult& result) {
+  if (world_.rank() != 0) return;
+  const Figures figures = figures_of(result.samples, result.work);
+  const char* const direction = result.adjoint ? "adjoint" : "forward";
+  const double bytes_per_second = result.work.bytes / figures.seconds;
+  print(fmt::format("{:<12} {:<14} {:>4} {:<8} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}\n", "operator",
+                    "sizes", "rhs", "product", "ms", "GFLOP/s", "limit", "GB/s", "limit", "fraction", "wait"),
+        fmt::format(
+            "{:<12} {:<14} {:>4} {:<8} {:>10.3f} {:>8.2f} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.2f} {:>4.0f}%\n",
+            result.operation, result.sizes, result.nrhs, direction, 1e3 * figures.seconds,
+            figures.flops_per_second / 1e9, figures.limit_flops / 1e9, bytes_per_second / 1e9,
+            figures.limit_bytes / 1e9, figures.roofline_fraction, 100 * figures.waiting));
+  document_["results"].push_back({{"operator", result.operation},
+                                  {"sizes", result.sizes},
+                                  {"nrhs", result.nrhs},
+                                  {"adjoint", result.adjoint},
+                                  {"repetitions", result.samples.size()},
+                                  {"seconds", figures.seconds},
+                                  {"gflops", figures.flops_per_second / 1e9},
+                                  {"limit_gflops", figures.limit_flops / 1e9},
+                                  {"gbs", bytes_per_second / 1e9},
+                                  {"limit_read_gbs", figures.limit_bytes / 1e9},
+                                  {"roofline_fraction", figures.roofline_fraction},
+                                  {"waiting", figures.waiting}});
 }
 
 void ResultWriter::print(const std::string& title, const std::string& row) {

@@ -37,6 +37,15 @@ struct KernelResult {
   std::vector<Sample> samples;
 };
 
+/// The measurement of an operator on arrays in one direction.
+struct OperatorResult {
+  std::string operation, sizes;
+  Index nrhs = 1;
+  bool adjoint = false;
+  std::vector<Sample> samples;
+  Work work;  ///< of one product, of all ranks together
+};
+
 struct CommCase {
   std::string operation, transport;
   Index bytes = 0;  ///< as in CommArguments, but as large as the operation really is
@@ -60,6 +69,7 @@ class ResultWriter {
   /// Call these on every rank.
   void add(const CommResult& result);
   void add(const KernelResult& result);
+  void add(const OperatorResult& result);
   /// Writes the file (collective over world). Throws OutputError on all ranks.
   void close();
 

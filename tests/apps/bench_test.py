@@ -3,6 +3,7 @@
 Times are not judged. bench_test.py LAUNCH PROGRAM"""
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -128,6 +129,22 @@ def check_kernels(suite):
         suite.check(result["device"] == program.DEVICE and result["fraction"] > 0, "figures", result)
 
 
+def check_operators(suite):
+    run = suite.run("operators", "--rhs", "1,2", "--limit-order", 8, "--limit-mib", 1, "--reps", 1, "--json", "F.json", ranks=3)
+    if not suite.succeeded(run):
+        return
+    results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
+    section = 20 * 267 * 550  # lines, traces, samples, and what a product with a column takes for each of them
+    flops = {"derivative": 6 * section, "laplacian": 18 * section, "gradient": 12 * section, "convolution": 82 * section,
+             "fourier": 2.5 * 1599 * math.log2(1599) * 121, "fredholm": 8 * 400 * 201 * 121, "kirchhoff": None}
+    found = sorted((result["operator"], result["nrhs"], result["adjoint"]) for result in results)
+    suite.check(found == sorted(itertools.product(flops, [1, 2], [False, True])), "combinations", found)
+    for result in results:
+        wanted, counted = flops[result["operator"]], result["gflops"] * 1e9 * result["seconds"]
+        suite.check(counted > 0 if wanted is None else abs(counted - result["nrhs"] * wanted) <= 1e-9 * counted, "operations", result)
+        suite.check(result["roofline_fraction"] > 0, "figures", result)
+
+
 def check_picture(suite):
     """bench/roofline draws products, where a Python has matplotlib."""
     root = Path(__file__).resolve().parents[2]
@@ -182,6 +199,7 @@ def test(suite, _):
     check_solve(suite)
     check_comm(suite)
     check_kernels(suite)
+    check_operators(suite)
     check_picture(suite)
     check_environment(suite)
     check_refusals(suite)

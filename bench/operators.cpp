@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "benchmarks.hpp"
+#include "grid.hpp"
+#include "gridlops/array_operators.hpp"
+#include "gridlops/fourier.hpp"
+#include "gridlops/fredholm.hpp"
+#include "gridlops/kirchhoff.hpp"
+#include "results.hpp"
+
+namespace gridlops::bench {
+
+namespace {
+
+using Grid = std::shared_ptr<const ProcessGrid>;
+
+/// An operator, and what a product with it needs at least: real additions and multiplications, and the bytes
+/// of memory that the operands and the operator take.
+template <Scalar T>
+struct Subject {
+  std::string operation, sizes;
+  OperatorPtr<T> op;
+  double flops_per_column = 0;
+  double operator_bytes = 0;
+
+  Work work(Index columns) const {
+    const double elements = static_cast<double>(op->rows() + op->cols());
+    return {static_cast<double>(columns) * flops_per_column,
+            static_cast<double>(columns) * elements * sizeof(T) + operator_bytes};
+  }
+};
+
+template <Scalar T>
+void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Subject<T>& subject,
+             const OperatorArguments& arguments) {
+  for (const Index columns : arguments.nrhs) {
+    const auto random = [&](const Space& space) {
+      DistMatrix<T> matrix = program::allocate_matrix<T>(grid, space.layout(columns));
+      matrix.fill([](Index i, Index j) { return T(static_cast<Real<T>>(1 + (i + 7 * j) % 11)); });
+      return matrix;
+    };
+    DistMatrix<T> X = random(subject.op->domain()), Y = random(subject.op->range());
+    for (const bool adjoint : {false, true}) {
+      const auto apply = [&] {
+        if (adjoint) {
+          subject.op->apply_adjoint(T(1), Y, T(0), X);
+        } else {
+          subject.op->apply(T(1), X, T(0), Y);
+        }
+      };
+      writer.add(OperatorResult{subject.operation, subject.sizes, columns, adjoint,
+                                samples<T>(*grid, meter, arguments.method.repetitions, apply),
+                                subject.work(columns)});
+    }
+  }
+}
+
+/// The array of `gridlops poststack`: lines, traces, samples, cut along the lines.
+const std::vector<Index> section{20, 267, 550};
+
+Subject<double> on_section(const Grid& grid, const std::string& name) {
+  const Space space = array_space(grid, section, 0);
+  const double elements = static_cast<double>(space.dimension());
+  const auto subject = [&](OperatorPtr<double> op, double flops) {
+    return Subject<double>{name, "20x267x550", std::move(op), flops * elements};
+  };
+  if (name == "derivative")
+    return subject(band_operator<double>(space, 0, second_derivative(section[0])), 2 * 3);
+  if (name == "laplacian") return subject(laplacian<double>(space, {{0}, {1}, {2}}), 3 * 2 * 3);
+  if (name == "gradient")
+    return subject(gradient<double>(space, {1, 1, 1}, Derivative::Kind::forward), 3 * 2 * 2);
+  const std::vector<double> wavelet(41, 1.0);
+  return subject(band_operator<double>(space, 2, convolution(section[2], wavelet, 20)),
+                 2 * static_cast<double>(wavelet.size()));
+}
+
+/// The traces of `gridlops mdd`, whole on every rank; a transform of n samples counted as 5/2 n log₂ n.
+Subject<double> traces(const Grid& grid) {
+  constexpr Index samples = 1599, count = 121;
+  const Space space = array_space(grid, {samples, count}, 1);
+  return {"fourier", "1599x121", real_fourier<double>(space, 0),
+          2.5 * samples * std::log2(static_cast<double>(samples)) * count};
+}
+
+/// The integral of `gridlops mdd`, cut along its frequencies.
+Subject<std::complex<float>> integral(const Grid& grid) {
+  using T = std::complex<float>;
+  constexpr Index frequencies = 400, receivers = 201, sources = 121;
+  const Space kernel = array_space(grid, {frequencies, sources, receivers}, 0);
+  DistMatrix<T> G = program::allocate_matrix<T>(grid, kernel.layout(1));
+  G.fill([](Index i, Index) { return T(1 / static_cast<float>(1 + i % 1000), 1); });
+  const double elements = static_cast<double>(frequencies * receivers * sources);
+  return {"fredholm", "400x201x121", fredholm<T>(kernel, std::move(G)), 8 * elements, elements * sizeof(T)};
+}
+
+/// The migration of `gridlops lsm`, sources cut over the ranks. Each point of a trace takes 5 operations for
+/// its arrival and 4 for its echo, each sample that waves reach one product with the wavelet.
+Subject<double> migration(const Grid& grid) {
+  constexpr Index sources = 10, receivers = 11, samples = 651, nx = 81, nz = 60, half = 40;
+  constexpr double spacing = 4, velocity = 1000, interval = 0.004, first = 40, last = 284;
+  const auto line = [](Index count, double depth) {
+    std::vector<Position> positions;
+    for (Index k = 0; k < count; ++k)
+      positions.push_back(
+          {first + (last - first) * static_cast<double>(k) / static_cast<double>(count - 1), depth});
+    return positions;
+  };
+  const TravelTimes times =
+      straight_rays({nx, nz}, {{0, 0}, {spacing, spacing}}, line(sources, 10), line(receivers, 20), velocity);
+  const std::vector<double> wavelet(2 * half + 1, 1.0);
+  double flops = 0;
+  for (Index s = 0; s < sources; ++s) {
+    for (Index r = 0; r < receivers; ++r) {
+      double least = std::numeric_limits<double>::infinity(), most = 0;
+      for (Index i = 0; i < nx * nz; ++i) {
+        const double time = times.from_source(s, i) + times.to_receiver(r, i);
+        least = std::min(least, time);
+        most = std::max(most, time);
+      }
+      flops += 9 * nx * nz + 2 * static_cast<double>(wavelet.size()) * (most - least) / interval;
+    }
+  }
+  const Space image = array_space(grid, {nx, nz}, 0, Axis::uncut);
+  const Space data = array_space(grid, {sources, receivers, samples}, 0);
+  return {"kirchhoff", "10x11x4860", kirchhoff<double>(data, image, times, {interval, wavelet, half}), flops,
+          static_cast<double>((sources + receivers) * nx * nz) * sizeof(double)};
+}
+
+}  // namespace
+
+void operators(Communicator& world, const OperatorArguments& arguments) {
+  ResultWriter writer(world, arguments.method.json);
+  LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
+  const Grid grid = program::make_grid(world, GridShape{world.size(), 1});
+  for (const std::string& name : arguments.operators) {
+    if (name == "fredholm") {
+      measure(writer, meter, grid, integral(grid), arguments);
+    } else if (name == "fourier") {
+      measure(writer, meter, grid, traces(grid), arguments);
+    } else if (name == "kirchhoff") {
+      measure(writer, meter, grid, migration(grid), arguments);
+    } else {
+      measure(writer, meter, grid, on_section(grid, name), arguments);
+    }
+  }
+  writer.close();
+}
+
+}  // namespace gridlops::bench
