@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,10 +56,12 @@ class GRIDLOPS_EXPORT Request {
   friend class CallAccount;
   Request(std::unique_ptr<PendingOperation> pending, std::shared_ptr<Traffic> traffic)
       : pending_(std::move(pending)), traffic_(std::move(traffic)) {}
+  void complete();
   void drop() noexcept;
 
   std::unique_ptr<PendingOperation> pending_;
   std::shared_ptr<Traffic> traffic_;
+  std::uint64_t flight_ = 0;  // in the timeline of a trace
 };
 
 /// How a rank can take what another one has published, without the other taking part.

@@ -33,4 +33,10 @@ constexpr T product(T a, T b) {
   }
 }
 
+/// Floating-point operations of the product of an m × n and an n × r matrix.
+template <Scalar T>
+constexpr double product_flops(Index m, Index n, Index r) {
+  return (is_complex<T> ? 8 : 2) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(r);
+}
+
 }  // namespace gridlops

@@ -160,11 +160,25 @@ class Arguments {
 
 CallAccount& CallAccount::enter(CommOperation operation, Index sent, Index received, Index operand_bytes,
                                 int peer) {
+  count(operation, sent, received);
+  last_operation() = {OperationRecord::State::running, operation, operand_bytes, peer, rank(), size()};
+  return *this;
+}
+
+void CallAccount::count(CommOperation operation, Index sent, Index received) {
   traffic_.bytes_sent += sent;
   traffic_.bytes_received += received;
   ++traffic_.calls[static_cast<std::size_t>(operation)];
-  last_operation() = {OperationRecord::State::running, operation, operand_bytes, peer, rank(), size()};
-  return *this;
+  name_ = name_of(operation);
+  region_.emplace(name_);
+  if (OperationRegion::counts())
+    trace_counts({.bytes_sent = sent, .bytes_received = received, .messages = 1});
+}
+
+Request CallAccount::request(Communicator::Pending pending) const {
+  Request request(std::move(pending), comm_.traffic_);
+  if (request.pending_ != nullptr && OperationRegion::counts()) request.flight_ = trace_flight(name_);
+  return request;
 }
 
 CallAccount& CallAccount::split(std::optional<int> color) {
@@ -285,14 +299,19 @@ CallAccount& CallAccount::receive(const ConstElements& data, int source, int tag
 CallAccount& CallAccount::send_receive(const ConstElements& out, int destination, const ConstElements& in,
                                        int source, int tag) {
   Arguments(CommOperation::send, rank(), size()).message_to_or_from(out, destination, "destination", tag);
-  receive(in, source, tag);
-  return enter(CommOperation::send, out.bytes(), 0, out.bytes(), destination);
+  Arguments(CommOperation::receive, rank(), size()).message_to_or_from(in, source, "source", tag);
+  enter(CommOperation::send, out.bytes(), 0, out.bytes(), destination);
+  return receive(in, source, tag);
 }
 
 Request CallAccount::start_get(std::unique_ptr<PendingOperation> pending, Index bytes) {
-  traffic_.bytes_received += bytes;
-  ++traffic_.calls[static_cast<std::size_t>(CommOperation::get)];
-  return Request(std::move(pending), comm_.traffic_);
+  count(CommOperation::get, 0, bytes);
+  return request(std::move(pending));
+}
+
+void CallAccount::count_read(Index bytes) {
+  traffic_.bytes_read_from_peers += bytes;
+  if (OperationRegion::counts()) trace_counts({.bytes_read_from_peers = bytes});
 }
 
 }  // namespace gridlops

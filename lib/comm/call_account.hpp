@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/trace_record.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops {
@@ -38,7 +39,11 @@ class WaitingTime {
   explicit WaitingTime(Traffic& traffic) : traffic_(traffic) {}
   WaitingTime(const WaitingTime&) = delete;
   WaitingTime& operator=(const WaitingTime&) = delete;
-  ~WaitingTime() { traffic_.seconds_waiting += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  ~WaitingTime() {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    traffic_.seconds_waiting += seconds;
+    if (OperationRegion::counts()) trace_counts({.seconds_waiting = seconds});
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -48,7 +53,8 @@ class WaitingTime {
 
 /// What each call of a communicator's operation does besides moving data. The function of the operation's
 /// name checks the arguments (UsageError), counts the payload by the rules of Traffic, and records the
-/// operation as the one in progress; complete() or start() then carries it out.
+/// operation as the one in progress; complete() or start() then carries it out. A trace has a region from
+/// that function until this object goes.
 class CallAccount {
  public:
   explicit CallAccount(Communicator& comm) : comm_(comm), traffic_(*comm.traffic_) {}
@@ -85,7 +91,7 @@ class CallAccount {
   Request start(Begin&& begin) {
     Communicator::Pending pending = begin(Communicator::Completion::pending);
     returned();
-    return Request(std::move(pending), comm_.traffic_);
+    return request(std::move(pending));
   }
   static void returned() { last_operation().state = OperationRecord::State::returned; }
 
@@ -93,15 +99,21 @@ class CallAccount {
 
   /// For a get of so many bytes from another rank, which is under way.
   Request start_get(std::unique_ptr<PendingOperation> pending, Index bytes);
+  /// For so many bytes that were read in place.
+  void count_read(Index bytes);
   Traffic& traffic() { return traffic_; }
 
  private:
   CallAccount& enter(CommOperation operation, Index sent, Index received, Index operand_bytes, int peer = -1);
+  void count(CommOperation operation, Index sent, Index received);
+  Request request(Communicator::Pending pending) const;
   int rank() const { return comm_.rank(); }
   int size() const { return comm_.size(); }
 
   Communicator& comm_;
   Traffic& traffic_;
+  const char* name_ = nullptr;  // of the operation that was counted last
+  std::optional<OperationRegion> region_;
 };
 
 }  // namespace gridlops

@@ -26,7 +26,8 @@ Communicator::Communicator(int rank, int size, std::shared_ptr<Traffic> traffic)
 Communicator::~Communicator() = default;
 
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
-  CallAccount(*this).split(color);
+  CallAccount call(*this);
+  call.split(color);
   std::unique_ptr<Communicator> child = do_split(color, key);
   CallAccount::returned();
   return child;
@@ -192,10 +193,13 @@ Request Communicator::start_receive(Elements data, int source, int tag) {
 }
 
 void Communicator::send_receive(ConstElements out, int destination, Elements in, int source, int tag) {
-  CallAccount call(*this);
-  call.send_receive(out, destination, in, source, tag);
-  Request incoming = call.start([&](auto completion) { return do_receive(in, source, tag, completion); });
-  call.complete([&](auto completion) { return do_send(out, destination, tag, completion); });
+  Request incoming;
+  {
+    CallAccount call(*this);
+    call.send_receive(out, destination, in, source, tag);
+    incoming = call.start([&](auto completion) { return do_receive(in, source, tag, completion); });
+    call.complete([&](auto completion) { return do_send(out, destination, tag, completion); });
+  }
   incoming.wait();
 }
 
@@ -206,6 +210,7 @@ Request& Request::operator=(Request&& other) noexcept {
     drop();
     pending_ = std::move(other.pending_);
     traffic_ = std::move(other.traffic_);
+    flight_ = other.flight_;
   }
   return *this;
 }
@@ -216,17 +221,24 @@ void Request::wait() {
   if (pending_ == nullptr) return;
   last_operation().state = OperationRecord::State::waiting;
   {
+    const OperationRegion region("wait");
     std::optional<WaitingTime> time;
     if (traffic_ != nullptr) time.emplace(*traffic_);
     pending_->wait();
   }
-  pending_.reset();
+  complete();
   last_operation().state = OperationRecord::State::returned;
 }
 
 bool Request::test() {
-  if (pending_ != nullptr && pending_->test()) pending_.reset();
+  const OperationRegion region(nullptr);
+  if (pending_ != nullptr && pending_->test()) complete();
   return pending_ == nullptr;
+}
+
+void Request::complete() {
+  pending_.reset();
+  trace_landing(flight_);
 }
 
 // While an exception unwinds the stack the operation is leaked: the transport may still write to its buffers.

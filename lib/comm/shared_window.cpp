@@ -106,7 +106,7 @@ const SharedWindow::Published& SharedWindow::wait_for_block(int rank) {
   return page.blocks[round_ % 2];
 }
 
-void SharedWindow::count_read(Index bytes) { CallAccount(comm_).traffic().bytes_read_from_peers += bytes; }
+void SharedWindow::count_read(Index bytes) { CallAccount(comm_).count_read(bytes); }
 
 void SharedWindow::finish_reading() { mine_->read.store(round_, std::memory_order_release); }
 
@@ -129,6 +129,7 @@ bool reached(const std::atomic<SharedWindow::Round>& flag, SharedWindow::Round r
 // Between polls MPI makes progress with messages under way: the other rank may be waiting for one.
 void SharedWindow::wait_for(const std::atomic<Round>& flag, Round round, int rank) const {
   if (flag.load(std::memory_order_acquire) >= round) return;
+  const OperationRegion region("wait");
   const WaitingTime time(CallAccount(comm_).traffic());
   OperationRecord& record = last_operation();
   const OperationRecord before = std::exchange(

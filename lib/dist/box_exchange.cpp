@@ -5,6 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "gridlops/trace.hpp"
 #include "local/array_kernels.hpp"
 
 namespace gridlops {
@@ -106,6 +107,7 @@ Request BoxExchange<T>::start(Buffer<T>& send, const Side& sent, Buffer<T>& rece
 
 template <Scalar T>
 Request BoxExchange<T>::start_fetch(MatrixView<const T> block) const {
+  const TraceRegion region("box exchange");
   const Index columns = block.cols;
   for (const Piece& piece : out_.pieces) {
     const Index size = size_of(piece.box);
@@ -118,6 +120,7 @@ Request BoxExchange<T>::start_fetch(MatrixView<const T> block) const {
 template <Scalar T>
 void BoxExchange<T>::finish_fetch(Request request, T alpha, MatrixView<const T> block, T beta,
                                   const std::vector<MatrixView<T>>& wanted) const {
+  const TraceRegion region("box exchange");
   const Index columns = block.cols;
   const auto target = [&](const Piece& piece) {
     const MatrixView<T>& box = wanted[piece.wanted];
@@ -136,6 +139,7 @@ void BoxExchange<T>::finish_fetch(Request request, T alpha, MatrixView<const T> 
 template <Scalar T>
 void BoxExchange<T>::sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted,
                               MatrixView<T> block) const {
+  const TraceRegion region("box exchange");
   const Index columns = block.cols;
   const auto source = [&](const Piece& piece) {
     const MatrixView<const T>& box = wanted[piece.wanted];

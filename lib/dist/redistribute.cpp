@@ -5,6 +5,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/trace.hpp"
 
 namespace gridlops {
 
@@ -86,6 +87,7 @@ void RedistributionWorkspace<T>::reserve(const ProcessGrid& grid, const Layout& 
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace) {
+  const TraceRegion region("redistribute");
   const ProcessGrid& grid = *to.grid();
   const std::vector<Piece> out = outgoing_pieces(grid, my_place(grid), from.layout(), to.layout());
   const std::vector<Piece> in = incoming_pieces(grid, my_place(grid), from.layout(), to.layout());
@@ -138,6 +140,7 @@ std::vector<Piece> owned_pieces(const ProcessGrid& grid, const Layout& layout) {
 
 template <Scalar T>
 std::vector<T> gather(const ConstDistMatrix<T>& X, int root) {
+  const TraceRegion region("gather matrix");
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return {};
   Backend& backend = *grid.backend();
@@ -165,6 +168,7 @@ std::vector<T> gather(const ConstDistMatrix<T>& X, int root) {
 
 template <Scalar T>
 void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
+  const TraceRegion region("scatter matrix");
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return;
   Backend& backend = *grid.backend();

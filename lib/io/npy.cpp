@@ -10,6 +10,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/trace.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 #include "io/tiles.hpp"
@@ -122,6 +123,7 @@ NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
 
 template <Scalar T>
 void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
+  const TraceRegion region("read file");
   require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
                       ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>));
   require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), path, " is ", header.rows, " x ",
@@ -169,6 +171,7 @@ void write_block(const std::string& path, Index data_offset, const ConstDistMatr
 template <Scalar T, class WriteBlock>
 void write_together(const std::string& path, const std::string& start, const ConstDistMatrix<T>& X,
                     WriteBlock&& write_block) {
+  const TraceRegion region("write file");
   if (!X.grid()->is_member()) return;
   Communicator& comm = X.grid()->comm();
   std::optional<TemporaryFile> temporary;  // on rank 0
@@ -280,6 +283,7 @@ NpyArrayHeader read_npy_array_header(Communicator& comm, const std::string& path
 template <Scalar T>
 void read_npy_array(const std::string& path, const NpyArrayHeader& header, const Dims& dims,
                     DistMatrix<T>& X) {
+  const TraceRegion region("read file");
   require_dims<T>(path, dims, X);
   require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
                       ", but they are to be read into arrays of ", name_of(scalar_type_of<T>));

@@ -6,9 +6,11 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/fourier.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/trace.hpp"
 
 namespace gridlops {
 
@@ -36,16 +38,19 @@ class Fredholm final : public LinearOperator<T> {
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    count_products(1, X.local().cols);
     for (Index f = 0; f < slices_; ++f)
       kernels().gemm(Op::none, Op::none, alpha, slice(f), model(f, X), beta, data(f, Y));
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    count_products(1, Y.local().cols);
     for (Index f = 0; f < slices_; ++f)
       kernels().gemm(Op::adjoint, Op::none, alpha, slice(f), data(f, Y), beta, model(f, X));
   }
   /// All products with a slice while it is in cache.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    count_products(3, P.local().cols);
     for (Index f = 0; f < slices_; ++f) {
       kernels().gemm(Op::none, Op::none, T(1), slice(f), model(f, P), T(0), data(f, Q));
       kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, R), T(0), model(f, U));
@@ -53,6 +58,9 @@ class Fredholm final : public LinearOperator<T> {
     }
   }
 
+  void count_products(int with_each, Index columns) const {
+    trace_flops(with_each * product_flops<T>(slices_ * nx_, ny_, columns));
+  }
   const Kernels<T>& kernels() const { return G_.grid()->backend()->template kernels<T>(); }
   MatrixView<const T> slice(Index f) const { return {G_.local().data + f * nx_ * ny_, nx_, ny_}; }
   template <class Matrix>

@@ -10,6 +10,7 @@
 #include "comm/failure_scope.hpp"
 #include "dist/copies.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/trace.hpp"
 
 namespace gridlops {
 
@@ -48,6 +49,7 @@ void LinearOperator<T>::require_operands(const ConstDistMatrix<T>& model, const 
 
 template <Scalar T>
 void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
+  const TraceRegion region("apply");
   require_operands(X, Y);
   if (copies_are_checked()) require_equal_copies(X, "the model");
   ++activity_.forward_applications;
@@ -60,6 +62,7 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
 
 template <Scalar T>
 void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
+  const TraceRegion region("apply_adjoint");
   require_operands(X, Y);
   if (copies_are_checked()) require_equal_copies(Y, "the data");
   ++activity_.adjoint_applications;
@@ -73,6 +76,7 @@ void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
 template <Scalar T>
 void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
                                        DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
+  const TraceRegion region("normal_product");
   require_operands(P, R, "normal product of P and R");
   require_operands(U, R, "normal product of R to U");
   require_operands(V, Q, "normal product of Q to V");
@@ -115,6 +119,7 @@ void LinearOperator<T>::carry_out(Product product, const Partition& columns, Res
   const ProcessGrid& grid = *domain_.grid;
   if (columns.total() == 0 || !grid.is_member()) return;
   if (std::vector<Index>& most = reserved_[static_cast<std::size_t>(product)]; !covers(most, columns)) {
+    const TraceRegion region("reserve");
     std::vector<Index> wanted = most;
     wanted.resize(static_cast<std::size_t>(columns.parts()), 0);
     for (int part = 0; part < columns.parts(); ++part)

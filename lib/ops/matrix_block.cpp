@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/trace.hpp"
 #include "local/few_columns.hpp"
 
 namespace gridlops {
@@ -19,6 +21,8 @@ void LocalProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
 template <Scalar T>
 void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta,
                                MatrixView<T> Y) const {
+  const TraceRegion region("local product");
+  trace_flops(product_flops<T>(A.rows, A.cols, X.cols));
   const Kernels<T>& kernels = backend_->kernels<T>();
   if (!column_stable_) {
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
@@ -56,6 +60,7 @@ template <Scalar T>
 void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = std::as_const(A_).local();
   if (!packed_.empty() || A.empty()) return;
+  const TraceRegion region("pack matrix");
   packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set, product_.column_stable(),
                             [this](Index cols) { A_.discard_local_columns(cols); });
   // Its shape is all that is needed of A from now on.
@@ -67,6 +72,8 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
   if (packed_.empty()) {
     product_.multiply(op, alpha, A_.local(), X, beta, Y);
   } else {
+    const TraceRegion region("local product");
+    trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
     packed_.multiply(op, alpha, X, beta, Y);
   }
 }
@@ -74,6 +81,8 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 template <Scalar T>
 void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
                                    MatrixView<T> W, const typename PackedMatrix<T>::Completion& completed) {
+  const TraceRegion region("local product");
+  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
   if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
   // A is empty: the products are zero, but Q is a sum in which the other ranks wait for this one.
   const Kernels<T>& kernels = backend()->template kernels<T>();

@@ -5,6 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "comm/failure_scope.hpp"
+#include "gridlops/trace.hpp"
 #include "ops/algorithms.hpp"
 
 namespace gridlops {
@@ -27,6 +28,7 @@ void PanelMult<T>::multiply(Op op, T alpha, MatrixView<const T> B, T beta, Matri
   by.B->begin(B);
   by.C->begin(beta, C);
   for (const Panel& K : Pipeline<T>(by, lookahead_, B.cols)) {
+    const TraceRegion region("panel");
     const MatrixView<const T> A_K = by.A->arrived(K.step), B_K = by.B->arrived(K.step);
     product_.multiply(op, alpha, A_K, B_K, by.C->beta(K), by.C->rows(K));
   }

@@ -8,6 +8,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/trace.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/lost_norms.hpp"
 
@@ -48,6 +49,7 @@ void ColumnRun<T>::solve() {
 /// All memory that iterations need is taken here, on all ranks or on none.
 template <Scalar T>
 void ColumnRun<T>::reserve() {
+  const TraceRegion region("reserve");
   succeed_together(grid_.comm(), [this] {
     state_.begin_batch(whole_X_, batch_);
     sums_.reserve(B_.local().cols);
@@ -57,6 +59,7 @@ void ColumnRun<T>::reserve() {
 
 template <Scalar T>
 void ColumnRun<T>::start() {
+  const TraceRegion region("start");
   if (!options_.initial_guess) state_.x().set_zero();
   method_.start(*this);
   for (ColumnState& column : verdicts_.all()) column.first_residual_norm = column.residual_norm;
@@ -74,6 +77,7 @@ void ColumnRun<T>::start() {
 
 template <Scalar T>
 void ColumnRun<T>::iterate() {
+  const TraceRegion region("iteration");
   ++iteration_;
   flags_are_due_ = true;
   method_.iterate(*this);
@@ -93,6 +97,7 @@ void ColumnRun<T>::iterate() {
 /// Recomputes the norms of all columns from their definitions. True if some column goes on from there.
 template <Scalar T>
 bool ColumnRun<T>::verify() {
+  const TraceRegion region("verify");
   block_.restore();
   flags_are_due_ = true;
   const TrueNorms norms = method_.true_norms(*this);
@@ -214,6 +219,7 @@ bool ColumnRun<T>::is_to_be_saved() const {
 /// Columns are saved in their own places, so that any grid can go on with them.
 template <Scalar T>
 void ColumnRun<T>::save() {
+  const TraceRegion region("checkpoint");
   StateArchive numbers = checkpoints_.begin_numbers();
   numbers.visit(log_);
   std::vector<Index> of_batch = log_.numbers();

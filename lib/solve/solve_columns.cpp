@@ -6,6 +6,7 @@
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/trace.hpp"
 #include "solve/column_run.hpp"
 
 namespace gridlops {
@@ -32,6 +33,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   check_solve_arguments(method, B, X, options);
   SolveLog<T> log(method.name(), options, X);
   if (!B.grid()->is_member()) return {method.name(), 0, {}, {}};
+  const TraceRegion region(method.name());
   FailureScope failures;
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
              options.tolerance.value_or(default_tolerance(scalar_type_of<T>)), options.damp,

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gridlops/export.hpp"
+#include "gridlops/trace.hpp"
+
+namespace gridlops {
+
+/// A node of a rank's tree. Nodes come after their parents.
+struct TraceNode {
+  const char* name = nullptr;
+  int parent = -1, first_child = -1, next_sibling = -1;
+  bool is_mark = false;
+  Index calls = 0;
+  std::int64_t nanoseconds = 0;
+  TraceCounts counts{};
+};
+
+struct TraceEvent {
+  enum class Kind { region, mark, in_flight };
+
+  const char* name;
+  Kind kind;
+  std::int64_t begin, end;  ///< nanoseconds of the steady clock; end is 0 before it is over
+  TraceCounts counts;       ///< of a region
+};
+
+/// What a rank has recorded; what is still open is shown as if it ended now.
+struct TraceRecord {
+  std::int64_t begin = 0, end = 0;
+  std::vector<TraceNode> nodes;  ///< the first is the whole
+  std::vector<TraceEvent> events;
+  Index dropped_regions = 0, dropped_events = 0;
+};
+TraceRecord trace_record();
+
+/// Leaves out what its lifetime does, such as gathering the trace itself.
+class TracePause {
+ public:
+  TracePause() : was_on_(detail::trace_is_on.exchange(false)) {}
+  TracePause(const TracePause&) = delete;
+  TracePause& operator=(const TracePause&) = delete;
+  ~TracePause() { detail::trace_is_on.store(was_on_); }
+
+ private:
+  bool was_on_;
+};
+
+/// A region of a communicator's operation, or of a wait. One that another operation of a communicator makes
+/// inside is not recorded: its bytes are those of the outer one already.
+class OperationRegion {
+ public:
+  explicit OperationRegion(const char* name) : region_(depth++ == 0 ? name : nullptr) {}
+  OperationRegion(const OperationRegion&) = delete;
+  OperationRegion& operator=(const OperationRegion&) = delete;
+  ~OperationRegion() { --depth; }
+
+  /// Whether what is counted now belongs to the outermost operation, or to none.
+  static bool counts() { return depth <= 1; }
+
+ private:
+  static inline thread_local int depth = 0;
+  TraceRegion region_;
+};
+
+namespace detail {
+void record_counts(const TraceCounts& counts) noexcept;
+GRIDLOPS_EXPORT std::uint64_t record_flight(const char* name) noexcept;
+GRIDLOPS_EXPORT void record_landing(std::uint64_t flight) noexcept;
+}  // namespace detail
+
+/// Adds to all open regions.
+inline void trace_counts(const TraceCounts& counts) {
+  if (trace_is_on()) detail::record_counts(counts);
+}
+
+/// Something that goes on beside the regions, such as a message: begins, and ends when the number that is
+/// returned is given back.
+inline std::uint64_t trace_flight(const char* name) {
+  return trace_is_on() ? detail::record_flight(name) : 0;
+}
+inline void trace_landing(std::uint64_t flight) {
+  if (flight != 0) detail::record_landing(flight);
+}
+
+}  // namespace gridlops
