@@ -282,8 +282,8 @@ CommandLine::Action CommandLine::parse(const Texts& arguments) {
 }
 
 std::vector<std::string> CommandLine::unknown_variables() const {
-  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK", "GRIDLOPS_DEVICE_MPI", "GRIDLOPS_KERNELS",
-              "GRIDLOPS_TIMEOUT"};  // the library reads these
+  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK",   "GRIDLOPS_DEVICE_MPI",
+              "GRIDLOPS_KERNELS",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
   for (const CLI::App* subcommand : subcommands(app_))
     for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
   Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_TEST_"};

@@ -9,6 +9,7 @@
 #include "console.hpp"
 #include "gridlops/mpi.hpp"
 #include "option_parser.hpp"
+#include "trace_output.hpp"
 
 namespace gridlops::program {
 
@@ -80,7 +81,10 @@ ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command
     const CommandLine::Action action = command_line.parse(share_invocation(world, arguments));
     for (const std::string& warning : command_line.unknown_variables())
       if (talks) warn(warning);
-    return action(world);
+    TraceOutput trace(world);
+    const ExitStatus status = action(world);
+    trace.finish();
+    return status;
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;  // it ends the job
     if (talks && error.status() == ExitStatus::try_again) warn(error.what());
