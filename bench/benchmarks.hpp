@@ -14,7 +14,7 @@ namespace gridlops::bench {
 
 // The arguments of the subcommands, the same on all ranks; main() checks each of them by itself.
 
-/// The cases to measure: every combination of the lists.
+/// The cases to measure: every combination of the lists, in which those that run side by side are one list.
 struct Cases {
   std::vector<Index> rows, cols, nrhs{1};
   std::vector<ScalarType> types{ScalarType::f64};
@@ -24,7 +24,15 @@ struct Cases {
   std::vector<std::string> transports{"auto"};
   Index panel = 0;
   std::vector<std::optional<Storage>> storages{std::nullopt};  ///< none: chosen
+  std::vector<std::string> zipped;                             ///< of list_names(): they run side by side
 };
+
+/// The lists that can run side by side, as the options are called.
+inline const std::vector<std::string>& list_names() {
+  static const std::vector<std::string> names{"grid", "transport", "dtype",     "rows",
+                                              "cols", "rhs",       "algorithm", "storage"};
+  return names;
+}
 
 /// How it is measured, and where the figures go.
 struct Method {
@@ -47,10 +55,16 @@ inline std::vector<bool> directions(const MatmulArguments& arguments) {
   return {arguments.adjoint};
 }
 
+/// The methods whose iterations can be timed, with their names in reports.
+inline const std::vector<std::string>& solver_names() {
+  static const std::vector<std::string> names{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
+  return names;
+}
+
 struct SolveArguments {
   Cases cases;
   Method method;
-  std::string solver = "cgls";
+  std::vector<std::string> solvers{"cgls"};
   bool one_pass = false;  ///< cgls reads A once in an iteration
   Index iterations = 10;
 };

@@ -71,7 +71,8 @@ class GridlopsBench : public program::CommandLine {
             "gridlops-bench",
             "Times what GridLOps does against the limits of the machine, measured by the same ranks in the "
             "same run",
-            "Lists: 16,100; 1..64 doubles from 1 to 64; 100..500+100 adds. Every combination is measured.\n"
+            "Lists: 16,100; 1..64 doubles from 1 to 64; 100..500+100 adds. Every combination is measured,\n"
+            "and of lists that --zip names entry by entry: --rows 1000,2000 --grid 1x1,2x1 --zip rows,grid\n"
             "Measure on an idle machine, with ranks bound to cores and OPENBLAS_NUM_THREADS=1.",
             // The program gridlops has variables of its own, for some subcommands of the same name.
             {"GRIDLOPS_CALIBRATE_", "GRIDLOPS_LSM_", "GRIDLOPS_MAKE_PROBLEM_", "GRIDLOPS_MDD_",
@@ -123,6 +124,8 @@ class GridlopsBench : public program::CommandLine {
     options.whole("--panel", cases.panel, "W", 0, "Width of the panels that travel [0: chosen]");
     choice_list(options, "--storage", cases.storages, program::storages(),
                 "block, stationary-a: how A is stored [auto]");
+    choice_list(options, "--zip", cases.zipped, words(list_names()),
+                "Lists of the same length that run side by side, entry by entry");
     define_method(options, method);
   }
 
@@ -135,8 +138,8 @@ class GridlopsBench : public program::CommandLine {
 
   void define_solve() {
     Options options = add_benchmark("solve", "Iterations of a least-squares solver", solve, solve_);
-    options.choice("--solver", solve_.solver, words({"cgls", "lsqr", "lsmr", "block-cgls"}),
-                   "The method [cgls]");
+    choice_list(options, "--solver", solve_.solvers, words(solver_names()),
+                "Methods; cg: with a positive definite matrix [cgls]");
     options.flag("--one-pass", solve_.one_pass, "cgls: reads A once in an iteration, in stationary-a");
     options.whole("--iterations", solve_.iterations, "K", 1, "Iterations in each repetition [10]");
     define_common(options, solve_.cases, solve_.method);

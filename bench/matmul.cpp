@@ -82,6 +82,7 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
 void matmul(Communicator& world, const MatmulArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
+  warn_of_copies(world, arguments.cases);
   for_each_case(world, arguments.cases, [&](const Case& what) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {

@@ -37,8 +37,8 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     for (std::size_t j = 0; j < part.cols.size(); ++j)
       found += wide(part.Y(static_cast<Index>(i), static_cast<Index>(j))) * weight(part.cols[j]);
     for (Index k = 0; k < inner; ++k) {
-      const T a = adjoint ? conjugate(counter_random<T>(seed_of_A, k, part.rows[i]))
-                          : counter_random<T>(seed_of_A, part.rows[i], k);
+      const T a = adjoint ? conjugate(element_of_A<T>(what, k, part.rows[i]))
+                          : element_of_A<T>(what, part.rows[i], k);
       expected += wide(a) * Xw[static_cast<std::size_t>(k)];
     }
     difference += std::norm(found - expected);

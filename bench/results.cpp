@@ -95,7 +95,17 @@ std::string algorithm_of(const Result& result) {
   return result.peer.empty() ? name_of(result.what.algorithm) : result.peer;
 }
 
-Json json_of(const Result& result, const Figures& figures, const std::string& transport) {
+/// A peer's matrix is cut along both sides of the grid.
+MatrixForm form_of(const Result& result) {
+  return bench::form_of(result.peer.empty() ? result.what.algorithm : Algorithm::summa,
+                        result.what.grid->shape());
+}
+
+std::string transport_of(const Result& result) {
+  return result.peer.empty() ? result.what.grid->comm().transport() : "mpi";
+}
+
+Json json_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   Json json{{"rows", what.shape.rows},
             {"cols", what.shape.cols},
@@ -104,9 +114,11 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
             {"adjoint", result.adjoint},
             {"grid", {what.grid->rows(), what.grid->cols()}},
             {"algorithm", algorithm_of(result)},
+            {"form", form_of(result).text()},
+            {"copies", form_of(result).copies},
             {"panel", what.panel},
             {"storage", name_of(what.storage)},
-            {"transport", result.peer.empty() ? transport : "mpi"},
+            {"transport", transport_of(result)},
             {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},
             {"repetitions", result.samples.size()},
             {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},
@@ -129,23 +141,24 @@ Json json_of(const Result& result, const Figures& figures, const std::string& tr
 std::string row_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   return fmt::format(
-      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<7} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} {:>8.2f} {:>9} "
-      "{:>5} {:>8.1e}\n",
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<11} {:<7} {:<10} {:>10.3f} {:>8.1f} {:>8.1f} {:>6.1f} "
+      "{:>8.2f} {:>9} {:>5} {:>8.1e}\n",
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
       fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result),
-      result.peer.empty() ? name_of(what.storage) : "-", 1e3 * figures.seconds,
-      figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
-      figures.roofline_fraction,
+      form_of(result).text(), result.peer.empty() ? name_of(what.storage) : "-", transport_of(result),
+      1e3 * figures.seconds, figures.flops_per_second / 1e9, figures.limit_flops / 1e9,
+      figures.limit_bytes / 1e9, figures.roofline_fraction,
       result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
       result.peer.empty() ? fmt::format("{:.0f}%", 100 * figures.waiting) : "-", result.error);
 }
 
 std::string title() {
   return fmt::format(
-      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<7} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} {:>5} {:>8}\n",
-      "work", "rows", "cols", "rhs", "type", "grid", "algorithm", "A in", "ms", "GFLOP/s", "limit", "GB/s",
-      "fraction", "MB sent", "wait", "error");
+      "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<11} {:<7} {:<10} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} "
+      "{:>5} {:>8}\n",
+      "work", "rows", "cols", "rhs", "type", "grid", "algorithm", "form", "A in", "transport", "ms",
+      "GFLOP/s", "limit", "GB/s", "fraction", "MB sent", "wait", "error");
 }
 
 }  // namespace
@@ -161,7 +174,7 @@ void ResultWriter::add(const Result& result) {
   if (world_.rank() != 0) return;
   const Figures figures = figures_of(result.samples, result.work);
   print(title(), row_of(result, figures));
-  document_["results"].push_back(json_of(result, figures, result.what.grid->comm().transport()));
+  document_["results"].push_back(json_of(result, figures));
 }
 
 void ResultWriter::add(const CommResult& result) {

@@ -2,33 +2,65 @@
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "benchmarks.hpp"
 #include "cases.hpp"
+#include "gridlops/operator_algebra.hpp"
+#include "gridlops/sparse_solver.hpp"
 #include "results.hpp"
 
 namespace gridlops::bench {
 
 namespace {
 
-std::string name_of_solver(const SolveArguments& arguments) {
-  return arguments.one_pass ? "one-pass-" + arguments.solver : arguments.solver;
+constexpr const char* one_pass_cgls = "one-pass-cgls";
+
+/// A solver, and how often it iterates.
+struct SolverRun {
+  std::string solver;
+  Index iterations;
+  bool reads_once() const { return solver == one_pass_cgls; }
+  int products() const { return solver == "cg" ? 1 : 2; }  ///< of an iteration
+};
+
+/// A X in the layout of models, in which cg has all its vectors.
+template <Scalar T>
+OperatorPtr<T> operator_of(const Case& what, const SolverRun& method) {
+  OperatorPtr<T> A = random_product<T>(what);
+  if (method.solver != "cg" || A->domain() == A->range()) return A;
+  return product(identity<T>(A->domain(), A->range()), A);
+}
+
+/// A step below 1/‖A‖² of a random matrix, which saves the products that would estimate ‖A‖: ‖A‖ ≈ √v (√m +
+/// √n) for elements of variance v (Geman, Ann. Probab. 8, 1980).
+template <Scalar T>
+SparseOptions sparse_options(const ProductShape& shape, const SolveOptions& common) {
+  constexpr double variance = is_complex<T> ? 2.0 / 3 : 1.0 / 3;
+  const double roots =
+      std::sqrt(static_cast<double>(shape.rows)) + std::sqrt(static_cast<double>(shape.cols));
+  SparseOptions options;
+  options.common = common;
+  options.lambda = 1;
+  options.step = 1 / (1.2 * variance * roots * roots);
+  return options;
 }
 
 template <Scalar T>
 class Problem {
  public:
-  Problem(const Case& what, const SolveArguments& arguments)
+  Problem(const Case& what, const SolverRun& method)
       : what_(what),
-        solver_(name_of_solver(arguments)),
-        A_(random_product<T>(what)),
+        method_(method),
+        A_(operator_of<T>(what, method)),
         B_(random_input<T>(what, A_->range())),
         X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
     // No column ends early, because so few iterations bring none to its rounding level.
-    options_.max_iterations = arguments.iterations;
+    options_.max_iterations = method.iterations;
     options_.tolerance = options_.atol = options_.btol = 0;
-    options_.one_pass = solver_ == "one-pass-cgls";
+    options_.one_pass = method.reads_once();
     options_.observers = {after_each_iteration([this](const IterationInfo&) {
       ends_.push_back(now());
       return false;
@@ -40,10 +72,7 @@ class Problem {
     ends_.clear();
     what_.grid->comm().barrier();
     const double begin = now();
-    report_ = solver_ == "lsqr"         ? lsqr(*A_, B_, X_, options_)
-              : solver_ == "lsmr"       ? lsmr(*A_, B_, X_, options_)
-              : solver_ == "block-cgls" ? block_cgls(*A_, B_, X_, options_)
-                                        : cgls(*A_, B_, X_, options_);
+    report_ = call_solver();
     return maximum(*what_.grid, now() - begin);
   }
 
@@ -69,8 +98,18 @@ class Problem {
   }
 
  private:
+  SolveReport call_solver() {
+    if (method_.solver == "lsqr") return lsqr(*A_, B_, X_, options_);
+    if (method_.solver == "lsmr") return lsmr(*A_, B_, X_, options_);
+    if (method_.solver == "block-cgls") return block_cgls(*A_, B_, X_, options_);
+    if (method_.solver == "cg") return cg(*A_, B_, X_, options_);
+    if (method_.solver == "ista") return ista(*A_, B_, X_, sparse_options<T>(what_.shape, options_));
+    if (method_.solver == "fista") return fista(*A_, B_, X_, sparse_options<T>(what_.shape, options_));
+    return cgls(*A_, B_, X_, options_);
+  }
+
   const Case& what_;
-  std::string solver_;
+  const SolverRun& method_;
   OperatorPtr<T> A_;
   DistMatrix<T> B_, X_;
   SolveOptions options_;
@@ -88,13 +127,13 @@ struct Counts {
 
 /// The counts of one iteration: the difference of two runs that differ by one iteration.
 template <Scalar T>
-Counts counts_of_iteration(const Case& what, SolveArguments arguments) {
+Counts counts_of_iteration(const Case& what, SolverRun method) {
   const auto so_far = [&] {
     return Counts{what.grid->comm().traffic().bytes_sent, what.grid->backend()->launches()};
   };
   const auto counts_of = [&](Index iterations) {
-    arguments.iterations = iterations;
-    Problem<T> problem(what, arguments);
+    method.iterations = iterations;
+    Problem<T> problem(what, method);
     const Counts before = so_far();
     problem.run();
     return so_far() - before;
@@ -104,18 +143,19 @@ Counts counts_of_iteration(const Case& what, SolveArguments arguments) {
 }
 
 template <Scalar T>
-Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& meter) {
-  Result result{.what = what, .solver = name_of_solver(arguments)};
+Result measure(const Case& what, const SolverRun& method, int repetitions, LimitMeter& meter) {
+  Result result{.what = what, .solver = method.solver};
   const Work product = product_work<T>(what.shape);
-  // An iteration needs two products, and reads A for each of them or once for both.
-  result.work = {2 * product.flops, (arguments.one_pass ? 1 : 2) * product.bytes};
-  const Counts counts = counts_of_iteration<T>(what, arguments);
+  // An iteration reads A for each of its products, or once for both.
+  result.work = {method.products() * product.flops,
+                 (method.reads_once() ? 1 : method.products()) * product.bytes};
+  const Counts counts = counts_of_iteration<T>(what, method);
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);
   result.launches = counts.launches;
-  Problem<T> problem(what, arguments);
+  Problem<T> problem(what, method);
   meter.measure<T>(*what.grid);
   std::vector<double> totals;
-  for (int repetition = 0; repetition < arguments.method.repetitions; ++repetition) {
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
     const MachineLimits limits = meter.measure<T>(*what.grid);
     const double waited = what.grid->comm().traffic().seconds_waiting;
     totals.push_back(problem.run());
@@ -131,8 +171,12 @@ Result measure(const Case& what, const SolveArguments& arguments, LimitMeter& me
 }  // namespace
 
 void solve(Communicator& world, const SolveArguments& arguments) {
-  if (arguments.one_pass && arguments.solver != "cgls")
-    throw UsageError("--one-pass is for --solver cgls, not for " + arguments.solver);
+  std::vector<SolverRun> methods;
+  for (const std::string& solver : arguments.solvers) {
+    if (arguments.one_pass && solver != "cgls")
+      throw UsageError("--one-pass is for --solver cgls, not for " + solver);
+    methods.push_back({arguments.one_pass ? one_pass_cgls : solver, arguments.iterations});
+  }
   const auto check_algorithm = [&](Algorithm algorithm) {
     if (arguments.one_pass && algorithm != Algorithm::stationary_a)
       throw UsageError(std::string("--one-pass is for --algorithm stationary-a, not for ") +
@@ -144,9 +188,18 @@ void solve(Communicator& world, const SolveArguments& arguments) {
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   Cases cases = arguments.cases;
   if (arguments.one_pass) cases.storages = {Storage::packed};
-  for_each_case(world, cases, [&](const Case& what) {
+  warn_of_copies(world, cases);
+  for_each_case(world, cases, [&](Case what) {
     check_algorithm(what.algorithm);
-    with_scalar_type(what.shape.type, [&]<Scalar T>() { writer.add(measure<T>(what, arguments, meter)); });
+    for (const SolverRun& method : methods) {
+      what.positive_definite = method.solver == "cg";
+      if (what.positive_definite && what.shape.rows != what.shape.cols)
+        throw UsageError(
+            fmt::format("--solver cg needs square matrices, not {} x {}", what.shape.rows, what.shape.cols));
+      with_scalar_type(what.shape.type, [&]<Scalar T>() {
+        writer.add(measure<T>(what, method, arguments.method.repetitions, meter));
+      });
+    }
   });
   writer.close();
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import program
 
-COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "panel": int,
-          "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "form": str,
+          "copies": int, "panel": int, "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
@@ -35,7 +35,7 @@ def results_of(suite, run, fields, count):
         suite.check({key: type(value) for key, value in result.items()} == fields, "fields", result)
         suite.check(min(value for value in result.values() if isinstance(value, float)) >= 0, "signs", result)
         seconds = result.get("seconds_per_iteration", result["seconds"])
-        products = 2 if "solver" in result else 1
+        products = 1 if result.get("solver", "cg") == "cg" else 2
         flops = products * (8 if result["dtype"].startswith("c") else 2) * result["rows"] * result["cols"] * result["nrhs"]
         suite.check(abs(result["gflops"] * 1e9 * seconds - flops) <= 1e-9 * flops, "flops", result)
         single = result["dtype"] in ("f32", "c64")
@@ -70,7 +70,32 @@ def check_storage(suite):
     suite.check(sum(result["storage"] == "packed" for result in results) == 8, "half of them are packed", results)
 
 
+def check_side_by_side(suite):
+    """Zipped lists run entry by entry, the others are crossed with them; and what is 1-D, or copied, is called so."""
+    run = suite.run("matmul", "--rows", "10,20,40", "--cols", "7", "--grid", "1x1,1x3,2x2", "--zip", "rows,grid", "--algorithm", "summa,block",
+                    *QUICK, ranks=4)
+    results = results_of(suite, run, COMMON, 3 * 2)
+    found = [[result["rows"], result["grid"], result["algorithm"], result["form"], result["copies"]] for result in results]
+    suite.check(found == [[10, [1, 1], "summa", "whole", 1], [10, [1, 1], "block", "whole", 1],
+                          [20, [1, 3], "summa", "1-D cols", 1], [20, [1, 3], "block", "1-D rows", 1],
+                          [40, [2, 2], "summa", "2-D", 1], [40, [2, 2], "block", "1-D rows x2", 2]], "forms", found)
+    suite.check([line for line in run.warning_lines if "block on 2x2 keeps 2 copies" in line] == run.warning_lines
+                and len(run.warning_lines) == 1, "a warning of copies", run.errors)
+    for word in {result["form"] for result in results} | {TRANSPORT}:
+        suite.check(f" {word} " in run.output, "the table does not say", word, run.output)
+    run = suite.run("matmul", "--rows", "10,20", "--cols", "7", "--grid", "1x1,2x1,2x2", "--zip", "grid,rows", *QUICK, ranks=4)
+    suite.check(run.status == 2 and len(run.error_lines) == 1 and "--grid has 3" in run.errors and "--rows has 2" in run.errors,
+                "refusal of lists that are not equally long", run.errors)
+
+
 def check_solve(suite):
+    run = suite.run("solve", "--rows", 60, "--cols", 60, "--rhs", 3, "--dtype", "f64,c64", "--solver", "cg,ista,fista", "--iterations", 6,
+                    "--algorithm", "stationary-a,block", "--grid", "1x2", *QUICK, ranks=2)
+    results = results_of(suite, run, SOLVE, 2 * 2 * 3)
+    suite.check([result["solver"] for result in results] == 4 * ["cg", "ista", "fista"], "names", results)
+    run = suite.run("solve", "--rows", 60, "--cols", 50, "--solver", "cg", *QUICK, ranks=2)
+    suite.check(run.status == 2 and len(run.error_lines) == 1 and "60 x 50" in run.errors, "refusal of cg", run.errors)
+
     for solver in ["cgls", "lsqr", "lsmr", "block-cgls"]:
         run = suite.run("solve", "--rows", "120", "--cols", "30", "--rhs", "1,3", "--solver", solver, "--iterations", "4",
                         "--algorithm", "stationary-a", "--grid", "1x2", *QUICK, ranks=3 if solver == "cgls" else 2)
@@ -196,6 +221,7 @@ def check_refusals(suite):
 def test(suite, _):
     check_matmul(suite)
     check_storage(suite)
+    check_side_by_side(suite)
     check_solve(suite)
     check_comm(suite)
     check_kernels(suite)
