@@ -77,6 +77,7 @@ void call_every_kernel(const std::shared_ptr<Backend>& shared) {
   elsewhere([&] { kernels.column_axpy(a, A, C); });
   elsewhere([&] { kernels.column_xpby(A, b, C); });
   elsewhere([&] { kernels.column_scale(a, C); });
+  elsewhere([&] { kernels.clip(-1, 1, C); });
   std::unique_ptr<LineTransform<T>> transform;
   elsewhere([&] {
     transform = kernels.arrays().line_transform(
