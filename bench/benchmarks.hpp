@@ -7,6 +7,7 @@
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/process_grid.hpp"
 #include "gridlops/types.hpp"
 
@@ -72,9 +73,16 @@ struct SolveArguments {
 struct CommArguments {
   std::vector<std::string> operations{"broadcast"};
   std::vector<std::string> transports{"mpi"};
-  /// The size of every rank's operand. Where ranks have parts of one, it is that of the whole: what
-  /// all-gather gives each rank, and what reduce-scatter takes from each.
+  /// The size of the whole operand: where ranks have parts of one, of all parts together.
   std::vector<Index> bytes;
+  std::vector<std::string> types{"f64"};
+  ReduceOp reduction = ReduceOp::sum;
+  int root = 0;
+  bool in_place = true, out_of_place = true;  ///< at least one
+  std::vector<std::string> over{"world"};     ///< "world", "row" or "column" of the grid
+  std::optional<GridShape> grid;              ///< none: near-square
+  std::string device = "cpu";
+  int warm_up = 5;
   int repetitions = 5;
   std::string json;
 };
@@ -109,21 +117,21 @@ struct OperatorArguments {
 };
 
 // The subcommands (collective over world). They print a table on rank 0 and write the JSON file, and throw
-// errors on all ranks.
+// errors on all ranks. Results that are wrong are in the table, and make the status check_failed.
 
 /// Products, checked against sums over the elements of A and X.
-void matmul(Communicator& world, const MatmulArguments& arguments);
+ExitStatus matmul(Communicator& world, const MatmulArguments& arguments);
 
 /// Iterations of a solver, from zero, on a random matrix and random data.
-void solve(Communicator& world, const SolveArguments& arguments);
+ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 
-/// Operations of a communicator, one at a time, on all ranks of world.
-void comm(Communicator& world, const CommArguments& arguments);
+/// Operations of communicators, one at a time, on data that every rank verifies.
+ExitStatus comm(Communicator& world, const CommArguments& arguments);
 
 /// The kernels of solvers on columns of each rank's own, on all ranks of world at once.
-void kernels(Communicator& world, const KernelArguments& arguments);
+ExitStatus kernels(Communicator& world, const KernelArguments& arguments);
 
 /// Operators on arrays, cut over all ranks of world.
-void operators(Communicator& world, const OperatorArguments& arguments);
+ExitStatus operators(Communicator& world, const OperatorArguments& arguments);
 
 }  // namespace gridlops::bench

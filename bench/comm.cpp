@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
 
 #include "benchmarks.hpp"
-#include "gridlops/buffer.hpp"
+#include "exchange.hpp"
+#include "grid.hpp"
+#include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "results.hpp"
 
@@ -10,92 +18,183 @@ namespace gridlops::bench {
 
 namespace {
 
-constexpr Index element_bytes = sizeof(double);
-
-/// The size that was asked for, rounded up to what the operation can have: whole elements, and equal parts
-/// where the ranks have parts of the operand.
-Index possible_bytes(const std::string& operation, Index asked, int ranks) {
-  const bool has_parts = operation == "all-gather" || operation == "reduce-scatter";
-  const Index unit = element_bytes * (has_parts ? ranks : 1);
-  return (asked / unit + (asked % unit > 0)) * unit;
+/// The code that carries an operation: two transports with the same text run the same. Empty: there is none.
+std::string carrier_of(const Operation& operation, const std::string& transport, Index bytes, int ranks) {
+  const bool is_get = operation.kind == Exchanged::get;
+  if (operation.is_one_sided()) {
+    if (transport == "mpi") return "MPI window, called here";
+    if (is_get && transport == "one-sided") return "dynamic window, called here";
+    if (is_get && transport == "shared") return "copy in shared memory";
+    return "";
+  }
+  const bool is_message = operation.kind == Exchanged::gather || operation.kind == Exchanged::scatter ||
+                          operation.kind == Exchanged::all_to_all ||
+                          operation.kind == Exchanged::send_receive;
+  if (transport == "nccl") return operation.kind == Exchanged::send_receive ? "messages by the host" : "NCCL";
+  if (transport == "mpi-direct" || transport == "mpi-staged")
+    return transport == "mpi-staged" || operation.reduces() || operation.kind == Exchanged::all_to_all
+               ? "MPI by the host"
+               : "MPI on device memory";
+  if (is_message) return "messages";
+  if (transport != "chain") return "MPI";
+  return operation.kind == Exchanged::broadcast && bytes >= chain_least_bytes && ranks >= chain_least_ranks
+             ? "chain"
+             : "MPI, non-blocking";
 }
 
-/// One operation on operands of a possible size, on all ranks of a communicator.
-class Exchange {
+/// The number of elements of the whole operand: as many as were asked for, rounded up to equal parts where
+/// the ranks have such.
+Index possible_count(const Operation& operation, const TravelType& type, Index bytes, int ranks) {
+  const Index unit = type.size() * (operation.has_parts() && !operation.is_uneven ? ranks : 1);
+  return (bytes / unit + (bytes % unit > 0)) * (unit / type.size());
+}
+
+Communicator& communicator_over(const ProcessGrid& grid, const std::string& over) {
+  return over == "row" ? grid.row_comm() : over == "column" ? grid.col_comm() : grid.comm();
+}
+
+/// The operations of one transport on one grid.
+class TransportRun {
  public:
-  Exchange(Communicator& comm, const CommCase& what)
-      : comm_(comm),
-        what_(what),
-        whole_(static_cast<std::size_t>(what.bytes / element_bytes), 1.0),
-        other_(whole_) {}
+  TransportRun(ResultWriter& writer, const CommArguments& arguments, const ProcessGrid& grid,
+               std::map<std::string, std::string>& measured)
+      : writer_(writer), arguments_(arguments), grid_(grid), measured_(measured) {}
 
-  void run() {
-    const Index count = what_.bytes / element_bytes, part = count / comm_.size();
-    if (what_.operation == "broadcast") {
-      comm_.broadcast({whole_.data(), count}, 0);
-    } else if (what_.operation == "reduce") {
-      comm_.reduce({whole_.data(), count}, {other_.data(), count}, ReduceOp::max, 0);
-    } else if (what_.operation == "all-reduce") {
-      comm_.all_reduce({whole_.data(), count}, ReduceOp::max);
-    } else if (what_.operation == "all-gather") {
-      comm_.all_gather({other_.data(), part}, {whole_.data(), count});
-    } else if (what_.operation == "reduce-scatter") {
-      comm_.reduce_scatter({whole_.data(), count}, {other_.data(), part}, ReduceOp::max);
-    } else {  // every rank to the next one
-      const int next = (comm_.rank() + 1) % comm_.size(),
-                previous = (comm_.rank() + comm_.size() - 1) % comm_.size();
-      comm_.send_receive({whole_.data(), count}, next, {other_.data(), count}, previous);
-    }
-  }
-
-  /// The bytes that all ranks together send in one operation.
-  Index bytes_sent() {
-    const Index before = comm_.traffic().bytes_sent;
-    run();
-    std::array<Index, 1> sum{comm_.traffic().bytes_sent - before};
-    comm_.all_reduce(sum, ReduceOp::sum);
-    return sum[0];
-  }
-
-  /// The time of one operation on the slowest rank: the mean of as many in a row as take about a millisecond.
-  double seconds() {
-    const Index often = std::clamp<Index>((Index{1} << 22) / std::max<Index>(what_.bytes, 1), 1, 200);
-    comm_.barrier();
-    const double begin = now();
-    for (Index k = 0; k < often; ++k) run();
-    std::array<double, 1> slowest{(now() - begin) / static_cast<double>(often)};
-    comm_.all_reduce(slowest, ReduceOp::max);
-    return slowest[0];
-  }
-
- private:
-  Communicator& comm_;
-  const CommCase& what_;
-  std::vector<double> whole_, other_;
-};
-
-}  // namespace
-
-void comm(Communicator& world, const CommArguments& arguments) {
-  ResultWriter writer(world, arguments.json);
-  for (const std::string& transport : arguments.transports) {
-    const std::unique_ptr<Communicator> ranks = make_host_communicator(world, transport);
-    for (const std::string& operation : arguments.operations) {
-      for (const Index bytes : arguments.bytes) {
-        CommResult result{{operation, ranks->transport(), possible_bytes(operation, bytes, ranks->size())},
-                          ranks->size(),
-                          0,
-                          {}};
-        Exchange exchange(*ranks, result.what);
-        result.bytes_sent = exchange.bytes_sent();
-        exchange.seconds();
-        for (int repetition = 0; repetition < arguments.repetitions; ++repetition)
-          result.seconds.push_back(exchange.seconds());
-        writer.add(result);
+  void run(const Operation& operation, const std::string& over, MPI_Comm mpi) {
+    Communicator& comm = communicator_over(grid_, over);
+    for (const TravelType& type : travel_types()) {
+      if (std::find(arguments_.types.begin(), arguments_.types.end(), type.name) == arguments_.types.end())
+        continue;
+      for (const Index bytes : arguments_.bytes) {
+        const Operands operands{type, arguments_.reduction, arguments_.root, false,
+                                possible_count(operation, type, bytes, comm.size())};
+        for (const bool in_place : {false, true}) {
+          if (!(in_place ? arguments_.in_place : arguments_.out_of_place)) continue;
+          CommResult result{.what = {operation, operands, over, comm.transport()}, .ranks = comm.size()};
+          result.what.operands.in_place = in_place;
+          if (in_place ? operation.can_be_in_place : operation.can_be_out_of_place) {
+            measure(result, comm, mpi);
+          } else if (arguments_.in_place && arguments_.out_of_place) {
+            continue;  // the other place was asked for, too
+          } else {
+            result.instead = fmt::format("{} only", in_place ? "out of place" : "in place");
+          }
+          writer_.add(result);
+        }
       }
     }
   }
-  writer.close();
+
+ private:
+  void measure(CommResult& result, Communicator& comm, MPI_Comm mpi) {
+    const CommCase& what = result.what;
+    result.carrier = carrier_of(what.operation, what.transport, what.bytes(), comm.size());
+    if (result.carrier.empty()) {
+      result.instead = "none of its own";
+      return;
+    }
+    const auto [first, is_new] = measured_.emplace(what.key() + result.carrier, what.transport);
+    if (!is_new) {
+      result.instead = "as " + first->second;
+      return;
+    }
+    try {
+      std::optional<Exchange> exchange;
+      succeed_together(grid_.comm(),
+                       [&] { exchange.emplace(comm, grid_.backend(), what.operation, what.operands); });
+      if (what.operation.is_one_sided()) succeed_together(grid_.comm(), [&] { exchange->open_window(mpi); });
+      measure(result, *exchange);
+    } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
+      result.instead = fmt::format("not here: {}", error.what());
+    }
+  }
+
+  void measure(CommResult& result, Exchange& exchange) {
+    result.wrong = sum(grid_, exchange.wrong(1));
+    exchange.prepare();
+    const Index before = grid_.comm().traffic().bytes_sent;
+    exchange.run();
+    exchange.synchronize();
+    result.bytes_sent = sum(grid_, grid_.comm().traffic().bytes_sent - before);
+    const double once = seconds(exchange, std::max(arguments_.warm_up, 1));
+    // As many in a row as take about a millisecond.
+    result.in_a_row = static_cast<Index>(std::clamp(1e-3 / once, 1.0, 200.0));
+    for (int repetition = 0; repetition < arguments_.repetitions; ++repetition)
+      result.seconds.push_back(seconds(exchange, result.in_a_row));
+    result.wrong += sum(grid_, exchange.wrong(2));
+  }
+
+  /// The mean time of operations in a row, on the slowest rank of the grid.
+  double seconds(Exchange& exchange, Index often) {
+    exchange.synchronize();
+    grid_.comm().barrier();
+    const double begin = now();
+    for (Index k = 0; k < often; ++k) exchange.run();
+    exchange.synchronize();
+    return maximum(grid_, (now() - begin) / static_cast<double>(often));
+  }
+
+  ResultWriter& writer_;
+  const CommArguments& arguments_;
+  const ProcessGrid& grid_;
+  std::map<std::string, std::string>& measured_;
+};
+
+void check(const Communicator& world, const CommArguments& arguments, GridShape shape) {
+  if (shape.size() > world.size())
+    throw UsageError(fmt::format("--grid {}x{} needs {} ranks, but there are {}", shape.rows, shape.cols,
+                                 shape.size(), world.size()));
+  for (const std::string& over : arguments.over) {
+    const int ranks = over == "row" ? shape.cols : over == "column" ? shape.rows : shape.size();
+    if (arguments.root >= ranks)
+      throw UsageError(fmt::format("--root {} is no rank of a {} of {} ranks", arguments.root, over, ranks));
+  }
+  if (arguments.reduction == ReduceOp::sum) return;
+  for (const std::string& type : arguments.types)
+    if (type == "c64" || type == "c128")
+      throw UsageError(fmt::format("complex numbers ({}) are summed only; choose --reduction sum", type));
+  constexpr Index most = std::numeric_limits<int>::max();
+  for (const Index bytes : arguments.bytes)
+    if (bytes > most * Index{8})
+      throw UsageError(fmt::format("{} bytes are more than one call of MPI takes", bytes));
+}
+
+}  // namespace
+
+ExitStatus comm(Communicator& world, const CommArguments& arguments) {
+  const GridShape shape = arguments.grid.value_or(near_square(world.size()));
+  check(world, arguments, shape);
+  ResultWriter writer(world, arguments.json);
+  writer.print_header("comm");
+  const bool is_member = world.rank() < shape.size();
+  std::vector<MpiRanks> mpi;
+  for (const std::string& over : arguments.over) {
+    const int line = over == "row"      ? world.rank() / shape.cols
+                     : over == "column" ? world.rank() % shape.cols
+                                        : 0;
+    mpi.emplace_back(is_member ? std::optional(line) : std::nullopt);
+  }
+  std::map<std::string, std::string> measured;
+  for (const std::string& transport : arguments.transports) {
+    std::shared_ptr<const ProcessGrid> grid;
+    try {
+      grid = program::make_grid(world, shape, arguments.device, transport);
+    } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
+      writer.add_absent(transport, error.what());
+      continue;
+    }
+    program::run_on_grid(world, *grid, [&] {
+      TransportRun run(writer, arguments, *grid, measured);
+      for (std::size_t k = 0; k < arguments.over.size(); ++k)
+        for (const Operation& operation : all_operations())
+          if (std::find(arguments.operations.begin(), arguments.operations.end(), operation.name) !=
+              arguments.operations.end())
+            run.run(operation, arguments.over[k], mpi[k].get());
+    });
+  }
+  return writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -67,7 +67,7 @@ int blocks_touched(const std::string& kernel) {
 
 }  // namespace
 
-void kernels(Communicator& world, const KernelArguments& arguments) {
+ExitStatus kernels(Communicator& world, const KernelArguments& arguments) {
   ResultWriter writer(world, arguments.json);
   constexpr Index unused_limit_order = 64;
   LimitMeter meter(unused_limit_order, arguments.limit_mib);
@@ -100,7 +100,7 @@ void kernels(Communicator& world, const KernelArguments& arguments) {
       }
     }
   }
-  writer.close();
+  return writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <limits>
+#include <string_view>
+
 #include "benchmarks.hpp"
+#include "exchange.hpp"
 #include "gridlops/mpi.hpp"
 #include "option_parser.hpp"
 #include "run_program.hpp"
@@ -27,18 +31,35 @@ std::vector<std::string> items(const std::string& list) {
   return found;
 }
 
-/// Appends the numbers of an item: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 10, 20, 30 and 40 of
-/// "10..40+10".
+/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
+Index size_number(const std::string& text, Index lowest) {
+  constexpr std::string_view letters = "KMG";
+  const std::size_t letter = text.empty() ? letters.npos : letters.find(text.back());
+  if (letter == letters.npos) return whole_number(text, lowest);
+  const Index unit = Index{1} << (10 * (letter + 1));
+  const Index number = whole_number(text.substr(0, text.size() - 1), lowest);
+  if (number > std::numeric_limits<Index>::max() / unit)
+    throw UsageError(fmt::format("'{}' is more than can be counted", text));
+  return number * unit;
+}
+
+/// Appends the numbers of an item: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10,
+/// 20, 30 and 40 of "10..40+10".
 void append_numbers(const std::string& item, std::vector<Index>& numbers) {
   const std::size_t dots = item.find("..");
-  const Index first = whole_number(item.substr(0, dots), 0);
+  const Index first = size_number(item.substr(0, dots), 0);
   if (dots == std::string::npos) return numbers.push_back(first);
-  const std::size_t plus = item.find('+', dots);
-  const Index last = whole_number(item.substr(dots + 2, plus - dots - 2), 0);
-  const Index step = plus == std::string::npos ? 0 : whole_number(item.substr(plus + 1), 1);
-  if (step == 0 && first == 0)
+  const std::size_t step_at = item.find_first_of("+*", dots);
+  const Index last = size_number(item.substr(dots + 2, step_at - dots - 2), 0);
+  const bool adds = step_at != std::string::npos && item[step_at] == '+';
+  const Index step = step_at == std::string::npos ? 2 : size_number(item.substr(step_at + 1), adds ? 1 : 2);
+  if (!adds && first == 0)
     throw UsageError(fmt::format("'{}' doubles from 0 and never ends; add a step, as in 0..8+2", item));
-  for (Index number = first; number <= last; number += step == 0 ? number : step) numbers.push_back(number);
+  for (Index number = first; number <= last;) {
+    numbers.push_back(number);
+    if (number > (adds ? last - step : last / step)) break;
+    number = adds ? number + step : number * step;
+  }
 }
 
 CLI::Option* number_list(Options& options, const char* name, std::vector<Index>& values,
@@ -87,12 +108,10 @@ class GridlopsBench : public program::CommandLine {
  private:
   template <class Arguments>
   Options add_benchmark(const char* name, const char* about,
-                        void (*run)(Communicator& world, const Arguments& arguments),
+                        ExitStatus (*run)(Communicator& world, const Arguments& arguments),
                         const Arguments& arguments) {
-    return add_subcommand(name, about, [run, &arguments](Communicator& world) {
-      run(world, arguments);
-      return ExitStatus::done;
-    });
+    return add_subcommand(name, about,
+                          [run, &arguments](Communicator& world) { return run(world, arguments); });
   }
 
   static void define_method(Options& options, Method& method) {
@@ -146,17 +165,49 @@ class GridlopsBench : public program::CommandLine {
   }
 
   void define_comm() {
-    Options options = add_benchmark("comm", "Operations of communicators", comm, comm_);
+    Options options =
+        add_benchmark("comm", "Operations of communicators, on data that every rank verifies", comm, comm_);
     number_list(
         options, "--bytes", comm_.bytes, "N[,...]",
-        "Size of each rank's operand; all-gather: of what each rank gets, reduce-scatter: of what each "
-        "gives. Rounded up to whole elements of 8 bytes; for these two, to as many for every rank")
+        "Size of the whole operand: where ranks have parts of one, of all parts together; 64K, 1M, 8..16M*4. "
+        "Rounded up to whole elements, and to equal parts")
         ->required();
-    choice_list(options, "--operation", comm_.operations,
-                words({"broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"}),
-                "Operations [broadcast]");
-    choice_list(options, "--transport", comm_.transports, words(host_transports()),
+    Names<std::vector<std::string>> operations{{"all", {}}};
+    for (const Operation& operation : all_operations()) {
+      operations.front().second.emplace_back(operation.name);
+      operations.push_back({operation.name, {operation.name}});
+    }
+    const auto take_operations = [this, operations](const std::string& text) {
+      comm_.operations.clear();
+      for (const std::string& item : items(text))
+        for (const std::string& name : program::value_of(item, operations)) comm_.operations.push_back(name);
+    };
+    options.parsed("--operation", take_operations, program::joined(operations, "|") + "[,...]",
+                   "Operations [broadcast]");
+    choice_list(options, "--transport", comm_.transports, program::transports(),
                 "What carries the data [mpi]");
+    std::vector<std::string> types;
+    for (const TravelType& type : travel_types()) types.emplace_back(type.name);
+    choice_list(options, "--dtype", comm_.types, words(types), "Types of the elements [f64]");
+    options.choice(
+        "--reduction", comm_.reduction,
+        Names<ReduceOp>{
+            {"sum", ReduceOp::sum}, {"prod", ReduceOp::prod}, {"min", ReduceOp::min}, {"max", ReduceOp::max}},
+        "How operands are reduced [sum]");
+    options.whole("--root", comm_.root, "R", 0, "The rank that has or gets the whole operand [0]");
+    const auto take_places = [this](const std::string& text) {
+      const std::string place = program::value_of(text, words({"in", "out", "both"}));
+      comm_.in_place = place != "out";
+      comm_.out_of_place = place != "in";
+    };
+    options.parsed("--place", take_places, "in|out|both", "Whether a rank's part lies in the whole [both]");
+    options.parsed(
+        "--grid", [this](const std::string& text) { comm_.grid = parse_grid_shape(text); }, "PxQ",
+        "Process grid [near-square]");
+    choice_list(options, "--over", comm_.over, words({"world", "row", "column"}),
+                "All ranks of the grid, or all its rows or columns at once [world]");
+    options.choice("--device", comm_.device, words({"cpu", "gpu"}), "Where operands live [cpu]");
+    options.whole("--warm-up", comm_.warm_up, "W", 0, "Operations before the first that is timed [5]");
     options.whole("--reps", comm_.repetitions, "K", 1, "Repetitions; the median counts [5]");
     options.text("--json", comm_.json, "F", "Writes the figures as JSON");
   }

@@ -7,19 +7,6 @@ namespace gridlops::bench {
 
 namespace {
 
-/// A copy of this rank's block without gaps, in host memory.
-template <Scalar T>
-std::vector<T> on_host(const DistMatrix<T>& X) {
-  const std::shared_ptr<Backend>& backend = X.grid()->backend();
-  const MatrixView<const T> local = X.local();
-  const Buffer<T> packed(backend, local.size());
-  std::vector<T> values(static_cast<std::size_t>(local.size()));
-  if (values.empty()) return values;
-  backend->kernels<T>().copy(local, packed.matrix(local.rows, local.cols));
-  backend->download(packed.data(), values.data(), local.size() * Index{sizeof(T)});
-  return values;
-}
-
 template <Scalar T>
 class Product {
  public:
@@ -40,7 +27,7 @@ class Product {
     what_.grid->backend()->synchronize();
   }
 
-  double error() const;
+  double error() const { return product_error<T>(what_, adjoint_, Y_); }
 
  private:
   const Case& what_;
@@ -48,20 +35,6 @@ class Product {
   OperatorPtr<T> A_;
   DistMatrix<T> X_, Y_;
 };
-
-template <Scalar T>
-double Product<T>::error() const {
-  const auto indices = [](Range range) {
-    std::vector<Index> all;
-    for (Index i = range.begin; i < range.end(); ++i) all.push_back(i);
-    return all;
-  };
-  const std::vector<T> local = on_host(Y_);
-  return product_error<T>(
-      what_, adjoint_,
-      {MatrixView<const T>(local.data(), Y_.local_row_range().size, Y_.local_col_range().size),
-       indices(Y_.local_row_range()), indices(Y_.local_col_range())});
-}
 
 template <Scalar T>
 Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoint) {
@@ -74,12 +47,13 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
   result.bytes_sent = sum(*what.grid, what.grid->comm().traffic().bytes_sent - before);
   result.samples = samples<T>(*what.grid, meter, repetitions, [&product] { product.apply(); });
   result.error = product.error();
+  result.allowed_error = allowed_product_error<T>(what.shape, adjoint);
   return result;
 }
 
 }  // namespace
 
-void matmul(Communicator& world, const MatmulArguments& arguments) {
+ExitStatus matmul(Communicator& world, const MatmulArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   warn_of_copies(world, arguments.cases);
@@ -90,7 +64,7 @@ void matmul(Communicator& world, const MatmulArguments& arguments) {
       });
     }
   });
-  writer.close();
+  return writer.close();
 }
 
 }  // namespace gridlops::bench

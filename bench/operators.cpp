@@ -133,7 +133,7 @@ Subject<double> migration(const Grid& grid) {
 
 }  // namespace
 
-void operators(Communicator& world, const OperatorArguments& arguments) {
+ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   const Grid grid = program::make_grid(world, GridShape{world.size(), 1});
@@ -148,7 +148,7 @@ void operators(Communicator& world, const OperatorArguments& arguments) {
       measure(writer, meter, grid, on_section(grid, name), arguments);
     }
   }
-  writer.close();
+  return writer.close();
 }
 
 }  // namespace gridlops::bench

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "cases.hpp"
+#include "gridlops/buffer.hpp"
 #include "measurement.hpp"
 
 namespace gridlops::bench {
@@ -45,6 +48,36 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     size += std::norm(expected);
   }
   return maximum(*what.grid, size > 0 ? std::sqrt(difference / size) : std::sqrt(difference));
+}
+
+/// The same for a product Y in a layout of this library.
+template <Scalar T>
+double product_error(const Case& what, bool adjoint, const DistMatrix<T>& Y) {
+  const std::shared_ptr<Backend>& backend = Y.grid()->backend();
+  const MatrixView<const T> local = Y.local();
+  std::vector<T> values(static_cast<std::size_t>(local.size()));
+  if (!values.empty()) {
+    const Buffer<T> packed(backend, local.size());  // without gaps
+    backend->template kernels<T>().copy(local, packed.matrix(local.rows, local.cols));
+    backend->download(packed.data(), values.data(), local.size() * Index{sizeof(T)});
+  }
+  const auto indices = [](Range range) {
+    std::vector<Index> all;
+    for (Index i = range.begin; i < range.end(); ++i) all.push_back(i);
+    return all;
+  };
+  return product_error<T>(what, adjoint,
+                          {MatrixView<const T>(values.data(), local.rows, local.cols),
+                           indices(Y.local_row_range()), indices(Y.local_col_range())});
+}
+
+/// What rounding may make of product_error(). The errors of the terms of a sum are independent, so that they
+/// grow with the root of their number (Higham, Mary: A new approach to probabilistic rounding error analysis,
+/// SIAM J. Sci. Comput. 41, 2019); a wrong element shows in a product of fewer than a million.
+template <Scalar T>
+double allowed_product_error(const ProductShape& shape, bool adjoint) {
+  const auto terms = static_cast<double>(std::max<Index>(adjoint ? shape.rows : shape.cols, 1));
+  return 16 * std::sqrt(terms) * std::numeric_limits<Real<T>>::epsilon();
 }
 
 }  // namespace gridlops::bench

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ctime>
@@ -17,6 +18,7 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
+#include "placement.hpp"
 
 namespace gridlops::bench {
 
@@ -39,7 +41,8 @@ std::string time_text() {
 
 std::string gpu_text() {
   const GpuInfo gpus = gpu_info();
-  return gpus.devices > 0 ? gpus.versions + ", " + std::to_string(gpus.devices) + " on the host" : "none";
+  if (gpus.devices == 0) return "none";
+  return fmt::format("{}, {}, {} on the host", gpus.model, gpus.versions, gpus.devices);
 }
 
 /// The load of the last minute; negative if unknown.
@@ -48,8 +51,9 @@ double load_average() {
   return getloadavg(&load, 1) == 1 ? load : -1;
 }
 
-/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them.
-Json environment(const Communicator& world) {
+/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them, and
+/// where all ranks are (collective).
+Json environment(Communicator& world) {
   const BlasInfo blas = blas_info();
   return {{"version", version},
           {"commit", commit},
@@ -68,6 +72,8 @@ Json environment(const Communicator& world) {
           {"own_kernels", own_kernels()},
           {"blas_threads", blas.threads},
           {"gpu", gpu_text()},
+          {"placement", placement(world)},
+          {"settings", settings()},
           {"load_average", load_average()}};
 }
 
@@ -129,7 +135,8 @@ Json json_of(const Result& result, const Figures& figures) {
             {"roofline_fraction", figures.roofline_fraction},
             {"bytes_sent", result.bytes_sent < 0 ? Json() : Json(result.bytes_sent)},
             {"waiting", result.peer.empty() ? Json(figures.waiting) : Json()},
-            {"error", result.error}};
+            {"error", result.error},
+            {"allowed_error", result.allowed_error}};
   if (!result.solver.empty()) {
     json["solver"] = result.solver;
     json["seconds_per_iteration"] = figures.seconds;
@@ -175,24 +182,11 @@ void ResultWriter::add(const Result& result) {
   const Figures figures = figures_of(result.samples, result.work);
   print(title(), row_of(result, figures));
   document_["results"].push_back(json_of(result, figures));
-}
-
-void ResultWriter::add(const CommResult& result) {
-  if (world_.rank() != 0) return;
-  const double seconds = median(result.seconds), bytes = static_cast<double>(result.what.bytes);
-  print(fmt::format("{:<15} {:<10} {:>5} {:>11} {:>12} {:>8}\n", "operation", "transport", "ranks", "bytes",
-                    "us", "GB/s"),
-        fmt::format("{:<15} {:<10} {:>5} {:>11} {:>12.2f} {:>8.2f}\n", result.what.operation,
-                    result.what.transport, result.ranks, result.what.bytes, 1e6 * seconds,
-                    bytes / seconds / 1e9));
-  document_["results"].push_back({{"operation", result.what.operation},
-                                  {"transport", result.what.transport},
-                                  {"ranks", result.ranks},
-                                  {"bytes", result.what.bytes},
-                                  {"bytes_sent", result.bytes_sent},
-                                  {"repetitions", result.seconds.size()},
-                                  {"seconds", seconds},
-                                  {"gbs", bytes / seconds / 1e9}});
+  const ProductShape& shape = result.what.shape;
+  count(!(result.error <= result.allowed_error),
+        fmt::format("{} {} x {} x {} of {} by {}: error {:.1e} where rounding allows {:.1e}",
+                    result.solver.empty() ? "product" : result.solver, shape.rows, shape.cols, shape.nrhs,
+                    name_of(shape.type), algorithm_of(result), result.error, result.allowed_error));
 }
 
 void ResultWriter::add(const KernelResult& result) {
@@ -254,13 +248,34 @@ void ResultWriter::print(const std::string& title, const std::string& row) {
   program::print(row);
 }
 
-void ResultWriter::close() {
-  if (path_.empty()) return;
-  succeed_together(world_, [&] {
-    if (world_.rank() != 0) return;
-    document_["environment"]["load_average_at_end"] = load_average();
-    write_text_file(path_, [text = document_.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
-  });
+void ResultWriter::count(bool is_wrong, const std::string& what) {
+  ++results_;
+  if (is_wrong) wrong_.push_back(what);
+}
+
+void ResultWriter::print_verdict() const {
+  if (!wrong_.empty()) {
+    constexpr std::size_t most = 3;
+    std::string text = fmt::format("# WRONG: {} of {} results", wrong_.size(), results_);
+    for (std::size_t k = 0; k < wrong_.size() && k < most; ++k) text += (k == 0 ? ": " : "; ") + wrong_[k];
+    program::print(text + (wrong_.size() > most ? "; …\n" : "\n"));
+  } else if (has_header_) {
+    program::print(fmt::format("# correct: {} results, none wrong\n", results_));
+  }
+}
+
+ExitStatus ResultWriter::close() {
+  std::array<std::int32_t, 1> is_wrong{wrong_.empty() ? 0 : 1};
+  world_.broadcast(is_wrong, 0);
+  if (world_.rank() == 0) print_verdict();
+  if (!path_.empty()) {
+    succeed_together(world_, [&] {
+      if (world_.rank() != 0) return;
+      document_["environment"]["load_average_at_end"] = load_average();
+      write_text_file(path_, [text = document_.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
+    });
+  }
+  return is_wrong[0] == 0 ? ExitStatus::done : ExitStatus::check_failed;
 }
 
 }  // namespace gridlops::bench

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "exchange.hpp"
 #include "measurement.hpp"
 
 namespace gridlops::bench {
@@ -19,6 +20,7 @@ struct Result {
   std::vector<Sample> samples{};
   Work work{};  ///< of one product, or of one iteration
   double error = 0;
+  double allowed_error = 0;  ///< by rounding
   Index bytes_sent = -1;     ///< by all ranks together, in one product or iteration; negative: unknown
   Index launches = 0;        ///< of an iteration on a GPU: kernels and products
   double total_seconds = 0;  ///< of a whole solve: median
@@ -47,18 +49,30 @@ struct OperatorResult {
 };
 
 struct CommCase {
-  std::string operation, transport;
-  Index bytes = 0;  ///< as in CommArguments, but as large as the operation really is
+  Operation operation;
+  Operands operands;
+  std::string over, transport;
+
+  Index bytes() const { return operands.count * operands.type.size(); }
+  std::string reduction() const;  ///< "-" without one
+  std::string root() const;       ///< the same
+  /// Whatever else there is to tell rows apart, but not the transport.
+  std::string key() const;
 };
 
 struct CommResult {
   CommCase what;
   int ranks = 1;
-  Index bytes_sent = 0;         ///< by all ranks together, in one operation
-  std::vector<double> seconds;  ///< of one operation, of the slowest rank
+  std::string instead{};          ///< why nothing was measured; otherwise empty
+  std::string carrier{};          ///< the code that carries it
+  Index bytes_sent = 0;           ///< by all ranks together, in one operation
+  Index wrong = 0;                ///< numbers, on all ranks
+  Index in_a_row = 1;             ///< operations in a sample
+  std::vector<double> seconds{};  ///< samples of one operation, of the slowest rank
 };
 
 /// Prints a row of a table for every result at once, and writes a JSON file with all of them; both on rank 0.
+/// It counts what is wrong, and says in the end what the run is worth.
 class ResultWriter {
  public:
   /// Collective over world. Throws OutputError on all ranks if the file cannot be made.
@@ -70,16 +84,26 @@ class ResultWriter {
   void add(const CommResult& result);
   void add(const KernelResult& result);
   void add(const OperatorResult& result);
-  /// Writes the file (collective over world). Throws OutputError on all ranks.
-  void close();
+  /// Says that a transport cannot run here.
+  void add_absent(const std::string& transport, const std::string& reason);
+  /// Prints what figures depend on, in lines that begin with #.
+  void print_header(const std::string& subcommand);
+  /// Writes the file and, after anything wrong or a header, a verdict (collective over world). Returns
+  /// check_failed on all ranks if a result was wrong. Throws OutputError on all ranks.
+  ExitStatus close();
 
  private:
   void print(const std::string& title, const std::string& row);
+  void count(bool is_wrong, const std::string& what);
+  void print_verdict() const;
+  void add_unmeasured(const CommResult& result);
 
   Communicator& world_;
   std::string path_;
   nlohmann::ordered_json document_;
-  bool has_title_ = false;
+  bool has_title_ = false, has_header_ = false;
+  Index results_ = 0;
+  std::vector<std::string> wrong_;  ///< what is
 };
 
 }  // namespace gridlops::bench

@@ -4,12 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benchmarks.hpp"
 #include "cases.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
+#include "product_check.hpp"
 #include "results.hpp"
 
 namespace gridlops::bench {
@@ -83,9 +85,22 @@ class Problem {
     return maximum(*what_.grid, seconds.empty() ? 0 : median(seconds));
   }
 
+  /// The error of one more product in each direction.
+  double product_error() const {
+    double largest = 0;
+    for (const bool adjoint : {false, true}) {
+      const DistMatrix<T> X = random_input<T>(what_, adjoint ? A_->range() : A_->domain());
+      DistMatrix<T> Y = program::allocate_matrix<T>(
+          what_.grid, (adjoint ? A_->domain() : A_->range()).layout(what_.shape.nrhs));
+      adjoint ? A_->apply_adjoint(T(1), X, T(0), Y) : A_->apply(T(1), X, T(0), Y);
+      largest = std::max(largest, bench::product_error<T>(what_, adjoint, Y));
+    }
+    return largest;
+  }
+
   /// The difference between ‖b − Ax‖ of the recurrence and by its definition in the end, relative to ‖b‖; the
   /// largest of any column.
-  double error() const {
+  double recurrence_error() const {
     const std::vector<double> norms = column_norms(B_);
     double largest = 0;
     const IterationRecord& last = report_.history.back();
@@ -164,13 +179,17 @@ Result measure(const Case& what, const SolverRun& method, int repetitions, Limit
                               sum(*what.grid, waiting) / what.grid->comm().size() / totals.back()});
   }
   result.total_seconds = median(totals);
-  result.error = problem.error();
+  // Both grow with the errors of the products.
+  result.error = std::max(problem.recurrence_error(), problem.product_error());
+  result.allowed_error =
+      static_cast<double>(method.iterations) *
+      (allowed_product_error<T>(what.shape, false) + allowed_product_error<T>(what.shape, true));
   return result;
 }
 
 }  // namespace
 
-void solve(Communicator& world, const SolveArguments& arguments) {
+ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   std::vector<SolverRun> methods;
   for (const std::string& solver : arguments.solvers) {
     if (arguments.one_pass && solver != "cgls")
@@ -201,7 +220,7 @@ void solve(Communicator& world, const SolveArguments& arguments) {
       });
     }
   });
-  writer.close();
+  return writer.close();
 }
 
 }  // namespace gridlops::bench

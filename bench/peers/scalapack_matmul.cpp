@@ -106,6 +106,7 @@ Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoin
                     X.descriptor(), Y.local().data, Y.descriptor());
   });
   result.error = product_error<T>(what, adjoint, {Y.local(), Y.rows(), Y.cols()});
+  result.allowed_error = allowed_product_error<T>(shape, adjoint);
   return result;
 }
 
@@ -125,7 +126,7 @@ void check(const Communicator& world, const Cases& cases) {
 
 }  // namespace
 
-void matmul(Communicator& world, const MatmulArguments& arguments) {
+ExitStatus matmul(Communicator& world, const MatmulArguments& arguments) {
   check(world, arguments.cases);
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
@@ -136,10 +137,10 @@ void matmul(Communicator& world, const MatmulArguments& arguments) {
       });
     }
   });
-  writer.close();
+  return writer.close();
 }
 
-void solve(Communicator&, const SolveArguments&) {
+ExitStatus solve(Communicator&, const SolveArguments&) {
   throw UsageError("ScaLAPACK has no iterative least-squares solver; compare products, with matmul");
 }
 

@@ -18,6 +18,7 @@ struct GpuInfo {
   std::string problem;                  ///< why there is none, and what to do about it; else empty
   std::vector<std::string> transports;  ///< for make_gpu_communicator()
   std::string versions;                 ///< of the vendor's libraries
+  std::string model;                    ///< of the first device; "emulated" in tests without one
 };
 GRIDLOPS_EXPORT GpuInfo gpu_info();
 

@@ -25,9 +25,13 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm com
 ///   one-sided  products get blocks of other ranks through windows of MPI, without a call of the owner
 ///   shared     products read blocks of other ranks in place; for ranks of one machine
 ///   mixed      communicators that are split off are "shared" where their ranks are on one machine; others
-///   send
-///              messages, and are "mixed" again
+///              send messages, and are "mixed" again
 GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
+
+/// The transport "chain" pipelines broadcasts of so many bytes to so many ranks, and larger ones. From there on
+/// a chain was faster than MPI's own broadcast (docs/performance.md, "Broadcasts").
+inline constexpr Index chain_least_bytes = Index{16} << 20;
+inline constexpr int chain_least_ranks = 3;
 
 /// A communicator of the same ranks with one of these transports (collective over comm, an MPI communicator).
 /// "auto" stands for shared where all ranks can read each other's memory, for mixed where those of one

@@ -4,22 +4,22 @@
 #include <algorithm>
 
 #include "comm/mpi_transfer.hpp"
+#include "gridlops/mpi.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure. From 16 MiB on a
-/// chain was faster than MPI's own broadcast (docs/performance.md, "Broadcasts").
+/// A piece of 256 KiB stays in the second-level cache between its arrival and its departure.
 constexpr Index piece_bytes = Index{256} << 10;
-constexpr Index least_pieces = 64;
+constexpr Index least_pieces = chain_least_bytes / piece_bytes;
 
 Index piece_elements(ElementType type) { return std::min(piece_bytes / size_of(type), max_message_elements); }
 
 }  // namespace
 
 bool ChainBroadcasts::is_faster(const Elements& reals, int ranks) {
-  return ranks > 2 && reals.count >= least_pieces * piece_elements(reals.type);
+  return ranks >= chain_least_ranks && reals.count >= least_pieces * piece_elements(reals.type);
 }
 
 class ChainBroadcasts::Broadcast final : public PendingOperation {

@@ -28,6 +28,8 @@ GpuInfo ask_for_gpus() {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) {
     info.devices = count;
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) info.model = properties.name;
   } else {
     info.problem =
         message(driver == 0 ? "there is no driver (" : "the driver finds none (", cudaGetErrorName(error),

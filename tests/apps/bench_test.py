@@ -14,7 +14,7 @@ import program
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "form": str,
           "copies": int, "panel": int, "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
-          "error": float}
+          "error": float, "allowed_error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
 ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
 QUICK = ["--reps", 1, "--limit-order", 64, "--limit-mib", 8, "--json", "F.json"]
@@ -39,7 +39,7 @@ def results_of(suite, run, fields, count):
         flops = products * (8 if result["dtype"].startswith("c") else 2) * result["rows"] * result["cols"] * result["nrhs"]
         suite.check(abs(result["gflops"] * 1e9 * seconds - flops) <= 1e-9 * flops, "flops", result)
         single = result["dtype"] in ("f32", "c64")
-        suite.check(result["error"] <= (1e-5 if single else 1e-13), "error", result)
+        suite.check(result["error"] <= (1e-5 if single else 1e-13) and result["error"] <= result["allowed_error"], "error", result)
     return results
 
 
@@ -114,29 +114,6 @@ def check_solve(suite):
         suite.check(result["solver"] == "one-pass-cgls", "names", result)
         # An iteration has a product and two adjoint ones.
         suite.check(3 * bytes_of(result) <= result["bytes_sent"] <= 3 * bytes_of(result) + 2000, "bytes", result)
-
-
-def check_comm(suite):
-    operations = ["broadcast", "reduce", "all-reduce", "all-gather", "reduce-scatter", "send-receive"]
-    run = suite.run("comm", "--operation", ",".join(operations), "--bytes", "0,8,4000000", "--transport", "mpi,chain", "--reps", 1,
-                    "--json", "F.json", ranks=3)
-    if not suite.succeeded(run):
-        return
-    results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
-    # A size that three ranks cannot share equally is rounded up, and shown as it is.
-    shared = {"all-gather", "reduce-scatter"}
-    found = sorted([result["operation"], result["transport"], result["bytes"]] for result in results)
-    wanted = [[operation, transport, size] for operation in operations for transport in ("mpi", "chain")
-              for size in ([0, 24, 4000008] if operation in shared else [0, 8, 4000000])]
-    suite.check(found == sorted(wanted), "combinations", found)
-    # Everything reaches the two other ranks once. Sums come back to them, and in a ring three ranks send.
-    times = {"all-reduce": 4, "send-receive": 3}
-    for result in results:
-        suite.check(result["bytes_sent"] == times.get(result["operation"], 2) * result["bytes"], "what was sent", result)
-    suite.check(all(f" {result['bytes']} " in run.output for result in results), "the table has other sizes", run.output)
-    suite.check(all(result["ranks"] == 3 and result["seconds"] > 0 for result in results), "figures", results)
-    for result in results:
-        suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - result["bytes"]) <= 1e-9 * result["bytes"], "rate", result)
 
 
 def check_kernels(suite):
@@ -223,7 +200,6 @@ def test(suite, _):
     check_storage(suite)
     check_side_by_side(suite)
     check_solve(suite)
-    check_comm(suite)
     check_kernels(suite)
     check_operators(suite)
     check_picture(suite)

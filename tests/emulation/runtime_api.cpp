@@ -110,6 +110,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = emulation::device_count();
   return cudaSuccess;
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "emulated");
+  return cudaSuccess;
+}
 cudaError_t cudaSetDevice(int number) {
   if (emulation::enter("cudaSetDevice")) return failed(cudaErrorUnknown);
   if (number < 0 || number >= emulation::device_count()) return failed(cudaErrorInvalidDevice);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "windows.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "gridlops/error.hpp"
+
+namespace gridlops::bench {
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw CommunicationError(fmt::format("{}: {}", call, text.data()));
+}
+
+MPI_Datatype mpi_type_of(ElementType type) {
+  switch (type) {
+    case ElementType::byte:
+      return MPI_BYTE;
+    case ElementType::i32:
+      return MPI_INT32_T;
+    case ElementType::i64:
+      return MPI_INT64_T;
+    case ElementType::f32:
+      return MPI_FLOAT;
+    case ElementType::f64:
+      break;
+  }
+  return MPI_DOUBLE;
+}
+
+MpiRanks::MpiRanks(std::optional<int> color) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  check_mpi(MPI_Comm_split(MPI_COMM_WORLD, color.value_or(MPI_UNDEFINED), rank, &comm_), "MPI_Comm_split");
+  if (comm_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+}
+
+MpiRanks::~MpiRanks() {
+  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+MpiRanks::MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+
+Window::Window(MPI_Comm comm, Index bytes, WindowKind kind) : kind_(kind) {
+  const auto size = static_cast<MPI_Aint>(bytes);
+  if (kind == WindowKind::shared) {
+    check_mpi(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, comm, &memory_, &window_),
+              "MPI_Win_allocate_shared");
+  } else if (kind == WindowKind::allocated) {
+    check_mpi(MPI_Win_allocate(size, 1, MPI_INFO_NULL, comm, &memory_, &window_), "MPI_Win_allocate");
+  } else {
+    check_mpi(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &window_), "MPI_Win_create_dynamic");
+    attached_.resize(static_cast<std::size_t>(bytes) + 1);  // MPI need not attach nothing
+    memory_ = attached_.data();
+    check_mpi(MPI_Win_attach(window_, memory_, size + 1), "MPI_Win_attach");
+  }
+  MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
+  int ranks = 1;
+  MPI_Comm_size(comm, &ranks);
+  displacements_.resize(static_cast<std::size_t>(ranks));
+  MPI_Aint mine = 0;
+  if (kind == WindowKind::dynamic) MPI_Get_address(memory_, &mine);
+  check_mpi(MPI_Allgather(&mine, 1, MPI_AINT, displacements_.data(), 1, MPI_AINT, comm), "MPI_Allgather");
+}
+
+Window::~Window() {
+  if (window_ == MPI_WIN_NULL) return;
+  if (kind_ == WindowKind::dynamic) MPI_Win_detach(window_, memory_);
+  MPI_Win_free(&window_);
+}
+
+std::byte* Window::memory_of(int rank) const {
+  MPI_Aint size = 0;
+  int unit = 1;
+  std::byte* memory = nullptr;
+  check_mpi(MPI_Win_shared_query(window_, rank, &size, &unit, &memory), "MPI_Win_shared_query");
+  return memory;
+}
+
+}  // namespace gridlops::bench

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops-bench comm`: every operation by every transport on data that the ranks verify, the figures by their
+definitions, and that a transport that loses a number is found out. Times are not judged. comm_test.py LAUNCH PROGRAM
+GRIDLOPS_TEST_BROKEN_MPI is the library of broken_mpi.cpp."""
+import json
+import os
+import statistics
+
+import program
+
+PARTS = ["all-gather", "all-gather-v", "reduce-scatter", "reduce-scatter-v", "gather", "scatter", "all-to-all", "all-to-all-v"]
+ROOTED = ["broadcast", "reduce", "gather", "scatter"]
+ONE_SIDED = ["get", "put", "accumulate"]
+OPERATIONS = ["all-reduce", "broadcast", "reduce", "send-receive", *PARTS, *ONE_SIDED]
+REDUCED = ["all-reduce", "reduce", "reduce-scatter", "reduce-scatter-v", "accumulate"]
+IN_PLACE_ONLY, BOTH_PLACES = ["all-reduce", "broadcast"], PARTS[:6]
+SIZES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16, "i32": 4, "i64": 8}
+# Windows of MPI in memory that ranks share, and by messages.
+WINDOWS = {"OMPI_MCA_osc": "sm,pt2pt"}
+
+
+def document_of(suite, *options, ranks=4, environment=None, status=0):
+    run = suite.run("comm", *options, "--json", "F.json", ranks=ranks, environment={**WINDOWS, **(environment or {})}, timeout=120)
+    if not suite.succeeded(run, status):
+        return run, {"results": [], "not_measured": []}
+    document = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"), parse_constant=program.not_json)
+    return run, {"not_measured": [], **document}
+
+
+def places_of(operation):
+    return ["in"] if operation in IN_PLACE_ONLY else ["in", "out"] if operation in BOTH_PLACES else ["out"]
+
+
+def check_figures(suite, result):
+    ranks, operation = result["ranks"], result["operation"]
+    bus = 2 * (ranks - 1) / ranks if operation == "all-reduce" else (ranks - 1) / ranks if operation in PARTS else 1
+    suite.check(result["wrong"] == 0, "wrong", result)
+    suite.check(result["bytes"] == result["count"] * SIZES[result["dtype"]], "size", result)
+    suite.check(result["seconds_min"] <= result["seconds"] == statistics.median(result["samples"]) <= result["seconds_max"]
+                and len(result["samples"]) == result["repetitions"] > 0, "samples", result)
+    suite.check(abs(result["algbw_gbs"] * 1e9 * result["seconds"] - result["bytes"]) <= 1e-9 * result["bytes"], "algbw", result)
+    suite.check(abs(result["busbw_gbs"] - bus * result["algbw_gbs"]) <= 1e-9 * result["algbw_gbs"], "busbw", result)
+    suite.check((result["root"] is None) == (operation not in ROOTED) and (result["reduction"] == "-") == (operation not in REDUCED),
+                "root or reduction", result)
+    # Everything reaches the other ranks once. Sums come back to them, and in a ring all ranks send.
+    times = {"all-reduce": 2 * (ranks - 1), "send-receive": ranks, "gather": (ranks - 1) / ranks, "scatter": (ranks - 1) / ranks}
+    if operation in ONE_SIDED:
+        suite.check(result["bytes_sent"] == 0, "the library counts what it does not send", result)
+    elif not operation.endswith("-v"):
+        suite.check(result["bytes_sent"] == times.get(operation, ranks - 1) * result["bytes"], "what was sent", result)
+
+
+def check_table(suite):
+    """Every operation by every transport: measured once, or said why not."""
+    run, document = document_of(suite, "--operation", "all", "--bytes", "0,8,10000", "--transport", "mpi,chain,shared,one-sided,nccl",
+                                "--reps", 2)
+    lines = run.output.splitlines()
+    suite.check([line[:1] for line in lines[:4]] == ["#"] * 4 and "4 ranks (0 … 3)" in run.output, "header", lines[:5])
+    suite.check(lines[-1].startswith("# correct: ") and lines[-1].endswith("none wrong"), "verdict", lines[-1])
+    found = sorted((result["operation"], result["transport"], result["place"], result["bytes"]) for result in document["results"])
+    # What the four ranks cannot share equally is rounded up, and shown as it is.
+    wanted = [(operation, transport, place, size)
+              for operation in OPERATIONS for place in places_of(operation)
+              for transport in {"get": ["mpi", "shared", "one-sided"], "put": ["mpi"], "accumulate": ["mpi"], "gather": ["mpi"],
+                                "scatter": ["mpi"], "all-to-all": ["mpi"], "all-to-all-v": ["mpi"],
+                                "send-receive": ["mpi"]}.get(operation, ["mpi", "chain"])
+              for size in ([0, 32, 10016] if operation in PARTS and not operation.endswith("-v") else [0, 8, 10000])]
+    suite.check(found == sorted(wanted), "rows", set(found) ^ set(wanted))
+    for result in document["results"]:
+        check_figures(suite, result)
+    instead = {(row.get("operation"), row["transport"]): row["instead"] for row in document["not_measured"]}
+    suite.check(instead.get((None, "nccl"), "").startswith("not here: ") and "nccl" in run.output, "nccl on hosts", instead)
+    for operation in OPERATIONS[:-3]:
+        suite.check(instead.get((operation, "shared")) == instead.get((operation, "one-sided")) == "as mpi", "the same code", instead)
+    for operation in ["put", "accumulate"]:
+        suite.check(instead.get((operation, "shared")) == "none of its own", "one-sided", instead)
+    suite.check(document["environment"]["placement"][0]["ranks"] == [0, 1, 2, 3]
+                and document["environment"]["settings"]["OMPI_MCA_osc"] == WINDOWS["OMPI_MCA_osc"], "environment", document["environment"])
+
+
+def check_choices(suite):
+    """Types, reductions, roots, places, and lines of the grid."""
+    for options, ranks, over in [(["--over", "row,column", "--grid", "2x3", "--dtype", "f32,c128", "--root", 1], 6, {"row": 3, "column": 2}),
+                                 (["--dtype", "i32,i64,f64", "--reduction", "prod", "--root", 2, "--place", "in"], 3, {"world": 3}),
+                                 (["--grid", "1x2", "--dtype", "f32", "--reduction", "max", "--warm-up", 0], 3, {"world": 2})]:
+        _, document = document_of(suite, "--operation", "all", "--bytes", "1K..4K*4", "--reps", 1, *options, ranks=ranks)
+        results = document["results"]
+        suite.check({result["over"]: result["ranks"] for result in results} == over, "ranks", options)
+        suite.check({result["root"] for result in results} == {None, options[options.index("--root") + 1] if "--root" in options else 0},
+                    "roots", options)
+        suite.check({1024, 4096} <= {result["bytes"] for result in results} <= {1024, 1032, 1056, 1028, 1040, 4096, 4104, 4128, 4112},
+                    "sizes", {result["bytes"] for result in results})
+        suite.check(all(result["wrong"] == 0 for result in results) and results, "wrong", options)
+        if "--place" in options:
+            suite.check({result["operation"] for result in results} == {*IN_PLACE_ONLY, *BOTH_PLACES}, "places", results)
+
+
+def check_chain(suite):
+    _, document = document_of(suite, "--operation", "broadcast", "--bytes", "1M,16M", "--transport", "chain", "--reps", 1, "--warm-up", 1, ranks=3)
+    suite.check([result["carrier"] for result in document["results"]] == ["MPI, non-blocking", "chain"], "chain", document["results"])
+    _, document = document_of(suite, "--operation", "get", "--bytes", "8", "--transport", "one-sided,mpi", "--reps", 1, ranks=2,
+                              environment={"OMPI_MCA_osc": "sm"})
+    suite.check(any("refuses" in row["instead"] for row in document["not_measured"]) and len(document["results"]) == 1,
+                "a transport that MPI refuses", document["not_measured"])
+
+
+def check_broken(suite):
+    """A transport that loses the last of many numbers."""
+    def broken(function, *words):
+        return suite.run(*words, ranks=2, environment={**WINDOWS, "GRIDLOPS_TEST_BROKEN": function},
+                         on_each_rank=("env", f"LD_PRELOAD={os.environ['GRIDLOPS_TEST_BROKEN_MPI']}", "ASAN_OPTIONS=verify_asan_link_order=0"))
+
+    for function, operation in [("MPI_Bcast", "broadcast"), ("MPI_Allreduce", "all-reduce"), ("MPI_Allgatherv", "all-gather"),
+                                ("MPI_Isend", "all-to-all"), ("MPI_Get", "get")]:
+        run = broken(function, "comm", "--operation", f"{operation},reduce", "--bytes", 4096, "--reps", 1)
+        verdict = run.output.splitlines()[-1:]
+        suite.check(run.status == 1 and verdict and verdict[0].startswith("# WRONG: ") and f"of {operation} by mpi" in verdict[0],
+                    "a broken", function, "gives", run.status, verdict, run.errors[-500:])
+    few = ["--rows", 400, "--cols", 300, "--rhs", 4, "--algorithm", "stationary-a", "--grid", "2x1", "--transport", "mpi", "--limit-order",
+           64, "--limit-mib", 8, "--reps", 1]
+    for words in (["matmul", "--both", *few], ["solve", *few]):
+        for function, status in (("MPI_Allgatherv", 1), ("", 0)):
+            run = broken(function, *words)
+            suite.check(run.status == status and ("# WRONG: " in run.output) == (status == 1), "a broken", words[0], run.status,
+                        run.output[-500:], run.errors[-500:])
+
+
+def check_refusals(suite):
+    for options, word in [(["--dtype", "c64", "--reduction", "max"], "c64"), (["--root", 1, "--operation", "broadcast"], "--root 1"),
+                          (["--grid", "2x2"], "2x2"), (["--operation", "all-gathr"], "all-gather"), (["--bytes", "1Q"], "1Q"),
+                          (["--bytes", "9999999999G"], "9999999999G"), (["--bytes", "1..8*1"], "'1'")]:
+        run = suite.run("comm", *([] if "--bytes" in options else ["--bytes", 8]), *options)
+        suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", options, run.errors)
+
+
+def check_gpu(suite):
+    run, document = document_of(suite, "--operation", "all", "--bytes", "8,4K", "--transport", "nccl,mpi,shared", "--device", "gpu", "--dtype",
+                                "f32,c128", "--reps", 1, "--warm-up", 1)
+    found = {(result["operation"], result["transport"]) for result in document["results"]}
+    suite.check(found == {(operation, transport) for operation in OPERATIONS[:-3] for transport in ("nccl", "mpi-staged")}, "rows", found)
+    suite.check(all(result["wrong"] == 0 for result in document["results"]), "wrong", document["results"])
+    suite.check("The GPU is emulated: times on it mean nothing" in run.output or "emulated" not in str(document["environment"]),
+                "times of the emulation", run.output)
+    suite.check({row["instead"] for row in document["not_measured"] if row["transport"] == "nccl"} == {"none of its own"}
+                and any(row["instead"].startswith("not here") for row in document["not_measured"] if row["transport"] == "shared"),
+                "the rest", document["not_measured"])
+
+
+def test(suite, _):
+    if program.DEVICE == "gpu":
+        check_gpu(suite)
+        return
+    check_table(suite)
+    check_choices(suite)
+    check_chain(suite)
+    check_broken(suite)
+    check_refusals(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__, probe=("comm", "--bytes", 8, "--device", "gpu"))
