@@ -102,7 +102,18 @@ double difference(const ConstDistMatrix<T>& X, const Space& space, const std::ve
 /// A x and Aᴴ y for one column that is given and returned whole.
 template <Scalar T>
 std::vector<T> times(const Whole<T>& A, const std::vector<T>& x, Op op = Op::none) {
-  return multiplied(op, A, {static_cast<Index>(x.size()), 1, x}).values;
+  std::vector<T> y(static_cast<std::size_t>(op == Op::none ? A.rows : A.cols));
+  for (std::size_t j = 0; j < static_cast<std::size_t>(A.cols); ++j) {
+    const T* const a = A.values.data() + j * static_cast<std::size_t>(A.rows);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(A.rows); ++i) {
+      if (op == Op::none) {
+        y[i] += a[i] * x[j];
+      } else {
+        y[j] += conjugate(a[i]) * x[i];
+      }
+    }
+  }
+  return y;
 }
 
 /// The largest difference of this rank's block of one column from these values, relative to their largest.
