@@ -109,7 +109,8 @@ class Problem:
 
     def tv(self, iterations, sigma=0.01, tau=0.99 / 12, inner=INNER):
         x, root = self.background, np.sqrt(tau)
-        z = u = 0 * self.gradient(x)
+        z = self.gradient(x)
+        u = 0 * z
         def objective(x):
             return np.linalg.norm(self.forward(x) - self.data) ** 2 / 2 + sigma * np.abs(self.gradient(x)).sum()
         costs = [objective(x)]
