@@ -144,9 +144,10 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   if (parts.total() == 0) return nullptr;
   int* part_counts = transfer->scratch_ints(size());
   parts.write_counts(part_counts);
-  // MPI allows no overlap. Where this rank's part lies within `all`, MPI writes the result elsewhere first.
-  const bool overlap = to.data == parts.of(from, rank()).data;
-  const Elements result = overlap ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
+  // MPI allows no overlap, and some libraries no null address, also for no elements. Where this rank's part
+  // lies within `all`, or is empty, MPI gets another address for the result.
+  const bool elsewhere = to.count == 0 || to.data == parts.of(from, rank()).data;
+  const Elements result = elsewhere ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
   if (blocks(completion)) {
     group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
@@ -156,7 +157,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
       return MPI_Ireduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm, request);
     });
   }
-  if (overlap) transfer->then([result, to] { copy(result, to); });
+  if (elsewhere) transfer->then([result, to] { copy(result, to); });
   return finish(std::move(transfer), completion);
 }
 
