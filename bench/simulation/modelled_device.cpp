@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A device whose kernels give right results and take simulated time. It stands where the GPU library stands
+// in other builds, so the programs reach it by --device gpu.
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include "gridlops/backend.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/gpu.hpp"
+#include "gridlops/mpi.hpp"
+
+namespace gridlops::simulation {
+
+namespace {
+
+/// A positive number of the environment.
+double rate(const char* variable) {
+  const char* const text = std::getenv(variable);
+  const double value = text == nullptr ? 0 : std::strtod(text, nullptr);
+  if (!(value > 0))
+    throw UsageError(std::string(variable) + " is '" + (text == nullptr ? "" : text) +
+                     "'; the modelled device needs a number above 0");
+  return value;
+}
+
+/// When the device of this rank has done what it was given: a queue in simulated time. A kernel takes the
+/// longer of the times of its flops and of its bytes, and as long as a launch.
+class Queue {
+ public:
+  void add(double flops, double bytes) {
+    end_ += launch_seconds_ + std::max(flops / flops_per_second_, bytes / bytes_per_second_);
+  }
+  /// What is added later starts when what the host has done so far is done.
+  void follow_host() { follow(simgrid_get_clock()); }
+  void follow(double moment) { end_ = std::max(end_, moment); }
+  double end() const { return end_; }
+  /// The host waits until the queue is empty.
+  void drain() const {
+    const double left = end_ - simgrid_get_clock();
+    if (left > 0) sg_actor_sleep_for(left);
+  }
+
+ private:
+  double flops_per_second_ = rate("MODELLED_FLOPS");  // real ones
+  double bytes_per_second_ = rate("MODELLED_BYTES");
+  double launch_seconds_ = rate("MODELLED_LAUNCH");
+  double end_ = 0;
+};
+
+/// The host's kernels. Bytes are those of the operands that a kernel reads and writes.
+template <Scalar T>
+class ModelledKernels final : public Kernels<T> {
+ public:
+  ModelledKernels(Queue& queue, const Kernels<T>& host) : queue_(queue), host_(host) {}
+
+  void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+            MatrixView<T> C) const override {
+    const Index inner = op_a == Op::none ? A.cols : A.rows;
+    queue_.add((is_complex<T> ? 8.0 : 2.0) * static_cast<double>(C.size()) * static_cast<double>(inner),
+               bytes(A.size() + B.size() + (beta == T(0) ? 1 : 2) * C.size()));
+    host_.gemm(op_a, op_b, alpha, A, B, beta, C);
+  }
+  void copy(MatrixView<const T> X, MatrixView<T> Y) const override {
+    touch(2, X);
+    host_.copy(X, Y);
+  }
+  void fill(T value, MatrixView<T> X) const override {
+    touch(1, X);
+    host_.fill(value, X);
+  }
+  void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override {
+    touch(beta == T(0) ? 2 : 3, X);
+    host_.add(alpha, X, beta, Y);
+  }
+  void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y) const override {
+    touch(beta == T(0) ? 2 : 3, X);
+    host_.diagonal_multiply(alpha, d, conjugate_d, X, beta, Y);
+  }
+  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override {
+    touch(2, X);
+    host_.column_dots(X, Y, dots);
+  }
+  void column_norms_squared(MatrixView<const T> X, double* norms) const override {
+    touch(1, X);
+    host_.column_norms_squared(X, norms);
+  }
+  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override {
+    touch(3, X);
+    host_.column_axpy(alpha, X, Y);
+  }
+  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override {
+    touch(3, X);
+    host_.column_xpby(X, beta, Y);
+  }
+  void column_scale(const T* alpha, MatrixView<T> X) const override {
+    touch(2, X);
+    host_.column_scale(alpha, X);
+  }
+  void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override {
+    touch(2, X);
+    host_.column_threshold(kind, t, X);
+  }
+  void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override {
+    touch(1, X);
+    host_.column_penalties(kind, X, penalties);
+  }
+  void clip(double lower, double upper, MatrixView<T> X) const override {
+    touch(2, X);
+    host_.clip(lower, upper, X);
+  }
+  /// Operators on arrays take no simulated time.
+  const ArrayKernels<T>& arrays() const override { return host_.arrays(); }
+
+ private:
+  static double bytes(Index elements) { return static_cast<double>(elements) * sizeof(T); }
+  void touch(Index times, MatrixView<const T> X) const { queue_.add(0, bytes(times * X.size())); }
+
+  Queue& queue_;
+  const Kernels<T>& host_;
+};
+
+class ModelledBackend final : public Backend {
+ public:
+  Queue& queue() { return queue_; }
+  std::string name() const override { return "modelled device"; }
+  MemorySpace memory_space() const override { return MemorySpace::device; }
+  void upload(const void* from, void* here, Index bytes) override {
+    queue_.add(0, static_cast<double>(bytes));
+    host_->upload(from, here, bytes);
+  }
+  void download(const void* here, void* to, Index bytes) override {
+    queue_.add(0, static_cast<double>(bytes));
+    queue_.drain();
+    host_->download(here, to, bytes);
+  }
+  void synchronize() override { queue_.drain(); }
+
+ private:
+  void* do_allocate(Index bytes) override { return host_->allocate(bytes); }
+  void do_release(void* memory) noexcept override { host_->release(memory); }
+  const Kernels<float>& kernels_f32() const override { return f32_; }
+  const Kernels<double>& kernels_f64() const override { return f64_; }
+  const Kernels<std::complex<float>>& kernels_c64() const override { return c64_; }
+  const Kernels<std::complex<double>>& kernels_c128() const override { return c128_; }
+
+  std::shared_ptr<Backend> host_ = make_host_backend();
+  Queue queue_;
+  ModelledKernels<float> f32_{queue_, host_->kernels<float>()};
+  ModelledKernels<double> f64_{queue_, host_->kernels<double>()};
+  ModelledKernels<std::complex<float>> c64_{queue_, host_->kernels<std::complex<float>>()};
+  ModelledKernels<std::complex<double>> c128_{queue_, host_->kernels<std::complex<double>>()};
+};
+
+/// What the device does next follows the operation.
+class Arrival final : public PendingOperation {
+ public:
+  Arrival(Request request, std::shared_ptr<ModelledBackend> device)
+      : request_(std::move(request)), device_(std::move(device)) {}
+  void wait() override {
+    request_.wait();
+    device_->queue().follow_host();
+  }
+  bool test() override {
+    const bool is_done = request_.test();
+    if (is_done) device_->queue().follow_host();
+    return is_done;
+  }
+
+ private:
+  Request request_;
+  std::shared_ptr<ModelledBackend> device_;
+};
+
+/// A collective operation that is over on the host. On the device it may be ahead of the queue: that it is
+/// over then shows when the queue is there, or when the host asks again and has given the device nothing.
+class Finished final : public PendingOperation {
+ public:
+  explicit Finished(std::shared_ptr<ModelledBackend> device) : device_(std::move(device)) {}
+  void wait() override { device_->queue().follow(end_); }
+  bool test() override {
+    const double reached = device_->queue().end();
+    if (reached < end_ && std::exchange(asked_at_, reached) != reached) return false;
+    wait();
+    return true;
+  }
+
+ private:
+  std::shared_ptr<ModelledBackend> device_;
+  double end_ = simgrid_get_clock();
+  double asked_at_ = -1;
+};
+
+/// All operations follow what the device was given before, and collective ones run one after the other in the
+/// order of the program, as on the one communication queue of a GPU. So they can be MPI's blocking ones: the
+/// device multiplies while the host is in MPI. (SMPI's non-blocking collectives are a loop of messages at the
+/// root.)
+class ModelledCommunicator final : public Communicator {
+ public:
+  ModelledCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<ModelledBackend> device,
+                       std::shared_ptr<Traffic> traffic)
+      : Communicator(host->rank(), host->size(), std::move(traffic)),
+        host_(std::move(host)),
+        device_(std::move(device)) {}
+
+  std::string transport() const override { return host_->transport(); }
+  [[noreturn]] void abort(ExitStatus status) override {
+    host_->abort(status);
+    std::terminate();  // not reached
+  }
+
+ private:
+  template <class Operation>
+  Pending collective(Completion completion, Operation&& operation) {
+    device_->queue().drain();
+    operation();
+    if (completion == Completion::pending) return std::make_unique<Finished>(device_);
+    device_->queue().follow_host();
+    return nullptr;
+  }
+  Pending message(Completion completion, Request request) {
+    auto arrival = std::make_unique<Arrival>(std::move(request), device_);
+    if (completion == Completion::pending) return arrival;
+    arrival->wait();
+    return nullptr;
+  }
+
+  std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) override {
+    auto part = host_->split(color, key);
+    if (part == nullptr) return nullptr;
+    return std::make_unique<ModelledCommunicator>(std::move(part), device_, traffic_account());
+  }
+  Pending do_barrier(Completion completion) override {
+    return collective(completion, [&] { host_->barrier(); });
+  }
+  Pending do_broadcast(Elements data, int root, Completion completion) override {
+    return collective(completion, [&] { host_->broadcast(data, root); });
+  }
+  Pending do_reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order,
+                    Completion completion) override {
+    return collective(completion, [&] { host_->reduce(in, out, op, root, order); });
+  }
+  Pending do_all_reduce(Elements data, ReduceOp op, ReductionOrder order, Completion completion) override {
+    return collective(completion, [&] { host_->all_reduce(data, op, order); });
+  }
+  Pending do_gather(ConstElements mine, Elements all, std::span<const Index> counts, int root,
+                    Completion completion) override {
+    return collective(completion, [&] { host_->gather_v(mine, all, counts, root); });
+  }
+  Pending do_scatter(ConstElements all, std::span<const Index> counts, Elements mine, int root,
+                     Completion completion) override {
+    return collective(completion, [&] { host_->scatter_v(all, counts, mine, root); });
+  }
+  Pending do_all_gather(ConstElements mine, Elements all, std::span<const Index> counts,
+                        Completion completion) override {
+    return collective(completion, [&] { host_->all_gather_v(mine, all, counts); });
+  }
+  Pending do_reduce_scatter(ConstElements all, std::span<const Index> counts, Elements mine, ReduceOp op,
+                            ReductionOrder order, Completion completion) override {
+    return collective(completion, [&] { host_->reduce_scatter_v(all, counts, mine, op, order); });
+  }
+  Pending do_all_to_all(ConstElements send, std::span<const Index> send_counts, Elements receive,
+                        std::span<const Index> receive_counts, Completion completion) override {
+    return collective(completion, [&] { host_->all_to_all_v(send, send_counts, receive, receive_counts); });
+  }
+  Pending do_send(ConstElements data, int destination, int tag, Completion completion) override {
+    device_->queue().drain();
+    return message(completion, host_->start_send(data, destination, tag));
+  }
+  Pending do_receive(Elements data, int source, int tag, Completion completion) override {
+    device_->queue().drain();
+    return message(completion, host_->start_receive(data, source, tag));
+  }
+
+  std::unique_ptr<Communicator> host_;
+  std::shared_ptr<ModelledBackend> device_;
+};
+
+}  // namespace
+
+}  // namespace gridlops::simulation
+
+namespace gridlops {
+
+std::shared_ptr<Backend> make_gpu_backend(int) { return std::make_shared<simulation::ModelledBackend>(); }
+
+GpuInfo gpu_info() { return {true, 1, "", {"mpi"}, "modelled in simulated time"}; }
+
+std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
+                                                    const std::shared_ptr<Backend>& backend,
+                                                    const std::string& transport) {
+  auto device = std::dynamic_pointer_cast<simulation::ModelledBackend>(backend);
+  if (device == nullptr || transport != "mpi")
+    throw UsageError("in a simulation the modelled device has the transport mpi, not '" + transport +
+                     "'; use --transport mpi");
+  return std::make_unique<simulation::ModelledCommunicator>(make_host_communicator(host, transport),
+                                                            std::move(device), std::make_shared<Traffic>());
+}
+
+}  // namespace gridlops
+
+// The linker puts these in the place of the system's functions.
+
+std::chrono::steady_clock::time_point simulated_now() asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
+std::chrono::steady_clock::time_point simulated_now() {
+  using Clock = std::chrono::steady_clock;
+  return Clock::time_point(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(simgrid_get_clock())));
+}
+
+namespace {
+
+int sleep_in_simulation(const timespec* time) {
+  sg_actor_sleep_for(static_cast<double>(time->tv_sec) + 1e-9 * static_cast<double>(time->tv_nsec));
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+int __wrap_nanosleep(const timespec* time, timespec*);
+int __wrap_nanosleep(const timespec* time, timespec*) { return sleep_in_simulation(time); }
+int __wrap_clock_nanosleep(clockid_t, int, const timespec* time, timespec*);
+int __wrap_clock_nanosleep(clockid_t, int, const timespec* time, timespec*) {
+  return sleep_in_simulation(time);
+}
+}

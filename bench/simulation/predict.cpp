@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Prints what the library's cost model says of a product and its adjoint, in seconds:
+// predict ALGORITHM ROWS COLS RHS PxQ FLOPS_PER_SECOND BYTES_PER_SECOND COPIED_BYTES_PER_SECOND
+#include <cstdio>
+#include <cstdlib>
+
+#include "grid.hpp"
+#include "gridlops/cost_model.hpp"
+#include "option_parser.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gridlops;
+  if (argc != 9) return 2;
+  const auto inverse = [&](int k) { return 1 / std::strtod(argv[k], nullptr); };
+  const auto whole = [&](int k) { return static_cast<Index>(std::strtoll(argv[k], nullptr, 10)); };
+  const MachineModel machine{
+      .seconds_per_flop = inverse(6), .seconds_per_byte = inverse(7), .seconds_per_copied_byte = inverse(8)};
+  std::printf("%.9g\n", modelled_seconds(program::value_of(argv[1], program::algorithms()),
+                                         {whole(2), whole(3), whole(4)}, parse_grid_shape(argv[5]), machine));
+}
