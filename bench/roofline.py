@@ -32,28 +32,34 @@ def series_of(result):
     return f"{result['algorithm']}, {result['transport']}"
 
 
-def draw(results, output):
+def picture(results, title):
+    """A figure of these results, which are of one type."""
     compute = statistics.median(result["limit_gflops"] for result in results)
     read = statistics.median(result["limit_read_gbs"] for result in results)
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    reach = [min(map(intensity, results)) / 2, max(map(intensity, results)) * 2]
     ridge = compute / read
-    across = sorted({*reach, min(max(ridge, reach[0]), reach[1])})
+    reach = [min(*map(intensity, results), ridge) / 2, max(*map(intensity, results), ridge) * 2]
+    across = [reach[0], ridge, reach[1]]
     axes.plot(across, [min(compute, read * x) for x in across], color="black", linewidth=1)
     axes.text(reach[1], compute * 1.04, f"{compute:.0f} GFLOP/s", ha="right", va="bottom")
     slope = (reach[0] * ridge) ** 0.5
+    axes.margins(y=0.12)
     axes.text(slope, read * slope * 1.05, f"{read:.0f} GB/s ", ha="right", va="bottom")
     for k, name in enumerate(sorted(set(map(series_of, results)))):
         for adjoint in (False, True):
             points = [result for result in results if series_of(result) == name and result["adjoint"] == adjoint]
             axes.scatter(list(map(intensity, points)), [point["gflops"] for point in points], color=f"C{k}",
                          marker="v" if adjoint else "^", label=None if adjoint else name, s=36, alpha=0.8)
-    columns = sorted({result["nrhs"] for result in results})
-    axes.set(xscale="log", yscale="log", xlabel="real operations for each byte of A", ylabel="GFLOP/s",
-             title=f"{results[0]['rows']} x {results[0]['cols']} times {', '.join(map(str, columns))} columns")
+    axes.set(xscale="log", yscale="log", xlabel="real operations for each byte of A", ylabel="GFLOP/s", title=title)
     axes.grid(True, which="both", linewidth=0.3)
     axes.legend(loc="lower right")
     figure.tight_layout()
+    return figure
+
+
+def draw(results, output):
+    columns = sorted({result["nrhs"] for result in results})
+    figure = picture(results, f"{results[0]['rows']} x {results[0]['cols']} times {', '.join(map(str, columns))} columns")
     figure.savefig(output, format="svg", metadata={"Date": None})
     # The backend leaves white space at the ends of lines.
     lines = [line.rstrip() for line in output.read_text(encoding="utf-8").splitlines()]

@@ -72,6 +72,9 @@ def main(build, source, compiler):
         root = Path(scratch) / "root"
         run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
         check_headers(only(root.rglob("include"), "include folder"), source)
+        if (Path(build) / "bench/gridlops-bench").exists():
+            only(root.rglob("bin/gridlops-bench"), "gridlops-bench")
+            run([only(root.rglob("bin/gridlops-scaling"), "gridlops-scaling"), "list", only(root.rglob("studies/strong.toml"), "study")])
         for name in PACKAGES:
             soname = f"lib{name}.so.0"
             package = only(root.rglob(f"{name}.pc"), f"{name}.pc")

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Job scripts that run a study: for Slurm and PBS one array for each number of ranks, or one plain script.
+
+A run that is told that its time is over saves its state, if it can (`gridlops solve`), ends with status 75, and is queued
+again. Words of the study were checked when it was read; paths are quoted."""
+import math
+import shlex
+
+SCHEDULERS = ("slurm", "pbs", "plain")
+NOTICE = 120  # seconds before the end of its time at which a run is told
+
+# The batch system tells the shell of the job, which tells the launcher, which tells the ranks: that reaches them from srun and mpirun.
+SLURM_LIMIT = """within_time() {
+  "$@" &
+  local running=$! told=yes status
+  trap 'told=yes; kill -USR1 "$running"' USR1
+  # A signal ends a wait, but not the run.
+  while [ -n "$told" ]; do
+    told="" status=0
+    wait "$running" || status=$?
+  done
+  return "$status"
+}
+"""
+TIMEOUT_LIMIT = """within_time() {{
+  timeout --preserve-status --signal=USR1 --kill-after={kill} {seconds} "$@"
+}}
+"""
+RUN = """
+# run NAME WORD…: runs what has no result yet, and goes on from the state that an earlier run has saved.
+run() {
+  local name=$1 status=0
+  shift
+  [ ! -e "results/$name.json" ] || return 0
+  if [ -e "checkpoints/$name/manifest.json" ]; then set -- "$@" --restart "checkpoints/$name"; fi
+  within_time "$@" >>"logs/$name.txt" 2>&1 || status=$?
+  # 3: some column has not converged, and the result is there.
+  if [ "$status" -eq 3 ] && [ -e "results/$name.json" ]; then status=0; fi
+  echo "$name: status $status"
+  return "$status"
+}
+"""
+START = """
+start() {
+  case $1 in
+%s    *) echo "there is no run $1" >&2; return 2 ;;
+  esac
+}
+"""
+
+
+def slurm_directives(study, ranks, count):
+    machine = study.machine
+    directives = [f"--job-name={study.name}-np{ranks}", f"--ntasks={ranks}", f"--time={machine.time}", f"--signal=B:USR1@{NOTICE}",
+                  "--requeue", "--open-mode=append", f"--array=0-{count - 1}", f"--output=logs/job-np{ranks}-%a.txt"]
+    if machine.ranks_per_node:
+        directives += [f"--nodes={math.ceil(ranks / machine.ranks_per_node)}", f"--ntasks-per-node={min(ranks, machine.ranks_per_node)}"]
+    if machine.gpus_per_node:
+        # A rank sees all GPUs of its node, and takes the one of its turn: so they reach each other's memory.
+        directives += [f"--gpus-per-node={min(ranks, machine.gpus_per_node)}"]
+    directives += [f"--partition={machine.partition}"] if machine.partition else []
+    directives += [f"--account={machine.account}"] if machine.account else []
+    return "".join(f"#SBATCH {directive}\n" for directive in directives)
+
+
+def pbs_directives(study, ranks):
+    machine = study.machine
+    on_node = min(ranks, machine.ranks_per_node or ranks)
+    select = f"select={math.ceil(ranks / on_node)}:ncpus={on_node}:mpiprocs={on_node}"
+    if machine.gpus_per_node:
+        select += f":ngpus={min(on_node, machine.gpus_per_node)}"
+    directives = [f"-N {study.name}-np{ranks}"[:17], f"-l {select}", f"-l walltime={machine.time}", "-j oe", "-r y"]
+    directives += [f"-q {machine.partition}"] if machine.partition else []
+    directives += [f"-A {machine.account}"] if machine.account else []
+    return "".join(f"#PBS {directive}\n" for directive in directives)
+
+
+def launch_words(study, ranks, scheduler):
+    """What stands before a program. Slurm's launcher knows its own job."""
+    machine = study.machine
+    words = machine.launcher or (["srun"] if scheduler == "slurm" else ["mpirun"])
+    if machine.gpus_per_node and words[0] == "srun":
+        words = [*words, "--gpu-bind=none"]
+    return [*words, "-n", str(ranks)]
+
+
+def set_up(study, folder, scheduler):
+    """The lines before any run: where it is, and what it needs."""
+    machine = study.machine
+    lines = ["set -euo pipefail", f"cd {shlex.quote(str(folder))}"]
+    if machine.modules:
+        lines += [f"module load {shlex.join(machine.modules)}"]
+    variables = {"OPENBLAS_NUM_THREADS": "1", **machine.environment}
+    lines += [f"export {name}={shlex.quote(str(value))}" for name, value in variables.items()]
+    limit = SLURM_LIMIT if scheduler == "slurm" else TIMEOUT_LIMIT.format(kill=NOTICE - 10, seconds=machine.seconds - NOTICE)
+    return "\n".join(lines) + "\n\n" + limit + RUN
+
+
+def cases(study, runs, programs, scheduler):
+    """The runs by their numbers."""
+    text = ""
+    for number, run in enumerate(runs):
+        words = [*launch_words(study, run.ranks, scheduler), *run.command(programs[run.program])]
+        text += f"    {number}) run {shlex.join([run.name, *words])} ;;\n"
+    return START % text
+
+
+def title(study, what):
+    return f"# {what} of the study {study.name}; written by bench/scaling, which runs only what has no result yet.\n"
+
+
+def slurm_script(study, ranks, runs, folder, programs):
+    return ("#!/usr/bin/env bash\n" + slurm_directives(study, ranks, len(runs)) + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}")
+            + set_up(study, folder, "slurm") + cases(study, runs, programs, "slurm")
+            + '\nstatus=0\nstart "$SLURM_ARRAY_TASK_ID" || status=$?\n'
+              '# 75: its state is saved, and the rest needs another job.\n'
+              'if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; else exit "$status"; fi\n')
+
+
+def pbs_script(study, ranks, runs, folder, programs):
+    script = shlex.quote(str(folder / "jobs" / f"np{ranks}.pbs"))
+    return ("#!/usr/bin/env bash\n" + pbs_directives(study, ranks) + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}")
+            + set_up(study, folder, "pbs") + cases(study, runs, programs, "pbs")
+            + '\n# A job of an array, or one run by itself.\ntask=${TASK:-${PBS_ARRAY_INDEX:-0}}\nstatus=0\nstart "$task" || status=$?\n'
+              '# 75: its state is saved, and the rest needs another job.\n'
+              f'if [ "$status" -eq 75 ]; then qsub -v "TASK=$task" {script}; else exit "$status"; fi\n')
+
+
+def plain_script(study, runs, folder, programs):
+    return ("#!/usr/bin/env bash\n" + title(study, "All runs") + set_up(study, folder, "plain") + cases(study, runs, programs, "plain")
+            + "\n# 75: a run has saved its state; start this script again.\nlast=0\n"
+              f"for task in $(seq 0 {len(runs) - 1}); do\n"
+              '  status=0\n  start "$task" || status=$?\n  [ "$status" -eq 0 ] || last=$status\ndone\nexit "$last"\n')
+
+
+def submit_script(study, folder, lines):
+    return ("#!/usr/bin/env bash\n" + title(study, "Submits the job scripts") + f"set -euo pipefail\ncd {shlex.quote(str(folder))}\n"
+            + "".join(f"{line}\n" for line in lines))
+
+
+def write_jobs(study, folder, programs, scheduler):
+    """Writes jobs/, anew, for the runs that have no result. Returns an exit status."""
+    jobs = folder / "jobs"
+    jobs.mkdir(exist_ok=True)
+    for old in [*jobs.glob("np*"), *jobs.glob("*.sh")]:
+        old.unlink()
+    missing = [run for run in study.runs if not run.result(folder).exists()]
+    scripts, lines = {}, []
+    for ranks in dict.fromkeys(run.ranks for run in missing):
+        runs = [run for run in missing if run.ranks == ranks]
+        if scheduler == "slurm":
+            scripts[f"np{ranks}.slurm"] = slurm_script(study, ranks, runs, folder, programs)
+            lines.append(f"sbatch jobs/np{ranks}.slurm")
+        elif scheduler == "pbs":
+            scripts[f"np{ranks}.pbs"] = pbs_script(study, ranks, runs, folder, programs)
+            # An array of PBS has at least two jobs.
+            lines.append(f"qsub -J 0-{len(runs) - 1} jobs/np{ranks}.pbs" if len(runs) > 1 else f"qsub -v TASK=0 jobs/np{ranks}.pbs")
+    if scheduler == "plain" and missing:
+        scripts["all.sh"] = plain_script(study, missing, folder, programs)
+    elif missing:
+        scripts["submit.sh"] = submit_script(study, folder, lines)
+    for name, text in scripts.items():
+        (jobs / name).write_text(text, encoding="utf-8")
+        (jobs / name).chmod(0o755)
+    print(f"{len(missing)} of {len(study.runs)} runs are missing; {'their scripts are in ' + str(jobs) if missing else 'nothing to do'}")
+    return 0

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starts programs on ranks of this machine."""
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+DONE = (0, 3)  # 3: some column has not converged, and the result is there
+SUSPENDED = 75  # the state is saved
+
+
+def launcher(ranks):
+    """The command that runs a program on so many ranks of this machine: bound to cores where there are enough."""
+    command = ["mpirun", "-n", str(ranks), "--mca", "btl_vader_single_copy_mechanism", "none"]
+    if ranks <= len(os.sched_getaffinity(0)):
+        return command + ["--bind-to", "core", "--map-by", "core"]
+    return command + ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+
+
+def environment():
+    """One BLAS thread per rank, and the kernel that BLAS itself chooses."""
+    mine = {name: value for name, value in os.environ.items() if name not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    return {**mine, "OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "HWLOC_HIDE_ERRORS": "2"}
+
+
+def find_programs(folder):
+    """The paths of both programs: in a build folder or beside each other; without a folder, in the build folder of this
+    source tree or on PATH."""
+    root = Path(__file__).resolve().parents[2]
+    places = [Path(folder)] if folder else [root / "build", Path(sys.argv[0]).parent]  # bin, where this is installed
+    found = {}
+    for name, room in (("gridlops", "apps"), ("gridlops-bench", "bench")):
+        candidates = [place / path for place in places for path in (f"{room}/{name}", name)]
+        on_path = None if folder else shutil.which(name)
+        path = next((path for path in candidates if path.is_file()), on_path)
+        if path is None:
+            sys.exit(f"scaling: there is no {name} in {folder or root / 'build'}; build it, or name its folder with --programs")
+        found[name] = Path(path).resolve()
+    return found
+
+
+def prepare(folder):
+    for name in ("results", "logs", "outputs", "checkpoints"):
+        Path(folder, name).mkdir(parents=True, exist_ok=True)
+
+
+def start(study, run, folder, programs):
+    """Runs one program until its end, and returns its status. A checkpoint of an earlier run is gone on from."""
+    words = run.command(programs[run.program])
+    if Path(folder, "checkpoints", run.name, "manifest.json").exists():
+        words += ["--restart", f"checkpoints/{run.name}"]
+    machine = study.machine
+    launch = [*machine.launcher, "-n", str(run.ranks)] if machine.launcher else launcher(run.ranks)
+    log = Path(folder, "logs", f"{run.name}.txt")
+    with log.open("w", encoding="utf-8") as output:
+        return subprocess.run([*launch, *words], cwd=folder, env={**environment(), **machine.environment}, stdout=output,
+                              stderr=subprocess.STDOUT, check=False).returncode
+
+
+def run_missing(study, folder, programs):
+    """Runs what has no result yet, and returns how many runs failed. What fails does not stop the others."""
+    prepare(folder)
+    missing = [run for run in study.runs if not run.result(folder).exists()]
+    print(f"{study.name}: {len(study.runs)} runs, {len(study.runs) - len(missing)} of them done")
+    failures = 0
+    for k, run in enumerate(missing, 1):
+        begin = time.monotonic()
+        print(f"[{k}/{len(missing)}] {run.section} on {run.ranks} ranks: {' '.join(run.words)}", flush=True)
+        status = start(study, run, folder, programs)
+        if status in DONE and run.result(folder).exists():
+            print(f"        {time.monotonic() - begin:.1f} s", flush=True)
+            continue
+        failures += 1
+        log = Path(folder, "logs", f"{run.name}.txt")
+        said = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if "error:" in line]
+        print(f"        status {status}; {said[0] if said else 'see'} ({log})", flush=True)
+    return failures
