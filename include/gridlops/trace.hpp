@@ -19,7 +19,7 @@ struct TraceOptions {
   bool timeline = false;
   /// The most different regions of the tree. Further ones count towards the region around them only.
   Index regions = 2048;
-  /// The most entries of the timeline, about 100 bytes each. Further ones are not recorded, but counted.
+  /// The most entries of the timeline, about 80 bytes each. Further ones are not recorded, but counted.
   Index events = Index{1} << 17;
 };
 

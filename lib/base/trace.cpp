@@ -38,6 +38,13 @@ std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
 }
 
+std::vector<TraceSource*>& sources() {
+  static std::vector<TraceSource*> all;
+  return all;
+}
+
+TraceListener listener;
+
 /// The record of the thread that makes it. All memory is taken by the constructor.
 class Recorder {
  public:
@@ -49,9 +56,15 @@ class Recorder {
     if (options.timeline) events_.reserve(at(options.events));
     open_.reserve(most_open);
     nodes_.push_back({.name = "all", .calls = 1});
-    open_.push_back({0, none, now(), 0, {}});
-    open_.back().last_mark = open_.back().begin;
+    const std::int64_t begin = now();
+    open_.push_back({0, none, begin, begin, {}, nullptr});
   }
+  ~Recorder() {
+    for (; !open_.empty(); open_.pop_back())
+      if (open_.back().told != nullptr) open_.back().told();
+  }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
   bool is_of_this_thread() const { return std::this_thread::get_id() == thread_; }
 
@@ -61,7 +74,8 @@ class Recorder {
     ++nodes_[at(node)].calls;
     const std::int64_t begin = now();
     const int event = add_event({name, TraceEvent::Kind::region, begin, 0, {}});
-    open_.push_back({node, event, begin, begin, totals_});
+    open_.push_back({node, event, begin, begin, totals_, listener.end});
+    if (listener.begin != nullptr) listener.begin(name);
     return token(open_.size());
   }
 
@@ -70,6 +84,7 @@ class Recorder {
     const std::int64_t end = now();
     while (open_.size() >= number(place)) {
       close(open_.back(), end, nodes_, events_);
+      if (open_.back().told != nullptr) open_.back().told();
       open_.pop_back();
     }
   }
@@ -97,9 +112,25 @@ class Recorder {
     if (is_mine(flight)) events_[number(flight) - 1].end = now();
   }
 
+  std::uint32_t timeline() const { return events_.capacity() > 0 ? generation_ : 0; }
+  const char* region_name() const { return nodes_[at(open_.back().node)].name; }
+  std::size_t add_track(const std::string& name) {
+    tracks_.push_back({name, {}});
+    tracks_.back().events.reserve(events_.capacity());
+    return tracks_.size() - 1;
+  }
+  void add_to_track(std::size_t track, const TraceEvent& event) {
+    std::vector<TraceEvent>& events = tracks_[track].events;
+    if (event.name == nullptr || events.size() == events.capacity()) {
+      ++dropped_events_;
+    } else {
+      events.push_back(event);
+    }
+  }
+
   TraceRecord record() const {
     const std::int64_t end = now();
-    TraceRecord copy{open_.front().begin, end, nodes_, events_, dropped_regions_, dropped_events_};
+    TraceRecord copy{open_.front().begin, end, nodes_, events_, tracks_, dropped_regions_, dropped_events_};
     for (const Open& region : open_) close(region, end, copy.nodes, copy.events);
     for (TraceEvent& event : copy.events)
       if (event.end == 0) event.end = end;
@@ -114,6 +145,7 @@ class Recorder {
     int node, event;
     std::int64_t begin, last_mark;
     TraceCounts totals;  // when it began
+    void (*told)();      // the listener that was told of it, to be told of its end
   };
 
   /// The node of this name below the region that is open; none if there is no room for another one.
@@ -155,6 +187,7 @@ class Recorder {
   std::thread::id thread_ = std::this_thread::get_id();
   std::vector<TraceNode> nodes_;
   std::vector<TraceEvent> events_;
+  std::vector<TraceTrack> tracks_;
   std::vector<Open> open_;
   TraceCounts totals_;
   Index dropped_regions_ = 0, dropped_events_ = 0;
@@ -214,6 +247,32 @@ void detail::record_landing(std::uint64_t flight) noexcept {
   with_recorder([&](Recorder& trace) { trace.land(flight); });
 }
 
-TraceRecord trace_record() { return recorder == nullptr ? TraceRecord() : recorder->record(); }
+TraceRecord trace_record() {
+  for (TraceSource* const source : sources()) source->bring_in();
+  return recorder == nullptr ? TraceRecord() : recorder->record();
+}
+
+std::uint32_t trace_timeline() {
+  std::uint32_t number = 0;
+  if (trace_is_on()) with_recorder([&](const Recorder& trace) { number = trace.timeline(); });
+  return number;
+}
+
+std::size_t add_trace_track(const std::string& name) { return recorder->add_track(name); }
+
+void add_to_trace_track(std::uint32_t timeline, std::size_t track, const char* name, std::int64_t begin,
+                        std::int64_t end) {
+  if (recorder != nullptr && recorder->timeline() == timeline)
+    recorder->add_to_track(track, {name, TraceEvent::Kind::region, begin, end, {}});
+}
+
+const char* trace_region_name() { return recorder == nullptr ? "" : recorder->region_name(); }
+
+std::int64_t trace_clock() { return now(); }
+
+TraceSource::TraceSource() { sources().push_back(this); }
+TraceSource::~TraceSource() { std::erase(sources(), this); }
+
+void set_trace_listener(const TraceListener& wanted) { listener = wanted; }
 
 }  // namespace gridlops

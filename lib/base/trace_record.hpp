@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gridlops/export.hpp"
@@ -28,14 +29,50 @@ struct TraceEvent {
   TraceCounts counts;       ///< of a region
 };
 
+/// What something besides the thread has done, such as a stream of a GPU, one thing after the other.
+struct TraceTrack {
+  std::string name;
+  std::vector<TraceEvent> events;
+};
+
 /// What a rank has recorded; what is still open is shown as if it ended now.
 struct TraceRecord {
   std::int64_t begin = 0, end = 0;
   std::vector<TraceNode> nodes;  ///< the first is the whole
   std::vector<TraceEvent> events;
+  std::vector<TraceTrack> tracks;
   Index dropped_regions = 0, dropped_events = 0;
 };
 TraceRecord trace_record();
+
+/// The number of the trace if this thread records a timeline; 0 if it does not.
+GRIDLOPS_EXPORT std::uint32_t trace_timeline();
+/// Adds a track to the timeline, which takes the memory for its events, and returns its number.
+GRIDLOPS_EXPORT std::size_t add_trace_track(const std::string& name);
+/// Adds a region to a track of this trace; without room, or a name, it only counts it.
+GRIDLOPS_EXPORT void add_to_trace_track(std::uint32_t timeline, std::size_t track, const char* name,
+                                        std::int64_t begin, std::int64_t end);
+/// The name of the innermost region that is open.
+GRIDLOPS_EXPORT const char* trace_region_name();
+/// Nanoseconds of the steady clock, which the times of a trace are.
+GRIDLOPS_EXPORT std::int64_t trace_clock();
+
+/// Brings in what a device has done, when the trace is looked at. It lives in the thread that records.
+class GRIDLOPS_EXPORT TraceSource {
+ public:
+  TraceSource();
+  TraceSource(const TraceSource&) = delete;
+  TraceSource& operator=(const TraceSource&) = delete;
+  virtual ~TraceSource();
+  virtual void bring_in() = 0;
+};
+
+/// Others that are told of the regions, such as a profiler. There is one of them in a process.
+struct TraceListener {
+  void (*begin)(const char* name) = nullptr;
+  void (*end)() = nullptr;
+};
+GRIDLOPS_EXPORT void set_trace_listener(const TraceListener& listener);
 
 /// Leaves out what its lifetime does, such as gathering the trace itself.
 class TracePause {

@@ -71,7 +71,10 @@ DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<Cons
   if (space_of(operands) == OperandSpace::device) {
     context_->make_current();
     if (size() > 1) context_->communication_follows_compute();
+    DeviceTimeline& timeline = context_->timeline();
+    const auto region = timeline.begin(DeviceTimeline::Stream::communication, trace_region_name());
     pending = on_device();
+    if (region != 0) context_->after_group([&timeline, region] { timeline.end(region); });
   } else {
     pending = as_pending(on_host());
   }

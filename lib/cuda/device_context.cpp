@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "cuda/profiler_ranges.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops::cuda {
@@ -104,7 +105,12 @@ std::shared_ptr<DeviceContext> DeviceContext::of(int device) {
 }
 
 DeviceContext::DeviceContext(int device)
-    : device_(device), pinned_(*this), memory_(*this), timeout_seconds_(timeout_from_environment()) {
+    : device_(device),
+      pinned_(*this),
+      memory_(*this),
+      timeout_seconds_(timeout_from_environment()),
+      timeline_(*this) {
+  tell_profilers_of_regions();
   make_current();
   memory_.look_for_pool(device);
   int least = 0, greatest = 0;
@@ -118,6 +124,11 @@ DeviceContext::~DeviceContext() {
   if (has_failed_) return;
   cudaStreamSynchronize(communication());
   cudaStreamSynchronize(compute());
+  try {
+    timeline_.bring_in();
+  } catch (const Error&) {
+    // A trace then lacks the end of the timeline.
+  }
 }
 
 DeviceContext::Stream DeviceContext::make_stream(int priority) {

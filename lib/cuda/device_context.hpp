@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda/device_memory.hpp"
+#include "cuda/device_timeline.hpp"
 #include "gridlops/types.hpp"
 
 namespace gridlops::cuda {
@@ -88,6 +89,7 @@ class DeviceContext {
   ncclResult_t settled(ncclResult_t result);
 
   EventPool& events() { return events_; }
+  DeviceTimeline& timeline() { return timeline_; }
 
   /// Adds a communicator to those that wait() asks for errors, and removes it.
   void watch(ncclComm_t comm) { communicators_.push_back(comm); }
@@ -136,6 +138,7 @@ class DeviceContext {
   std::vector<std::function<void()>> after_group_;
   double timeout_seconds_;
   bool has_failed_ = false;
+  DeviceTimeline timeline_;
 };
 
 }  // namespace gridlops::cuda

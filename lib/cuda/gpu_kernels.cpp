@@ -106,6 +106,7 @@ void CudaKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
     return add(beta, C, T(0), C);
   }
   environment_.context.make_current();
+  const StreamRegion region(environment_.context.timeline(), "gemm");
   call_blas(environment_.blas,
             Gemm<T>{operation(op_a), operation(op_b), C.rows, C.cols, inner, alpha, A.data,
                     leading_dimension(A), B.data, leading_dimension(B), beta, C.data, leading_dimension(C)});

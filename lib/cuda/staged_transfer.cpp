@@ -33,12 +33,15 @@ void StagedTransfer::add(Request request, std::vector<Upload> uploads) {
 }
 
 void StagedTransfer::upload_first() {
+  DeviceTimeline& timeline = context_->timeline();
+  const auto region = timeline.begin(DeviceTimeline::Stream::communication, "upload");
   for (const Upload& upload : parts_[parts_done_].uploads) {
     if (upload.host.count == 0) continue;
     check(cudaMemcpyAsync(upload.device.data, upload.host.data, static_cast<std::size_t>(upload.host.bytes()),
                           cudaMemcpyHostToDevice, context_->communication()),
           "cudaMemcpyAsync to the GPU", upload.host.bytes());
   }
+  timeline.end(region);
   ++parts_done_;
 }
 

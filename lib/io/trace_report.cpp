@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -137,11 +136,6 @@ TraceSpread spread(const std::vector<TraceFigures>& ranks,
 
 namespace {
 
-std::int64_t clock_now() {
-  const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
-}
-
 /// What must be added to this rank's clock to get rank 0's, by the answer of rank 0 that came back fastest
 /// (Cristian: Probabilistic clock synchronization, Distributed Computing 3, 1989; collective).
 std::int64_t clock_difference(Communicator& comm) {
@@ -151,14 +145,14 @@ std::int64_t clock_difference(Communicator& comm) {
   for (int rank = 1; rank < comm.size(); ++rank) {
     for (int k = 0; k < questions && comm.rank() == 0; ++k) {
       comm.receive(theirs, rank);
-      theirs[0] = clock_now();
+      theirs[0] = trace_clock();
       comm.send(theirs, rank);
     }
     for (int k = 0; k < questions && comm.rank() == rank; ++k) {
-      const std::int64_t asked = clock_now();
+      const std::int64_t asked = trace_clock();
       comm.send(theirs, 0);
       comm.receive(theirs, 0);
-      const std::int64_t duration = clock_now() - asked;
+      const std::int64_t duration = trace_clock() - asked;
       if (fastest >= 0 && duration >= fastest) continue;
       fastest = duration;
       difference = theirs[0] - (asked + duration / 2);
@@ -173,8 +167,8 @@ class EventWriter {
   EventWriter(int rank, std::int64_t shift) : rank_(rank), shift_(shift) {}
 
   std::string text(const TraceRecord& record) {
+    begin_track("host");
     add({{"ph", "M"}, {"name", "process_name"}, {"args", {{"name", "rank " + std::to_string(rank_)}}}});
-    add({{"ph", "M"}, {"name", "thread_name"}, {"args", {{"name", "host"}}}});
     add({{"ph", "M"}, {"name", "process_sort_index"}, {"args", {{"sort_index", rank_}}}});
     add({{"ph", "X"},
          {"name", "all"},
@@ -183,12 +177,22 @@ class EventWriter {
          {"dur", duration(record.end - record.begin)},
          {"args", {{"dropped_events", record.dropped_events}}}});
     for (const TraceEvent& event : record.events) add(event);
+    for (const TraceTrack& track : record.tracks) {
+      begin_track(track.name);
+      for (const TraceEvent& event : track.events) add(event);
+    }
     return std::move(text_);
   }
 
  private:
   double microseconds(std::int64_t moment) const { return duration(moment + shift_); }
   static double duration(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
+
+  void begin_track(const std::string& name) {
+    ++track_;
+    add({{"ph", "M"}, {"name", "thread_name"}, {"args", {{"name", name}}}});
+    add({{"ph", "M"}, {"name", "thread_sort_index"}, {"args", {{"sort_index", track_}}}});
+  }
 
   void add(const TraceEvent& event) {
     switch (event.kind) {
@@ -219,7 +223,7 @@ class EventWriter {
 
   void add(Json event) {
     event["pid"] = rank_;
-    event["tid"] = 0;
+    event["tid"] = track_;
     text_ += text_.empty() ? "" : ",\n";
     text_ += event.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
@@ -240,6 +244,7 @@ class EventWriter {
 
   int rank_;
   std::int64_t shift_;
+  int track_ = -1;
   Index flights_ = 0;
   std::string text_;
 };

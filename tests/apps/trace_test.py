@@ -86,14 +86,29 @@ def intervals(events, rank, name, phases):
             if event["ph"] == "e" and event["pid"] == rank and event["name"] == name]
 
 
+def check_streams(suite, events):
+    """Each stream of a GPU has a track: one with all products, one with communication."""
+    tracks = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    for rank in range(RANKS):
+        names = [name for (pid, _), name in sorted(tracks.items()) if pid == rank]
+        suite.check(names[0] == "host" and [name.split(": ")[1] for name in names[1:]] == ["products", "communication"], "tracks", names)
+        on_track = [[event["name"] for event in events if event["ph"] == "X" and event["pid"] == rank and event["tid"] == tid]
+                    for tid in range(3)]
+        suite.check(set(on_track[1]) == {"gemm"} and len(on_track[1]) == on_track[0].count("local product"), "products of streams",
+                    collections.Counter(on_track[1]), on_track[0].count("local product"))
+        suite.check("broadcast" in on_track[2], "communication of streams", collections.Counter(on_track[2]))
+
+
 def check_timeline(suite):
-    run = solve(suite, "chrome:trace.json", "--report", "R.json", "--transport", "mpi")
+    run = solve(suite, "chrome:trace.json", "--report", "R.json")
     suite.succeeded(run, 3)
     events = read_trace(suite, "trace.json", RANKS)
     names = {event["name"] for event in events if event["ph"] == "X"}
     wanted = {"all", "cgls", "iteration", "apply", "apply_adjoint", "panel", "local product", "all_reduce", "broadcast", "reduce",
               "wait", "read file", "write file"}
     suite.check(wanted <= names, "the trace lacks", wanted - names)
+    if program.DEVICE == "gpu":
+        check_streams(suite, events)
     for rank in range(RANKS):
         suite.check(len(intervals(events, rank, "iteration", "X")) == 5, "iterations of rank", rank)
         # Panels of the next step travel while those of this one are multiplied.

@@ -41,6 +41,7 @@ void report_leaks() {
     if (!entry.second.freed) leak(entry.second.name());
   for (const cudaStream_t stream : gpu.streams) leak(text_of("stream ", stream->number));
   if (!gpu.events.empty()) leak(text_of(gpu.events.size(), " events"));
+  if (gpu.profiler_ranges > 0) leak(text_of(gpu.profiler_ranges, " ranges of NVTX"));
   if (gpu.blas_handles > 0) leak(text_of(gpu.blas_handles, " cuBLAS handles"));
   if (gpu.fourier_plans > 0) leak(text_of(gpu.fourier_plans, " cuFFT plans"));
   if (gpu.communicators > 0) leak(text_of(gpu.communicators, " NCCL communicators"));
@@ -142,6 +143,13 @@ void Device::record(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(mutex);
   check(stream, "cudaEventRecord");
   require_current(event->device, "cudaEventRecord: an event");
+  if (event->keeps_time) {
+    event->time = std::make_shared<Clock::time_point>();
+    enqueue({stream}, "keep the time of an event", {}, [time = event->time] {
+      *time = Clock::now();
+      return true;
+    });
+  }
   event->moment = stream->moment;
   event->moment.join(host);
   event->last = stream->queue.empty() ? nullptr : stream->queue.back();

@@ -50,6 +50,8 @@ struct CUevent_st {
   int device = 0;
   emulation::Moment moment;
   emulation::OperationPtr last;  ///< null where nothing was left to wait for
+  bool keeps_time = false;
+  std::shared_ptr<std::chrono::steady_clock::time_point> time;  ///< when the stream came to it
 };
 
 namespace emulation {
@@ -66,6 +68,7 @@ class Device {
   Moment host;  ///< what the host has waited for
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
+  int profiler_ranges = 0;  ///< that are open
   int blas_handles = 0, fourier_plans = 0, communicators = 0;  ///< that live
 
   /// Checks the regions against everything that is not ordered before, and queues the operation.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Implements the CUDA runtime's functions.
+// Implements the functions of the CUDA runtime and of NVTX.
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -256,11 +258,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   device().make_wait(stream, event);
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (emulation::enter("cudaEventCreateWithFlags")) return failed(cudaErrorUnknown);
   const Lock lock(device().mutex);
   *event = new CUevent_st;
   (*event)->device = emulation::current_device();
+  (*event)->keeps_time = (flags & cudaEventDisableTiming) == 0;
   device().events.insert(*event);
   return cudaSuccess;
 }
@@ -284,6 +287,28 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (emulation::enter("cudaEventSynchronize")) return failed(cudaErrorUnknown);
   device().wait_for(event);
   return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (emulation::enter("cudaEventElapsedTime")) return failed(cudaErrorUnknown);
+  const Lock lock(device().mutex);
+  for (const cudaEvent_t event : {begin, end}) {
+    if (event->time == nullptr) return failed(cudaErrorInvalidResourceHandle);
+    if (!event->last->done) return failed(cudaErrorNotReady);
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
+  return cudaSuccess;
+}
+
+int nvtxRangePushA(const char*) {
+  emulation::enter("nvtxRangePushA");
+  const Lock lock(device().mutex);
+  return device().profiler_ranges++;
+}
+int nvtxRangePop() {
+  emulation::enter("nvtxRangePop");
+  const Lock lock(device().mutex);
+  if (device().profiler_ranges == 0) emulation::end_with_report("nvtxRangePop: no range is open");
+  return --device().profiler_ranges;
 }
 
 }  // extern "C"

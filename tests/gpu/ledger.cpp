@@ -2,6 +2,7 @@
 // Checks the emulation's counts for products and solvers: copies between host and device, launches,
 // allocations.
 #include "emulation/control.hpp"
+#include "gridlops/trace.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 
@@ -115,6 +116,33 @@ TEST_CASE("Nothing crosses between host and device inside a product, and the sec
       CHECK(since.allocations() == 0);
     }
   }
+}
+
+TEST_CASE(
+    "While a trace is recorded, regions are ranges of a profiler, and only a timeline has events of its "
+    "own") {
+  const GridPtr grid = grid_of({1, 1});
+  if (!grid->is_member()) return;
+  const auto A = dense_operator<double>(grid, Algorithm::block, 14, 26, random_elements<double>(1));
+  DistMatrix<double> X(grid, A->domain().layout(3)), Y(grid, A->range().layout(3));
+  X.fill(random_elements<double>(2));
+  A->apply(1, X, 0, Y);
+  const auto count = [&] {
+    const LedgerSince since;
+    A->apply(1, X, 0, Y);
+    CHECK(since.of("nvtxRangePushA") == since.of("nvtxRangePop"));
+    return std::pair(since.of("nvtxRangePushA"), since.of("cudaEventRecord"));
+  };
+  const auto without = count();
+  CHECK(without.first == 0);
+  start_trace();
+  const auto [ranges, events] = count();
+  CHECK(ranges == 2);  // apply, local product
+  CHECK(events == without.second);
+  start_trace({.timeline = true});
+  count();  // begins the timeline
+  CHECK(count() == std::pair(2L, without.second + 2));
+  stop_trace();
 }
 
 TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns of the grid") {

@@ -12,10 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEADERS = ("cuda_runtime_api.h", "cublas_v2.h", "cufftXt.h", "nccl.h")
+HEADERS = ("cuda_runtime_api.h", "cublas_v2.h", "cufftXt.h", "nccl.h", "nvtx3/nvToolsExt.h")
 LIBRARIES = ("cudart", "cublas", "cufft", "nccl")
 NVCC = ("bin/nvcc",)
-TOOLKIT_HEADERS = ("include/cuda_runtime_api.h", "include/cublas_v2.h", "include/cufftXt.h")
+TOOLKIT_HEADERS = ("include/cuda_runtime_api.h", "include/cublas_v2.h", "include/cufftXt.h", "include/nvtx3/nvToolsExt.h")
 TOOLKIT = (*NVCC, *TOOLKIT_HEADERS, "lib64/libcudart.so", "lib64/libcublas.so", "lib64/libcufft.so")
 NCCL = ("include/nccl.h", "lib64/libnccl.so")
 WHEEL = ("wheel/include/nccl.h", "wheel/lib/libnccl.so.2")
@@ -24,7 +24,7 @@ WHEEL = ("wheel/include/nccl.h", "wheel/lib/libnccl.so.2")
 # have, words that it must not have)
 CASES = [
     ("nothing", (), "auto", {}, True,
-     ["none; not found: nvcc, cuda_runtime_api.h, libcudart, cublas_v2.h, libcublas, cufftXt.h, libcufft, nccl.h, libnccl"], []),
+     ["none; not found: nvcc, cuda_runtime_api.h, libcudart, cublas_v2.h, libcublas, cufftXt.h, libcufft, nccl.h, libnccl, nvtx3/nvToolsExt.h"], []),
     ("the compiler alone", NVCC, "auto", {}, True, ["none; not found: cuda_runtime_api.h, libcudart,"], ["not found: nvcc"]),
     ("no libraries", (*NVCC, *TOOLKIT_HEADERS, NCCL[0]), "auto", {}, True, ["none; not found: libcudart, libcublas, libcufft, libnccl"], []),
     ("no compiler", (*TOOLKIT[1:], *NCCL), "auto", {}, True, ["none; not found: nvcc\n"], []),

