@@ -53,7 +53,7 @@ class Recorder {
                         options.regions, " regions and ", options.events,
                         " events has no room; both must be positive");
     nodes_.reserve(at(options.regions) + 1);
-    if (options.timeline) events_.reserve(at(options.events));
+    if (options.timeline) take_memory(events_, at(options.events));
     open_.reserve(most_open);
     nodes_.push_back({.name = "all", .calls = 1});
     const std::int64_t begin = now();
@@ -116,7 +116,7 @@ class Recorder {
   const char* region_name() const { return nodes_[at(open_.back().node)].name; }
   std::size_t add_track(const std::string& name) {
     tracks_.push_back({name, {}});
-    tracks_.back().events.reserve(events_.capacity());
+    take_memory(tracks_.back().events, events_.capacity());
     return tracks_.size() - 1;
   }
   void add_to_track(std::size_t track, const TraceEvent& event) {
@@ -159,6 +159,13 @@ class Recorder {
     *next = static_cast<int>(nodes_.size());
     nodes_.push_back({.name = name, .parent = open_.back().node, .is_mark = is_mark});
     return static_cast<int>(nodes_.size()) - 1;
+  }
+
+  /// Makes room for so many events, and writes to it, so that the system gives no page later.
+  static void take_memory(std::vector<TraceEvent>& events, std::size_t count) {
+    events.reserve(count);
+    events.resize(count);
+    events.clear();
   }
 
   int add_event(const TraceEvent& event) {
