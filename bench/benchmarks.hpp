@@ -87,6 +87,15 @@ struct CommArguments {
   std::string json;
 };
 
+struct MessageArguments {
+  std::vector<Index> bytes{8, 64, 512, 4096, Index{32} << 10, Index{256} << 10, Index{2} << 20};
+  std::vector<Index> messages{1, 4, 16, 64};  ///< between two synchronisations
+  Index up_to = Index{16} << 20;              ///< the largest operand for which ways are compared
+  std::string device = "cpu";
+  int repetitions = 5;
+  std::string json;
+};
+
 /// The kernels that solvers apply to their vectors.
 inline const std::vector<std::string>& kernel_names() {
   static const std::vector<std::string> names{"copy", "dots", "norms", "axpy", "xpby", "scale"};
@@ -127,6 +136,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 
 /// Operations of communicators, one at a time, on data that every rank verifies.
 ExitStatus comm(Communicator& world, const CommArguments& arguments);
+
+/// Messages from rank 0 to rank 1, by size and number between synchronisations, with a fitted model; then, on
+/// all ranks, from which sizes on one way of an operation is faster than another.
+ExitStatus messages(Communicator& world, const MessageArguments& arguments);
 
 /// The kernels of solvers on columns of each rank's own, on all ranks of world at once.
 ExitStatus kernels(Communicator& world, const KernelArguments& arguments);

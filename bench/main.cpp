@@ -101,6 +101,7 @@ class GridlopsBench : public program::CommandLine {
     define_matmul();
     define_solve();
     define_comm();
+    define_messages();
     define_kernels();
     define_operators();
   }
@@ -212,6 +213,23 @@ class GridlopsBench : public program::CommandLine {
     options.text("--json", comm_.json, "F", "Writes the figures as JSON");
   }
 
+  void define_messages() {
+    Options options = add_benchmark(
+        "messages", "Messages by size and number between synchronisations, and which way is faster", messages,
+        messages_);
+    number_list(options, "--bytes", messages_.bytes, "N[,...]",
+                "Sizes of a message, whole numbers of 8 bytes [8..2M*8]");
+    number_list(options, "--messages", messages_.messages, "K[,...]",
+                "How many are sent between two synchronisations [1..64*4]");
+    options.parsed(
+        "--up-to", [this](const std::string& text) { messages_.up_to = size_number(text, 1024); }, "N",
+        "Largest operand, in bytes, for which ways of an operation are compared [16M]");
+    options.choice("--device", messages_.device, words({"cpu", "gpu"}),
+                   "Where operands live; gpu: NCCL [cpu]");
+    options.whole("--reps", messages_.repetitions, "K", 1, "Repetitions; the median counts [5]");
+    options.text("--json", messages_.json, "F", "Writes the figures as JSON");
+  }
+
   void define_kernels() {
     Options options = add_benchmark("kernels", "Kernels of the solvers", kernels, kernels_);
     number_list(options, "--rows", kernels_.rows, "M[,...]", "Rows on each rank")->required();
@@ -235,6 +253,7 @@ class GridlopsBench : public program::CommandLine {
   MatmulArguments matmul_;
   SolveArguments solve_;
   CommArguments comm_;
+  MessageArguments messages_;
   KernelArguments kernels_;
   OperatorArguments operators_;
 };

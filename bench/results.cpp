@@ -243,8 +243,8 @@ void ResultWriter::add(const OperatorResult& result) {
 }
 
 void ResultWriter::print(const std::string& title, const std::string& row) {
-  if (!has_title_) program::print(title);
-  has_title_ = true;
+  if (title != title_) program::print(title);
+  title_ = title;
   program::print(row);
 }
 
@@ -262,6 +262,14 @@ void ResultWriter::print_verdict() const {
   } else if (has_header_) {
     program::print(fmt::format("# correct: {} results, none wrong\n", results_));
   }
+}
+
+void ResultWriter::add_row(const std::string& list, const std::string& title, const std::string& row,
+                           const Json& json, const std::string& wrong) {
+  if (world_.rank() != 0) return;
+  print(title, row);
+  document_[list].push_back(json);
+  count(!wrong.empty(), wrong);
 }
 
 ExitStatus ResultWriter::close() {

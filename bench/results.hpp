@@ -84,6 +84,10 @@ class ResultWriter {
   void add(const CommResult& result);
   void add(const KernelResult& result);
   void add(const OperatorResult& result);
+  /// Prints a row of a table with this title, and puts it in a list of the file; `wrong` says what is wrong
+  /// with it, if anything is.
+  void add_row(const std::string& list, const std::string& title, const std::string& row,
+               const nlohmann::ordered_json& json, const std::string& wrong = {});
   /// Says that a transport cannot run here.
   void add_absent(const std::string& transport, const std::string& reason);
   /// Prints what figures depend on, in lines that begin with #.
@@ -101,7 +105,8 @@ class ResultWriter {
   Communicator& world_;
   std::string path_;
   nlohmann::ordered_json document_;
-  bool has_title_ = false, has_header_ = false;
+  bool has_header_ = false;
+  std::string title_;  ///< of the last row
   Index results_ = 0;
   std::vector<std::string> wrong_;  ///< what is
 };

@@ -28,8 +28,8 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm com
 ///              send messages, and are "mixed" again
 GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
 
-/// The transport "chain" pipelines broadcasts of so many bytes to so many ranks, and larger ones. From there on
-/// a chain was faster than MPI's own broadcast (docs/performance.md, "Broadcasts").
+/// From so many bytes on, among so many ranks, a chain was faster than MPI's own broadcast
+/// (docs/performance.md, "Broadcasts"); `gridlops-bench messages` finds where it is on another machine.
 inline constexpr Index chain_least_bytes = Index{16} << 20;
 inline constexpr int chain_least_ranks = 3;
 
@@ -37,9 +37,11 @@ inline constexpr int chain_least_ranks = 3;
 /// "auto" stands for shared where all ranks can read each other's memory, for mixed where those of one
 /// machine can and some machine has several of them, and otherwise for mpi; transport() tells which. Throws
 /// alike on all ranks: UsageError if there is no such transport, or the ranks are where it is impossible;
-/// CommunicationError if MPI or the system refuses it.
+/// CommunicationError if MPI or the system refuses it. Broadcasts of "chain" are pipelined from `chain_bytes`
+/// on, the same on all ranks.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicator& comm,
-                                                                     const std::string& transport);
+                                                                     const std::string& transport,
+                                                                     Index chain_bytes = chain_least_bytes);
 
 /// Starts MPI, and ends it when the last rank is done. Every process makes one, in main.
 ///

@@ -20,8 +20,11 @@ struct MpiGroup;
 /// they block in no call of MPI, and call progress() whenever they wait.
 class ChainBroadcasts {
  public:
-  /// Whether a chain is faster than MPI's own broadcast for this array of reals among so many ranks.
-  static bool is_faster(const Elements& reals, int ranks);
+  /// A chain is taken to be faster than MPI's own broadcast from so many bytes on.
+  explicit ChainBroadcasts(Index least_bytes) : least_bytes_(least_bytes) {}
+
+  /// Whether it is for this array of reals among so many ranks.
+  bool is_faster(const Elements& reals, int ranks) const;
 
   /// Broadcasts an array of reals. All ranks of the group give the same tag, which nobody else uses
   /// meanwhile.
@@ -34,6 +37,7 @@ class ChainBroadcasts {
 
  private:
   class Broadcast;
+  Index least_bytes_;
   std::vector<Broadcast*> running_;
 };
 

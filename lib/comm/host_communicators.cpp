@@ -119,7 +119,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
   return std::make_unique<MpiCommunicator>(duplicate_of(callers), MpiContext{});
 }
 
-std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport) {
+std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport,
+                                                     Index chain_bytes) {
   auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
   require<UsageError>(mpi != nullptr, "the transport ", transport,
                       " needs the ranks of an MPI communicator, not of '", comm.transport(), "'");
@@ -139,7 +140,7 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
     }
     if (context.transport == "mixed") context.machine = machine.first_rank;
   }
-  if (transport == "chain") context.chains = std::make_shared<ChainBroadcasts>();
+  if (transport == "chain") context.chains = std::make_shared<ChainBroadcasts>(chain_bytes);
   if (transport == "one-sided") context.window = mpi->shared_mpi_window();
   return std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(context));
 }

@@ -105,7 +105,7 @@ MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
 MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
   const Elements reals = as_reals(data);
   const int tag = next_tag();
-  if (context_.chains != nullptr && ChainBroadcasts::is_faster(reals, size()))
+  if (context_.chains != nullptr && context_.chains->is_faster(reals, size()))
     return context_.chains->start(group_, reals, root, tag);
   auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks `gridlops-bench comm`: every operation by every transport on data that the ranks verify, the figures by their
+"""Checks `gridlops-bench comm` and `messages`: every operation by every transport on data that the ranks verify, the figures by their
 definitions, and that a transport that loses a number is found out. Times are not judged. comm_test.py LAUNCH PROGRAM
 GRIDLOPS_TEST_BROKEN_MPI is the library of broken_mpi.cpp."""
 import json
 import os
 import statistics
+import subprocess
+from pathlib import Path
 
 import program
 
@@ -116,6 +118,8 @@ def check_broken(suite):
         verdict = run.output.splitlines()[-1:]
         suite.check(run.status == 1 and verdict and verdict[0].startswith("# WRONG: ") and f"of {operation} by mpi" in verdict[0],
                     "a broken", function, "gives", run.status, verdict, run.errors[-500:])
+    run = broken("MPI_Get", "messages", "--bytes", 4096, "--messages", 1, "--reps", 1, "--up-to", "1K")
+    suite.check(run.status == 1 and "# WRONG: " in run.output and "by get, fence" in run.output, "broken messages", run.status, run.output[-300:])
     few = ["--rows", 400, "--cols", 300, "--rhs", 4, "--algorithm", "stationary-a", "--grid", "2x1", "--transport", "mpi", "--limit-order",
            64, "--limit-mib", 8, "--reps", 1]
     for words in (["matmul", "--both", *few], ["solve", *few]):
@@ -133,6 +137,57 @@ def check_refusals(suite):
         suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", options, run.errors)
 
 
+def check_messages(suite):
+    """Sizes, numbers and ways of messages, their model, and crossovers that follow from the times."""
+    run = suite.run("messages", "--bytes", "8,4K", "--messages", "1,3", "--reps", 2, "--up-to", "64K", "--json", "F.json", ranks=3, environment=WINDOWS)
+    if not suite.succeeded(run):
+        return
+    document = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"), parse_constant=program.not_json)
+    ways = ["send", "copy", *(f"{access}, {epoch}{kind}" for access in ["put", "get", "accumulate"] for epoch in ["fence", "lock", "flush"]
+                              for kind in ["", ", attached"])]
+    found = [(result["way"], result["messages"], result["bytes"]) for result in document["results"]]
+    suite.check(found == [(way, messages, size) for way in ways for messages in (1, 3) for size in (8, 4096)], "rows", found)
+    suite.check(run.output.splitlines()[-1].endswith("none wrong") and not any(result["wrong"] for result in document["results"]), "verdict")
+    for result in document["results"]:
+        moved = result["bytes"] * result["messages"]
+        suite.check(abs(result["gbs"] * 1e9 * result["seconds"] - moved) <= 1e-9 * moved, "rate", result)
+    suite.check([fit["way"] for fit in document["fits"]] == ways, "fits", document["fits"])
+    for fit in document["fits"]:
+        terms = [fit["latency_seconds"], fit["gap_seconds"], fit["gap_seconds_per_byte"]]
+        suite.check(min(terms) >= 0 < max(terms) and fit["overhead_seconds"] > 0, "model", fit)
+        errors = [abs((terms[0] + result["messages"] * (terms[1] + result["bytes"] * terms[2])) / result["seconds"] - 1)
+                  for result in document["results"] if result["way"] == fit["way"]]
+        suite.check(abs(statistics.median(errors) - fit["misfit"]) <= 1e-9, "misfit", fit, errors)
+    contests = {("broadcast", "chain"), *(("from the next rank", way) for way in ("get", "one-sided", "shared")),
+                *((operation, "accumulate") for operation in ("reduce", "reduce-scatter", "all-reduce"))}
+    suite.check({(row["operation"], row["way"]) for row in document["crossovers"]} == contests, "contests", document["crossovers"])
+    for row in document["crossovers"]:
+        times = [one for one in document["contests"] if (one["operation"], one["way"]) == (row["operation"], row["way"])]
+        won = [1.1 * min(one["samples"]) <= min(one["samples_instead_of"])
+               and statistics.median(one["samples"]) < statistics.median(one["samples_instead_of"]) for one in times]
+        sizes = [one["bytes"] for one in times]
+        lost = [k for k, is_won in enumerate(won) if not is_won]
+        wanted = [sizes[0], sizes[-1]] if not lost else [sizes[lost[-1] + 1] if won[-1] else None, sizes[lost[0] - 1] if won[0] else None]
+        suite.check([row["from_bytes"], row["to_bytes"]] == wanted and not any(one["wrong"] for one in times), "crossover", row, won)
+    check_picture(suite)
+    for words, ranks, word in [([], None, "two ranks"), (["--bytes", 12], 2, "12"), (["--messages", 0], 2, "not 0")]:
+        run = suite.run("messages", *words, ranks=ranks)
+        suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", words, run.errors)
+
+
+def check_picture(suite):
+    """bench/message-roofline draws what is in F.json, where a Python has matplotlib."""
+    root = Path(__file__).resolve().parents[2]
+    if subprocess.run([root / "scripts/python", "matplotlib"], capture_output=True, check=False).returncode != 0:
+        print("not tested: bench/message-roofline, which needs matplotlib")
+        return
+    for way, status in (("put, flush", 0), ("carrier pigeon", 2)):
+        drawn = subprocess.run([root / "bench/message-roofline", "--output", "R.svg", "--way", "send", "--way", way, "F.json"],
+                               cwd=suite.folder, check=False, capture_output=True, text=True, timeout=120)
+        if suite.check(drawn.returncode == status, "message-roofline", drawn.stderr) and status == 0:
+            suite.check("put, flush" in (suite.folder / "R.svg").read_text(encoding="utf-8"), "title")
+
+
 def check_gpu(suite):
     run, document = document_of(suite, "--operation", "all", "--bytes", "8,4K", "--transport", "nccl,mpi,shared", "--device", "gpu", "--dtype",
                                 "f32,c128", "--reps", 1, "--warm-up", 1)
@@ -141,6 +196,8 @@ def check_gpu(suite):
     suite.check(all(result["wrong"] == 0 for result in document["results"]), "wrong", document["results"])
     suite.check("The GPU is emulated: times on it mean nothing" in run.output or "emulated" not in str(document["environment"]),
                 "times of the emulation", run.output)
+    run = suite.run("messages", "--device", "gpu", "--bytes", "8,4K", "--messages", "2", "--reps", 1, ranks=3)
+    suite.check(run.status == 0 and "nccl" in run.output and run.output.endswith("none wrong\n"), "messages by NCCL", run.output, run.errors)
     suite.check({row["instead"] for row in document["not_measured"] if row["transport"] == "nccl"} == {"none of its own"}
                 and any(row["instead"].startswith("not here") for row in document["not_measured"] if row["transport"] == "shared"),
                 "the rest", document["not_measured"])
@@ -154,6 +211,7 @@ def test(suite, _):
     check_choices(suite)
     check_chain(suite)
     check_broken(suite)
+    check_messages(suite)
     check_refusals(suite)
 
 

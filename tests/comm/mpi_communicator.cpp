@@ -55,11 +55,12 @@ TEST_CASE("Reductions of long operands keep the contract") {
 TEST_CASE("Ranks that wait for something else pass a broadcast on") {
   const auto world = make_mpi_communicator(MPI_COMM_WORLD);
   for (const std::string& transport : host_transports()) {
-    const auto comm = make_host_communicator(*world, transport);
+    constexpr Index chain_bytes = Index{1} << 20;
+    const auto comm = make_host_communicator(*world, transport, chain_bytes);
     // Long enough for a chain, where there are ranks to form one.
     Index count = 33;
     while (comm->size() > 2 &&
-           !ChainBroadcasts::is_faster({static_cast<double*>(nullptr), count}, comm->size()))
+           !ChainBroadcasts(chain_bytes).is_faster({static_cast<double*>(nullptr), count}, comm->size()))
       count *= 2;
     for (int root = 0; root < comm->size(); ++root) {
       CAPTURE(transport, root, count);
