@@ -37,9 +37,10 @@ Index size_number(const std::string& text, Index lowest) {
   const std::size_t letter = text.empty() ? letters.npos : letters.find(text.back());
   if (letter == letters.npos) return whole_number(text, lowest);
   const Index unit = Index{1} << (10 * (letter + 1));
-  const Index number = whole_number(text.substr(0, text.size() - 1), lowest);
-  if (number > std::numeric_limits<Index>::max() / unit)
-    throw UsageError(fmt::format("'{}' is more than can be counted", text));
+  const Index number = whole_number(text.substr(0, text.size() - 1), 0);
+  if (number > std::numeric_limits<Index>::max() / unit || number * unit < lowest)
+    throw UsageError(
+        fmt::format("'{}' is no number from {} to {}", text, lowest, std::numeric_limits<Index>::max()));
   return number * unit;
 }
 
