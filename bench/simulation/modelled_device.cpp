@@ -108,9 +108,9 @@ class ModelledKernels final : public Kernels<T> {
     touch(2, X);
     host_.column_threshold(kind, t, X);
   }
-  void column_penalties(Threshold kind, MatrixView<const T> X, double* penalties) const override {
+  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override {
     touch(1, X);
-    host_.column_penalties(kind, X, penalties);
+    host_.column_power_sums(p, X, sums);
   }
   void clip(double lower, double upper, MatrixView<T> X) const override {
     touch(2, X);
@@ -291,7 +291,14 @@ namespace gridlops {
 
 std::shared_ptr<Backend> make_gpu_backend(int) { return std::make_shared<simulation::ModelledBackend>(); }
 
-GpuInfo gpu_info() { return {true, 1, "", {"mpi"}, "modelled in simulated time"}; }
+GpuInfo gpu_info() {
+  GpuInfo info;
+  info.is_built = true;
+  info.devices = 1;
+  info.transports = {"mpi"};
+  info.versions = "modelled in simulated time";
+  return info;
+}
 
 std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
                                                     const std::shared_ptr<Backend>& backend,
