@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what bench/simulation/run writes: picture.py FIGURES.json PICTURE.svg"""
+"""Draws what bench/simulation/run writes: picture.py FIGURES.json PICTURE.png"""
 import json
 import sys
 from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "gridlops"  # the same file for the same figures
+matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
 
 PLATFORMS = {"fat-tree": {"marker": "o", "linestyle": "-"}, "dragonfly": {"marker": "s", "linestyle": "--"}}
@@ -36,11 +35,11 @@ def draw(results, output):
         axes.set_xticks(counts, labels=map(str, counts))
         axes.minorticks_off()
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7, loc="lower left")
+        axes.legend(fontsize=7, loc="best")
     for axes in axes_of.flat[len(names):]:
         axes.remove()
     figure.tight_layout()
-    figure.savefig(output, metadata={"Date": None})
+    figure.savefig(output)
 
 
 if __name__ == "__main__":
