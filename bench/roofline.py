@@ -44,7 +44,7 @@ def picture(results, title):
     axes.text(reach[1], compute * 1.04, f"{compute:.0f} GFLOP/s", ha="right", va="bottom")
     slope = (reach[0] * ridge) ** 0.5
     axes.margins(y=0.12)
-    axes.text(slope, read * slope * 1.05, f"{read:.0f} GB/s ", ha="right", va="bottom")
+    axes.text(slope, read * slope * 0.95, f"  {read:.0f} GB/s", ha="left", va="top")
     for k, name in enumerate(sorted(set(map(series_of, results)))):
         for adjoint in (False, True):
             points = [result for result in results if series_of(result) == name and result["adjoint"] == adjoint]

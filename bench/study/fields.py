@@ -7,9 +7,12 @@ import tomllib
 REQUIRED = object()
 # What may reach a shell or a directive of a batch system: nothing there has a meaning of its own for either.
 WORD = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+=,:@-]*|-?[0-9][0-9.e+-]*")
+LAUNCHER_WORD = re.compile(rf"(--?)?({WORD.pattern})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 OPTION = re.compile(r"[a-z][a-z0-9-]*")
-VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ALLOWED = {WORD: "letters, digits and . _ - / + = , : @", LAUNCHER_WORD: "letters, digits and . _ - / + = , : @",
+           NAME: "letters, digits and . _ -", OPTION: "small letters, digits and -", VARIABLE: "letters, digits and _"}
 KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
@@ -53,19 +56,20 @@ class Table:
         if not isinstance(text, str):
             raise self.error(field, f"{text!r} is not a text")
         if not pattern.fullmatch(text):
-            raise self.error(field, f"{text!r} is refused, because it goes into commands: letters, digits and "
-                                    f"{'. _ -' if pattern is NAME else '. _ - / + = , : @'} are allowed")
+            raise self.error(field, f"{text!r} is refused, because it goes into commands; allowed are {ALLOWED[pattern]}")
         return text
 
     def word(self, field, default=REQUIRED, pattern=WORD):
         value = self.take(field, str, default)
         return value if value is default else self.checked(field, value, pattern)
 
-    def words(self, field, default=REQUIRED):
+    def words(self, field, default=REQUIRED, pattern=WORD):
         value = self.take(field, list, default)
-        if value is not default and not value:
+        if value is default:
+            return value
+        if not value:
             raise self.error(field, "is empty")
-        return [self.checked(field, item) for item in value]
+        return [self.checked(field, item, pattern) for item in value]
 
     def choice(self, field, choices, default=REQUIRED):
         value = self.take(field, str, default)

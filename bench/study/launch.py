@@ -55,9 +55,13 @@ def start(study, run, folder, programs):
     machine = study.machine
     launch = [*machine.launcher, "-n", str(run.ranks)] if machine.launcher else launcher(run.ranks)
     log = Path(folder, "logs", f"{run.name}.txt")
-    with log.open("w", encoding="utf-8") as output:
-        return subprocess.run([*launch, *words], cwd=folder, env={**environment(), **machine.environment}, stdout=output,
-                              stderr=subprocess.STDOUT, check=False).returncode
+    with log.open("w", encoding="utf-8") as output, subprocess.Popen(
+            [*launch, *words], cwd=folder, env={**environment(), **machine.environment}, stdout=output, stderr=subprocess.STDOUT) as process:
+        try:
+            return process.wait()
+        except BaseException:  # interrupted: mpirun ends its ranks when it is told, and leaves them when it is killed
+            process.terminate()
+            raise
 
 
 def run_missing(study, folder, programs):

@@ -80,6 +80,7 @@ def decades(axis):
     axis.set_yscale("log")
     axis.set_ylim(10 ** math.floor(least - 0.02), 10 ** math.ceil(most + 0.02))
     axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter("")
     axis.grid(axis="y", which="both", alpha=0.3)
 
 

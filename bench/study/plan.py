@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from study.fields import NAME, VARIABLE, Document, StudyError
+from study.fields import LAUNCHER_WORD, NAME, VARIABLE, Document, StudyError
 
 SECTIONS = ("products", "solvers", "collectives", "programs")
 COMMANDS = ("solve", "lsm", "mdd", "poststack", "reflectivity")
@@ -205,9 +205,9 @@ def read_machine(table):
     time = table.word("time", "00:30:00")
     if not re.fullmatch(r"\d{2,3}:[0-5]\d:[0-5]\d", time):
         raise table.error("time", f"{time!r} is not a time such as 00:30:00")
-    machine = Machine(table.words("launcher", None) if "launcher" in table.values else None, table.whole("ranks_per_node", None),
+    machine = Machine(table.words("launcher", None, LAUNCHER_WORD), table.whole("ranks_per_node", None),
                       table.whole("gpus_per_node", 0, 0), time, table.word("partition", None, NAME), table.word("account", None, NAME),
-                      table.words("modules", []) if "modules" in table.values else [], table.pairs("environment", VARIABLE))
+                      table.words("modules", []), table.pairs("environment", VARIABLE))
     if machine.seconds <= 120:
         raise table.error("time", f"{time} is over when runs are told, 120 seconds before its end, to save their state")
     table.finish()

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks bench/scaling: what it refuses, that it runs what is missing and nothing else, its job scripts, figures and report.
+Times are not judged. scaling_test.py LAUNCH PROGRAM, the program being gridlops-bench in its build folder"""
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import program
+
+SCALING = Path(__file__).resolve().parents[2] / "bench/scaling"
+sys.path.insert(0, str(SCALING.parent))
+from study.fields import StudyError  # noqa: E402
+from study.plan import read_study  # noqa: E402
+
+STUDY = """name = "s"
+scaling = "strong"
+ranks = [1, 2]
+repetitions = 1
+
+[[products]]
+sizes = [[40, 31, 3]]
+algorithms = ["summa"]
+transports = ["mpi"]
+"""
+MACHINE = '[machine]\nlauncher = ["launch-stub"]\ntime = "00:02:01"\n'
+# In the place of both programs. It notes its command line, and takes 8 ms on one rank and 5 ms on two; with --iterations 7 it
+# waits until it is told that its time is over, and then saves its state unless it has gone on from there.
+PROGRAM = r"""#!/usr/bin/env python3
+import json, os, signal, sys, time
+words = sys.argv[1:]
+option = lambda name: words[words.index(name) + 1]
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(" ".join(words) + "\n")
+ranks = int(os.environ["STUB_RANKS"])
+seconds = {1: 8e-3, 2: 5e-3}[ranks]
+if "--iterations" in words and option("--iterations") == "7" and "--restart" not in words:
+    def suspend(*_):
+        os.makedirs(option("--checkpoint"))
+        open(option("--checkpoint") + "/manifest.json", "w").close()
+        sys.exit(75)
+    signal.signal(signal.SIGUSR1, suspend)
+    open("waiting", "w").close()
+    time.sleep(60)
+grid = [int(n) for n in option("--grid").split("x")]
+if "--json" in words:
+    result = {"rows": int(option("--rows")), "cols": 31, "nrhs": 3, "dtype": "f64", "adjoint": False, "grid": grid,
+              "algorithm": "summa", "form": "1-D cols", "transport": "mpi", "seconds": seconds, "gflops": 1.0,
+              "limit_gflops": 2.0, "limit_read_gbs": 9.0, "bytes_sent": 2000 * (ranks - 1)}
+    text, path = {"environment": {"cpu": "a <cpu>", "load_average": 0.5}, "results": [result]}, option("--json")
+else:
+    text = {"transport": "mpi", "seconds": {"compute": seconds}, "bytes_sent": [0] * ranks}
+    path = option("--report")
+with open(path, "w") as out:
+    json.dump(text, out)
+"""
+LAUNCH = """#!/bin/sh
+# launch-stub -n RANKS PROGRAM…
+export STUB_RANKS="$2"
+shift 2
+exec "$@"
+"""
+
+
+def write_program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+class Stubs:
+    """A folder with programs that stand for GridLOps', a launcher and a batch system."""
+
+    def __init__(self, suite, name):
+        self.suite, self.folder = suite, suite.folder / name
+        for stub in ("programs/gridlops", "programs/gridlops-bench"):
+            write_program(self.folder / stub, PROGRAM)
+        write_program(self.folder / "bin/launch-stub", LAUNCH)
+        for stub in ("scontrol", "qsub"):
+            write_program(self.folder / "bin" / stub, f'#!/bin/sh\necho {stub} "$@" >>"$CALLS"\n')
+        self.calls_file = self.folder / "calls"
+        self.environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls_file)}
+
+    def study(self, text, out="out"):
+        (self.folder / "s.toml").write_text(text, encoding="utf-8")
+        self.out = self.folder / out
+
+    def command(self, action, *options):
+        # -S: without modules of others, and so without pictures, which take long.
+        return [sys.executable, "-S", str(SCALING), action, "s.toml", "--out", str(self.out), "--programs", "programs", *options]
+
+    def scaling(self, action, *options):
+        return subprocess.run(self.command(action, *options), cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    def calls(self):
+        """The command lines since the last time this was asked."""
+        lines = self.calls_file.read_text(encoding="utf-8").splitlines() if self.calls_file.exists() else []
+        self.calls_file.unlink(missing_ok=True)
+        return lines
+
+
+def refused(suite, text, line, words):
+    path = suite.folder / "refused.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        read_study(path)
+        said = "nothing"
+    except StudyError as error:
+        said = str(error)
+    suite.check(f"refused.toml:{line}:" in said and all(word in said for word in words), "refusal at line", line, "with", words, "not", said)
+
+
+def check_errors(suite):
+    """Errors have the line, the field, and what may have been meant."""
+    for old, new, line, words in [
+            ('scaling = "strong"', 'scaling = "string"', 2, ["scaling", "string", "did you mean 'strong'"]),
+            ("ranks = [1, 2]", "ranks = [2, 1]", 3, ["ranks", "[2, 1]"]),
+            ("ranks = [1, 2]", 'ranks = [1, "2"]', 3, ["ranks", "'2'"]),
+            ("repetitions = 1", "repetition = 1", 4, ["repetition", "did you mean 'repetitions'"]),
+            ("[[40, 31, 3]]", "[[40, 31]]", 7, ["products 1: sizes", "[40, 31]", "right-hand sides"]),
+            ("[[40, 31, 3]]", "[[40, 0, 3]]", 7, ["products 1: sizes"]),
+            ("algorithms", "algorithm", 8, ["products 1: algorithm", "did you mean 'algorithms'"]),
+            ('["summa"]', '"summa"', 8, ["products 1: algorithms", "is not a list"]),
+            ('["summa"]', "[]", 8, ["products 1: algorithms", "empty"]),
+            ('["mpi"]', '["mpi"]\ngrids = ["2x2"]', 10, ["grids", "2x2 is no grid of 1, 2 ranks"]),
+            ('["mpi"]', '["mpi"]\ngrids = ["P x 1"]', 10, ["grids"]),
+            ('["mpi"]', '["mpi"]\ngrows = ["rows"]', 10, ["grows", "strong"]),
+            ('scaling = "strong"', 'scaling = "weak"', 6, ["grows", "is missing", "rows"]),
+            ('["mpi"]', '["mpi"]\n[[programs]]\ncommand = "solv"', 11, ["programs 1: command", "did you mean 'solve'"]),
+            ('["mpi"]', '["mpi"]\n[machine]\ntime = "2 hours"', 11, ["machine: time"]),
+            ('["mpi"]', '["mpi"]\n[machine]\ntime = "00:02:00"', 11, ["machine: time", "120 seconds"]),
+            ("[[products]]", "[[product]]", 6, ["'product'", "did you mean 'products'"])]:
+        refused(suite, STUDY.replace(old, new), line, words)
+    stubs = Stubs(suite, "errors")
+    for text, word in [("name = s\n", "at line 1"), (STUDY.split("[[products]]")[0], "nothing to run"), (STUDY.replace("summa", "$(x)"), "refused")]:
+        stubs.study(text)
+        run = stubs.scaling("jobs")
+        suite.check(run.returncode == 1 and word in run.stderr and "Traceback" not in run.stderr, word, run.stderr)
+        suite.check(not stubs.out.exists(), "a refused study has left files", text)
+
+
+def check_injections(suite):
+    """Whatever a shell or a batch system would take for more than a word is refused, wherever it stands."""
+    places = [('name = "s"', "name = {}", 1), ('["summa"]', "[{}]", 8), ('["mpi"]', "[{}]", 9),
+              ('["mpi"]', '["mpi"]\ngrids = [{}]', 10), ('["mpi"]', '["mpi"]\ntypes = [{}]', 10), ('["mpi"]', '["mpi"]\nstorage = [{}]', 10),
+              ('["mpi"]', '["mpi"]\noptions = {{ panel = {} }}', 10), ('["mpi"]', '["mpi"]\noptions = {{ {} = 4 }}', 10),
+              ('["mpi"]', '["mpi"]\n[[solvers]]\nsizes = [[1, 1, 1]]\nsolvers = [{}]', 12),
+              ('["mpi"]', '["mpi"]\n[[collectives]]\nbytes = [8]\noperations = [{}]', 12),
+              *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = {{}}', 11) for field in ("partition", "account", "time")],
+              *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11) for field in ("modules", "launcher")],
+              ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ A = {} }}', 11), ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ {} = "1" }}', 11)]
+    attacks = ["a; touch owned", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
+    for old, new, line in places:
+        for attack in attacks:
+            refused(suite, STUDY.replace(old, new.format(json.dumps(attack))), line, ["refused"] if "grids" not in new else [])
+
+
+def check_resume(suite):
+    """An interrupted study goes on with what is missing; a study that changes runs what is new."""
+    stubs = Stubs(suite, "resume")
+    text = STUDY.replace('["mpi"]', '["mpi", "chain"]') + MACHINE
+    waits = text + '[[programs]]\ncommand = "solve"\noptions = { iterations = 7 }\n'
+    stubs.study(waits)
+    with subprocess.Popen(stubs.command("run"), cwd=stubs.folder, env=stubs.environment, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not (stubs.out / "waiting").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        suite.check(process.wait(timeout=60) == 143, "an interrupted study ends with", process.returncode)
+    first = stubs.calls()
+    suite.check(len(first) == 3 and "--iterations 7" in first[2], "calls until the interruption:", first)
+    suite.check(len(list(stubs.out.glob("results/*.json"))) == 2, "results until the interruption")
+
+    stubs.study(text)
+    run = stubs.scaling("run")
+    suite.check(run.returncode == 0, "what is missing", run.stdout, run.stderr)
+    second = stubs.calls()
+    suite.check(len(second) == 2 and not set(first) & set(second) and all("1x2" in call for call in second), "calls after it:", first, second)
+    run = stubs.scaling("run")
+    suite.check(run.returncode == 0 and not stubs.calls() and "4 runs, 4 of them done" in run.stdout, "nothing is left", run.stdout)
+    stubs.study(text.replace("40, 31", "44, 31"))
+    suite.check(stubs.scaling("run").returncode == 0 and len(stubs.calls()) == 4, "other sizes are other runs")
+    stubs.study(text)
+    suite.check(stubs.scaling("run", "--anew").returncode == 0 and len(stubs.calls()) == 4, "--anew")
+
+
+def check_failure(suite):
+    """A run that fails stops no other; its error is shown, and it counts as missing."""
+    stubs = Stubs(suite, "failure")
+    write_program(stubs.folder / "programs/gridlops-bench", "#!/bin/sh\necho 'gridlops: error: no such thing'\nexit 2\n")
+    stubs.study(STUDY + '[[programs]]\ncommand = "lsm"\n' + MACHINE)
+    run = stubs.scaling("run")
+    suite.check(run.returncode == 1 and run.stdout.count("no such thing") == 2 and "2 of 4 runs" in run.stdout, "failures", run.stdout, run.stderr)
+    suite.check("2 of 4 runs have no result" in (stubs.out / "report.html").read_text(encoding="utf-8"), "the report says what is missing")
+
+
+def scripts_of(suite, stubs, scheduler):
+    run = stubs.scaling("jobs", "--scheduler", scheduler)
+    suite.check(run.returncode == 0, scheduler, run.stdout, run.stderr)
+    scripts = sorted((stubs.out / "jobs").iterdir())
+    for script in scripts:
+        for command in (["bash", "-n"], *([["shellcheck"]] if shutil.which("shellcheck") else [])):
+            checked = subprocess.run([*command, script], capture_output=True, text=True, check=False)
+            suite.check(checked.returncode == 0, command, script, checked.stdout, checked.stderr)
+    return scripts
+
+
+def check_scripts(suite):
+    """Job scripts say what the study says, survive any folder, go on from a saved state, and run what is missing."""
+    if not shutil.which("shellcheck"):
+        print("not tested: shellcheck, which is not here")
+    stubs = Stubs(suite, "scripts")
+    machine = MACHINE + 'partition = "short"\naccount = "geo"\nmodules = ["openmpi/4.1"]\nranks_per_node = 1\ngpus_per_node = 4\n'
+    stubs.study(STUDY + machine, "a 'strange' folder; touch owned")
+    wanted = {"slurm": ["--array=0-0", "--time=00:02:01", "--signal=B:USR1@120", "--requeue", "--partition=short", "--account=geo", "--nodes=2",
+                        "--ntasks-per-node=1", "--gpus-per-node=1"],
+              "pbs": ["-q short", "-A geo", "select=2:ncpus=1:mpiprocs=1:ngpus=1", "walltime=00:02:01"], "plain": []}
+    for scheduler, words in wanted.items():
+        text = "".join(script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, scheduler))
+        for word in [*words, "module load openmpi/4.1"]:
+            suite.check(word in text, word, "is not in", text)
+
+    stubs.study(STUDY + MACHINE, "a 'strange' folder; touch owned")
+    scripts_of(suite, stubs, "plain")
+    for calls in (2, 0):
+        run = subprocess.run([stubs.out / "jobs/all.sh"], env=stubs.environment, capture_output=True, text=True, timeout=60, check=False)
+        suite.check(run.returncode == 0 and len(stubs.calls()) == calls, calls, "calls of", run.stdout, run.stderr)
+    suite.check(not list(stubs.folder.rglob("owned")), "a name was executed")
+    suite.check(stubs.scaling("jobs").returncode == 0 and not list(stubs.out.glob("jobs/*")), "no scripts for nothing")
+
+    stubs.study(STUDY.replace("[1, 2]", "[2]").split("[[products]]")[0] + '[[programs]]\ncommand = "solve"\noptions = { iterations = 7 }\n' + MACHINE)
+    for scheduler, script, again in [("slurm", "np2.slurm", "scontrol requeue 42"), ("pbs", "np2.pbs", "qsub -v TASK=0 "), ("plain", "all.sh", None)]:
+        shutil.rmtree(stubs.out, ignore_errors=True)
+        scripts_of(suite, stubs, scheduler)
+        environment = {**stubs.environment, "SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}
+        with subprocess.Popen([stubs.out / "jobs" / script], env=environment, stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            while not (stubs.out / "waiting").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if scheduler == "slurm":  # tells the shell of the job
+                process.send_signal(signal.SIGUSR1)
+            status = process.wait(timeout=60)
+        calls = stubs.calls()
+        suite.check(status == (0 if again else 75) and len(calls) == (2 if again else 1) and (not again or calls[1].startswith(again)),
+                    scheduler, "at its time limit:", status, calls)
+        status = subprocess.run([stubs.out / "jobs" / script], env=environment, stdout=subprocess.DEVNULL, timeout=60, check=False).returncode
+        calls = stubs.calls()
+        suite.check(status == 0 and len(calls) == 1 and "--restart checkpoints/" in calls[0] and len(list(stubs.out.glob("results/*"))) == 1,
+                    scheduler, "started again:", status, calls)
+
+
+def rows_of(page, title):
+    table = page.split(f"<h2>{title}</h2>")[1].split("</table>")[0]
+    return [re.findall(r"<t[dh]>(.*?)</t[dh]>", row) for row in table.split("<tr>")[1:]]
+
+
+def check_figures(suite):
+    """8 ms on one rank and 5 ms on two is an efficiency of 0.8 in strong scaling, and of 1.6 if each rank has as much work."""
+    stubs = Stubs(suite, "figures")
+    programs = '[[programs]]\ncommand = "lsm"\noptions = { sources = 10 }\n'
+    for text, efficiency, rows in [(STUDY + programs, "0.80", "40"),
+                                   ((STUDY + 'grows = ["rows"]\n' + programs + 'grows = ["sources"]\n').replace("strong", "weak"), "1.60", "80")]:
+        stubs.study(text + MACHINE, efficiency)
+        suite.check(stubs.scaling("run").returncode == 0, "a study of stubs")
+        calls = stubs.calls()
+        suite.check(any(f"--rows {rows} --cols 31" in call and "1x2" in call for call in calls), "sizes on two ranks", calls)
+        suite.check(any(f"--sources {10 * int(rows) // 40}" in call for call in calls), "options on two ranks", calls)
+        page = (stubs.out / "report.html").read_text(encoding="utf-8")
+        found = [(row[2], row[5], row[6], row[7]) for row in rows_of(page, "Figures")[1:]]
+        one, two = ("1", "8.000", "1.00", "0.000"), ("2", "5.000", efficiency)
+        suite.check(found == [one, (*two, "0.001"), one, (*two, "0.000")], "figures", found)
+        suite.check("a &lt;cpu&gt;" in page, "text is escaped")
+
+
+def check_report(suite):
+    """The programs themselves, on one and two ranks, end in a report that is one file."""
+    limits = "options = { limit-order = 64, limit-mib = 8 }\n"
+    launcher = suite.folder / "launcher"
+    write_program(launcher, f'#!/bin/sh\nshift\nexec {shlex.quote(str(suite.launch))} "$@"\n')
+    (suite.folder / "real.toml").write_text(
+        STUDY + 'grids = ["near-square", "Px1"]\n' + limits
+        + '[[solvers]]\nsizes = [[40, 31, 3]]\nsolvers = ["cgls", "fista"]\niterations = 3\n' + limits
+        + '[[collectives]]\noperations = ["broadcast"]\nbytes = [8, 800]\n[[programs]]\ncommand = "lsm"\noptions = { iterations = 2 }\n'
+        + f"[machine]\nlauncher = [{json.dumps(str(launcher))}]\n", encoding="utf-8")
+    run = subprocess.run([sys.executable, SCALING, "run", "real.toml", "--out", "real", "--programs", suite.program.parent.parent],
+                         cwd=suite.folder, env={**os.environ, **program.ALWAYS}, capture_output=True, text=True, timeout=120, check=False)
+    out = suite.folder / "real"
+    if not suite.check(run.returncode == 0, "a study", run.stdout, run.stderr):
+        return
+    document = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    suite.check(document["schema"] == "gridlops.study/1" and not document["missing"] and len(document["runs"]) == 9, "results", document)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    kept = set(re.findall(r'(?:src|href)="([^"]{0,9})', page))
+    suite.check("http" not in page and "<script" not in page and kept <= {"data:imag"}, "the report needs other files", kept)
+    works = {row[0] for row in rows_of(page, "Figures")[1:]}
+    suite.check(works == {"A X: 40 x 31, 3 columns, f64", "A^H Y: 40 x 31, 3 columns, f64", "cgls, an iteration: 40 x 31, 3 columns, f64",
+                          "fista, an iteration: 40 x 31, 3 columns, f64", "gridlops lsm"}, "works", works)
+    if "no pictures" in run.stderr:
+        print("not tested: pictures, which need matplotlib")
+        return
+    titles = {"Efficiency", "Time", "Communication volume", "Collectives", "Roofline"}
+    suite.check(titles <= set(re.findall(r"<h2>(.*?)</h2>", page)) and page.count("data:image/png;base64,") == len(titles), "pictures")
+
+
+def test(suite, _):
+    check_errors(suite)
+    check_injections(suite)
+    check_resume(suite)
+    check_failure(suite)
+    check_scripts(suite)
+    check_figures(suite)
+    check_report(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)
