@@ -156,7 +156,7 @@ def check_injections(suite):
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = {{}}', 11) for field in ("partition", "account", "time")],
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11) for field in ("modules", "launcher")],
               ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ A = {} }}', 11), ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ {} = "1" }}', 11)]
-    attacks = ["a; touch owned", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
+    attacks = ["a; touch owned", "a;b", "$HOME", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
     for old, new, line in places:
         for attack in attacks:
             refused(suite, STUDY.replace(old, new.format(json.dumps(attack))), line, ["refused"] if "grids" not in new else [])
