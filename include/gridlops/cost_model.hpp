@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "gridlops/algorithm.hpp"
+#include "gridlops/counters.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/layout.hpp"
 #include "gridlops/process_grid.hpp"
@@ -63,24 +65,45 @@ struct ProductChoices {
 };
 GRIDLOPS_EXPORT ProductChoices product_choices(ScalarType type);
 
-/// Describes the machine by four numbers, and by which ranks read each other's memory in place. The defaults
-/// are those of a common cluster core. Measure your own for close decisions.
-struct MachineModel {
-  double seconds_per_flop = 1.0 / 40e9;  ///< of a real multiply or add, one rank
-  double seconds_per_byte = 1.0 / 5e9;   ///< received, one rank, all ranks at it
-  double seconds_per_message = 5e-6;
-  double seconds_per_copied_byte = 1.0 / 10e9;  ///< within a rank, or from the memory of a peer
-  bool rows_share_memory = false;               ///< ranks of a grid row, through the transport `shared`
-  bool columns_share_memory = false;            ///< ranks of a grid column
+/// What operations of one kind take on a rank while all ranks are at it.
+struct LinkModel {
+  double seconds_per_call = 5e-6;
+  double seconds_per_byte = 1.0 / 5e9;  ///< that the rank receives; a root: that the others receive or give
 };
 
-/// Returns the default model with what the grid's transport tells (collective over the grid). The rows of the
-/// grid share memory if all of them do, and so do the columns. An idle rank takes part in nothing, and gets a
-/// model of ranks that send messages.
-GRIDLOPS_EXPORT MachineModel machine_model(const ProcessGrid& grid);
+/// Describes the machine by what its ranks do in a second, all at once, and by which of them read each
+/// other's memory in place. The defaults are those of a common cluster core. `gridlops-bench calibrate`
+/// measures others for a file that `gridlops` reads.
+struct GRIDLOPS_EXPORT MachineModel {
+  /// By ScalarType, of a real multiplication or addition in a large product.
+  std::array<double, 4> seconds_per_flop{1.0 / 80e9, 1.0 / 40e9, 1.0 / 80e9, 1.0 / 40e9};
+  double seconds_per_read_byte = 1.0 / 10e9;            ///< of a matrix in memory
+  double seconds_per_copied_byte = 1.0 / 10e9;          ///< within a rank, or from the memory of a peer
+  std::array<LinkModel, comm_operation_count> links{};  ///< by CommOperation
+  int ranks_of_links = 2;                               ///< among which operations take so long
+  bool rows_share_memory = false;     ///< ranks of a grid row, through the transport `shared`
+  bool columns_share_memory = false;  ///< ranks of a grid column
 
-/// Returns the seconds of one forward and one adjoint application on the slowest rank, the times of flops,
-/// bytes, messages and copies added up.
+  /// The seconds of so many operations among so many ranks, with so many bytes in all.
+  double seconds(CommOperation operation, int ranks, Index calls, double bytes) const;
+};
+
+/// Returns the model with what the grid's transport tells (collective over the grid). The rows of the grid
+/// share memory if all of them do, and so do the columns. An idle rank takes part in nothing, and gets the
+/// model as it is.
+GRIDLOPS_EXPORT MachineModel with_shared_memory(MachineModel machine, const ProcessGrid& grid);
+
+/// Returns the seconds of one application of an operator, or of its adjoint, on the slowest rank: the longer
+/// of computing and of reading A, and the times of what is sent and copied besides, of which nothing is
+/// assumed to overlap.
+GRIDLOPS_EXPORT double product_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
+                                       bool adjoint, const MachineModel& machine = {}, Index panel = 0);
+
+/// Returns the same of one LinearOperator::normal_product() with a packed stationary_a.
+GRIDLOPS_EXPORT double normal_product_seconds(const ProductShape& shape, GridShape grid,
+                                              const MachineModel& machine = {});
+
+/// Returns the seconds of one forward and one adjoint application.
 GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                         const MachineModel& machine = {});
 
@@ -91,5 +114,12 @@ GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape&
 /// row only, where it keeps no copies of A.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
+
+/// Returns all P × Q with P·Q = ranks, by rising P.
+GRIDLOPS_EXPORT std::vector<GridShape> grids_of(int ranks);
+
+/// Returns the grid of all ranks with the fewest seconds. It is near_square() unless another one takes less
+/// than 1/1.02 of its time, and among equals it has the fewest rows.
+GRIDLOPS_EXPORT GridShape choose_grid(int ranks, const std::function<double(GridShape)>& seconds);
 
 }  // namespace gridlops

@@ -43,6 +43,9 @@ class GRIDLOPS_EXPORT ProcessGrid {
   /// Collective over comm. All memory of matrices on this grid comes from backend. Throws UsageError, on all
   /// ranks, if the shape needs more ranks than comm has, or is not positive.
   ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
+  /// A grid of this shape whose ranks all are elsewhere, to ask what they would have. Not collective: this
+  /// process is idle there. Throws UsageError if the shape is not positive.
+  ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend);
   /// The same ranks with matrices in other memory. Not collective.
   ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
 

@@ -63,10 +63,14 @@ const char* name_of(Axis axis) {
   return "uncut";
 }
 
-ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend)
+ProcessGrid::ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend)
     : shape_(shape), backend_(std::move(backend)) {
   require<UsageError>(shape.rows > 0 && shape.cols > 0, "a process grid of ", shape.rows, "x", shape.cols,
                       " is empty; both numbers must be positive");
+}
+
+ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend)
+    : ProcessGrid(shape, std::move(backend)) {
   require<UsageError>(shape.rows <= comm.size() / shape.cols, "a process grid of ", shape.rows, "x",
                       shape.cols, " needs more ranks than the ", comm.size(),
                       " of the communicator; start more ranks or choose a smaller grid");

@@ -2,6 +2,7 @@
 #include "gridlops/cost_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,12 +10,11 @@
 #include "base/numbers.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
 #include "local/few_columns.hpp"
 #include "local/packed_matrix.hpp"
 #include "local/product_times.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/panels.hpp"
+#include "ops/product_work.hpp"
 
 namespace gridlops {
 
@@ -23,152 +23,18 @@ namespace {
 constexpr std::array<Algorithm, 4> algorithms{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
                                               Algorithm::stationary_b};
 
-/// The formulas for the rank at (p, q) of a P × Q grid. A is m × n, and X is n × r. RankCost counts elements
-/// here; in_bytes() makes bytes of them.
-struct Formulas {
-  Index m, n, r;
-  int P, Q, p, q;
-  Index width;
-  int lookahead = MatrixMultOptions{}.lookahead;
-
-  Partition R = Partition::balanced(m, P), C = Partition::balanced(n, Q);  // rows and columns of A
-  Partition Rx = Partition::balanced(n, P),
-            Cx = Partition::balanced(r, Q);  // rows and columns of X, blocks_2d
-
-  RankCost block(bool adjoint) const {
-    const Index m_q = balanced_part(m, Q, q).size;
-    const Index r_p = balanced_part(r, P, p).size;
-    RankCost cost;
-    cost.flops = 2.0 * static_cast<double>(m_q) * static_cast<double>(n) * static_cast<double>(r_p);
-    if (adjoint && Q > 1) {
-      const Index N = n * r_p;
-      const Index own = balanced_part(N, Q, q).size;
-      cost.bytes_received = cost.bytes_sent = own * (Q - 1) + (N - own);
-      cost.messages = 1;
-      cost.workspace_bytes = N;
-    }
-    return cost;
-  }
-
-  RankCost summa(bool adjoint) const {
-    const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
-    RankCost cost;
-    if (m == 0 || n == 0) return cost;  // nothing is done
-    cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n) * static_cast<double>(r_q);
-    cost.bytes_received = m_p * (n - n_q);
-    cost.bytes_sent = m_p * n_q * (Q - 1);
-    if (adjoint) {
-      cost.bytes_received += n_p * r_q * (P - 1);
-      cost.bytes_sent += (n - n_p) * r_q;
-    } else {
-      cost.bytes_received += (n - n_p) * r_q;
-      cost.bytes_sent += n_p * r_q * (P - 1);
-    }
-    const Index steps = panel_count(common_refinement(C, Rx), width), widest = std::min(width, n);
-    cost.messages = steps * ((Q > 1) + (P > 1));
-    cost.workspace_bytes = (lookahead + 1) * widest * (m_p + r_q * (adjoint ? 2 : 1));
-    return cost;
-  }
-
-  RankCost stationary_a(bool adjoint) const {
-    // Forward: X gathered in the grid column, Y reduce-scattered in the grid row. The adjoint exchanges the
-    // roles.
-    const Index m_p = R.size(p), n_q = C.size(q);
-    const Index own_m = balanced_part(m_p, Q, q).size, own_n = balanced_part(n_q, P, p).size;
-    RankCost cost;
-    cost.flops = 2.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
-    const Index n_gathered = (n_q - own_n) * r, n_spread = own_n * r * (P - 1);
-    const Index m_gathered = (m_p - own_m) * r, m_spread = own_m * r * (Q - 1);
-    cost.bytes_received = adjoint ? m_gathered + n_spread : n_gathered + m_spread;
-    cost.bytes_sent = adjoint ? m_spread + n_gathered : n_spread + m_gathered;
-    cost.messages = (Q > 1) + (P > 1);
-    cost.workspace_bytes = ((P > 1 ? 2 * n_q + own_n : 0) + (Q > 1 ? 2 * m_p + own_m : 0)) * r;
-    return cost;
-  }
-
-  /// P and R are gathered, Q is summed over the grid row chunk by chunk, and U and V are reduce-scattered
-  /// together.
-  RankCost normal_product(Index element_bytes) const {
-    const Index m_p = R.size(p), n_q = C.size(q);
-    const Index own_m = balanced_part(m_p, Q, q).size, own_n = balanced_part(n_q, P, p).size;
-    RankCost cost;
-    cost.flops = 6.0 * static_cast<double>(m_p) * static_cast<double>(n_q) * static_cast<double>(r);
-    cost.workspace_bytes = 2 * n_q * r;
-    if (P > 1) {
-      cost.bytes_received = (n_q - own_n) * r + own_n * 2 * r * (P - 1);
-      cost.bytes_sent = own_n * r * (P - 1) + (n_q - own_n) * 2 * r;
-      cost.messages = 2;
-      cost.workspace_bytes += (n_q + 2 * own_n) * r;
-    }
-    if (Q > 1) {
-      cost.bytes_received += (m_p - own_m) * r;
-      cost.bytes_sent += own_m * r * (Q - 1);
-      ++cost.messages;
-      const Index chunk = one_pass_chunk(C.largest(), element_bytes);
-      const auto add_chunks = [&](Index count, Index rows) {
-        const Index N = rows * r, own = balanced_part(N, Q, q).size;
-        cost.bytes_received += count * (own * (Q - 1) + N - own);
-        cost.bytes_sent += count * (own * (Q - 1) + N - own);
-        cost.messages += count;
-      };
-      add_chunks(m_p / chunk, chunk);
-      if (m_p % chunk > 0) add_chunks(1, m_p % chunk);
-      cost.workspace_bytes += 3 * m_p * r;
-    }
-    const Index own = std::max(P > 1 ? 2 * own_n : 0, Q > 1 ? own_m : 0),
-                travelling = std::max(P > 1 ? 2 * n_q : 0, Q > 1 ? m_p : 0);
-    cost.workspace_bytes += (own + travelling) * r;
-    return cost;
-  }
-
-  RankCost stationary_b(bool adjoint) const {
-    const Index m_p = R.size(p), n_q = C.size(q), n_p = Rx.size(p), r_q = Cx.size(q);
-    const Index meet = intersect(C.range(q), Rx.range(p)).size;  // columns of A that are here and needed here
-    RankCost cost;
-    if (m == 0 || n == 0) return cost;  // nothing is done
-    const Index steps = panel_count(blocks_of(R), width);
-    cost.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n_p) * static_cast<double>(r_q);
-    cost.bytes_received = (m - m_p) * meet + m * (n_p - meet);
-    cost.bytes_sent = m_p * (n_q - meet) + m * meet * (Q - 1);
-    cost.bytes_received += adjoint ? (m - m_p) * r_q : m_p * r_q * (P - 1);
-    cost.bytes_sent += adjoint ? m_p * r_q * (P - 1) : (m - m_p) * r_q;
-    cost.messages = steps * (2 * (P > 1) + (Q > 1));
-    const Index tallest = std::min(width, R.largest());
-    cost.workspace_bytes = (lookahead + 1) * tallest * (n_q + n_p + r_q * (adjoint ? 1 : 2));
-    return cost;
-  }
-
-  RankCost of(Algorithm algorithm, bool adjoint) const {
-    switch (algorithm) {
-      case Algorithm::block:
-        return block(adjoint);
-      case Algorithm::summa:
-        return summa(adjoint);
-      case Algorithm::stationary_a:
-        return stationary_a(adjoint);
-      case Algorithm::stationary_b:
-        return stationary_b(adjoint);
-      case Algorithm::automatic:
-        break;
-    }
-    throw UsageError("'auto' is not an algorithm that has a cost; choose_algorithm() finds one that has");
-  }
-};
-
-Formulas formulas_of(const ProductShape& shape, GridShape grid, int row, int col, Index panel = 0) {
-  return {shape.rows, shape.cols, shape.nrhs, grid.rows, grid.cols, row, col, panel_width(panel)};
-}
-
-/// The cost in bytes of a cost in elements.
-RankCost in_bytes(RankCost cost, const ProductShape& shape) {
+RankCost cost_of(const RankWork& work, const ProductShape& shape) {
   // Without columns an operator returns at once.
-  if (shape.nrhs == 0) return {};
+  RankCost cost;
+  if (shape.nrhs == 0) return cost;
   const Index bytes = size_of(shape.type);
-  cost.bytes_received *= bytes;
-  cost.bytes_sent *= bytes;
-  cost.workspace_bytes *= bytes;
-  // A complex multiplication and addition takes four real ones of each kind.
-  if (shape.type == ScalarType::c64 || shape.type == ScalarType::c128) cost.flops *= 4;
+  for (const Exchange& exchange : work.exchanges) {
+    cost.bytes_received += exchange.received * bytes;
+    cost.bytes_sent += exchange.sent * bytes;
+    cost.messages += exchange.calls;
+  }
+  cost.flops = work.flops;
+  cost.workspace_bytes = work.workspace * bytes;
   return cost;
 }
 
@@ -176,12 +42,11 @@ RankCost in_bytes(RankCost cost, const ProductShape& shape) {
 
 RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row, int col,
                       bool adjoint, Index panel) {
-  return in_bytes(formulas_of(shape, grid, row, col, panel).of(algorithm, adjoint), shape);
+  return cost_of(ProductFormulas(shape, grid, panel).product(algorithm, adjoint, row, col), shape);
 }
 
 RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col) {
-  const Formulas formulas = formulas_of(shape, grid, row, col);
-  return in_bytes(formulas.normal_product(size_of(shape.type)), shape);
+  return cost_of(ProductFormulas(shape, grid).normal_product(row, col), shape);
 }
 
 RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to, ScalarType type,
@@ -264,70 +129,68 @@ ProductChoices product_choices(ScalarType type) {
 
 namespace {
 
-/// The received elements that nobody sends, because this rank reads them where they are.
-Index read_in_place(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
-  const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q);
-  const bool rows = machine.rows_share_memory, columns = machine.columns_share_memory;
-  if (algorithm == Algorithm::stationary_a) {
-    const RankCost all = f.stationary_a(adjoint);
-    const Index own_m = balanced_part(m_p, f.Q, f.q).size;
-    const Index in_row = adjoint ? (m_p - own_m) * f.r : own_m * f.r * (f.Q - 1);
-    return (rows ? in_row : 0) + (columns ? all.bytes_received - in_row : 0);
-  }
-  if (algorithm == Algorithm::summa) {
-    const Index in_row = m_p * (f.n - n_q);
-    if (rows && columns) return f.summa(adjoint).bytes_received;
-    return rows ? in_row : 0;
-  }
-  return 0;
+/// What a rank's operations take in communicators of P·Q ranks, or rather of their rows and columns.
+double seconds_of(const Exchange& exchange, bool in_place, GridShape grid, ScalarType type,
+                  const MachineModel& machine) {
+  const double bytes = in_place ? 0 : static_cast<double>(exchange.moved * size_of(type));
+  return machine.seconds(exchange.operation, exchange.in_row ? grid.cols : grid.rows, exchange.calls, bytes);
 }
 
-/// The elements that a rank copies, packs or adds up besides its product.
-Index copied(const Formulas& f, Algorithm algorithm, bool adjoint, const MachineModel& machine) {
-  const Index m_p = f.R.size(f.p), n_q = f.C.size(f.q), n_p = f.Rx.size(f.p), r_q = f.Cx.size(f.q);
-  switch (algorithm) {
-    case Algorithm::block:
-      return adjoint && f.Q > 1 ? f.n * balanced_part(f.r, f.P, f.p).size : 0;
-    case Algorithm::stationary_a: {
-      // The rank copies what it gathers or sums, and its own part, too, unless others read that in place.
-      const Index models = n_q + (machine.columns_share_memory ? 0 : balanced_part(n_q, f.P, f.p).size);
-      const Index data = m_p + (machine.rows_share_memory ? 0 : balanced_part(m_p, f.Q, f.q).size);
-      return ((f.P > 1 ? models : 0) + (f.Q > 1 ? data : 0)) * f.r;
-    }
-    // BLAS packs the matrix that stays anew for each panel of A: Y in the adjoint of summa, X in the forward
-    // product of stationary-b.
-    case Algorithm::summa: {
-      const bool in_place = machine.rows_share_memory && machine.columns_share_memory;
-      const Index panels =
-          panel_count(common_refinement(f.C, f.Rx), in_place ? std::max<Index>(f.n, 1) : f.width);
-      return (f.P > 1 && !in_place ? n_p * r_q : 0) +
-             (adjoint ? std::max<Index>(panels - 1, 0) * m_p * r_q / 2 : 0);
-    }
-    case Algorithm::stationary_b:
-      if (adjoint) return m_p * r_q;
-      return f.m * r_q + std::max<Index>(panel_count(blocks_of(f.R), f.width) - 1, 0) * n_p * r_q / 2;
-    case Algorithm::automatic:
-      break;
-  }
-  return 0;
+/// Products stream A from memory while they compute.
+double seconds_of_kernels(const RankWork& work, ScalarType type, const MachineModel& machine) {
+  return std::max(work.flops * machine.seconds_per_flop[static_cast<std::size_t>(type)],
+                  static_cast<double>(work.read * size_of(type)) * machine.seconds_per_read_byte);
 }
 
-double seconds_of_rank(const Formulas& formulas, Algorithm algorithm, const ProductShape& shape, bool adjoint,
-                       const MachineModel& machine) {
-  if (shape.nrhs == 0) return 0;
-  const RankCost cost = in_bytes(formulas.of(algorithm, adjoint), shape);
-  const auto bytes = [&](Index elements) { return static_cast<double>(elements * size_of(shape.type)); };
-  const double received =
-      static_cast<double>(cost.bytes_received) - bytes(read_in_place(formulas, algorithm, adjoint, machine));
-  return cost.flops * machine.seconds_per_flop + received * machine.seconds_per_byte +
-         static_cast<double>(cost.messages) * machine.seconds_per_message +
-         bytes(copied(formulas, algorithm, adjoint, machine)) * machine.seconds_per_copied_byte;
+/// The most seconds of any rank. Each takes a microsecond to find, so that all are asked.
+template <class SecondsOfRank>
+double slowest(GridShape grid, const SecondsOfRank& seconds_of_rank) {
+  double most = 0;
+  for (int row = 0; row < grid.rows; ++row)
+    for (int col = 0; col < grid.cols; ++col) most = std::max(most, seconds_of_rank(row, col));
+  return most;
 }
 
 }  // namespace
 
-MachineModel machine_model(const ProcessGrid& grid) {
-  MachineModel machine;
+double MachineModel::seconds(CommOperation operation, int ranks, Index calls, double bytes) const {
+  const LinkModel& link = links[static_cast<std::size_t>(operation)];
+  // Collectives go along trees, whose depth grows with the logarithm of the ranks.
+  const double depth = std::log2(std::max(ranks, 2)) / std::log2(std::max(ranks_of_links, 2));
+  return static_cast<double>(calls) * link.seconds_per_call * depth + bytes * link.seconds_per_byte;
+}
+
+double product_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid, bool adjoint,
+                       const MachineModel& machine, Index panel) {
+  if (shape.nrhs == 0) return 0;
+  const ProductFormulas formulas(shape, grid, panel);
+  const bool rows = machine.rows_share_memory, columns = machine.columns_share_memory;
+  return slowest(grid, [&](int row, int col) {
+    const RankWork work = formulas.product(algorithm, adjoint, row, col);
+    double seconds = seconds_of_kernels(work, shape.type, machine);
+    for (const Exchange& exchange : work.exchanges) {
+      const bool in_place = ProductFormulas::reads_in_place(algorithm, exchange, rows, columns);
+      seconds += seconds_of(exchange, in_place, grid, shape.type, machine);
+    }
+    const Index copied = formulas.copied(algorithm, adjoint, row, col, rows, columns);
+    return seconds + static_cast<double>(copied * size_of(shape.type)) * machine.seconds_per_copied_byte;
+  });
+}
+
+double normal_product_seconds(const ProductShape& shape, GridShape grid, const MachineModel& machine) {
+  if (shape.nrhs == 0) return 0;
+  const ProductFormulas formulas(shape, grid);
+  return slowest(grid, [&](int row, int col) {
+    const RankWork work = formulas.normal_product(row, col);
+    double seconds = seconds_of_kernels(work, shape.type, machine);
+    for (const Exchange& exchange : work.exchanges)
+      seconds += seconds_of(exchange, false, grid, shape.type, machine);
+    const Index copied = formulas.copied_in_normal_product(row, col);
+    return seconds + static_cast<double>(copied * size_of(shape.type)) * machine.seconds_per_copied_byte;
+  });
+}
+
+MachineModel with_shared_memory(MachineModel machine, const ProcessGrid& grid) {
   if (!grid.is_member()) return machine;
   // Where ranks are on several machines some rows or columns may share memory, and others not.
   const auto shares = [](const Communicator& comm) { return comm.peer_access() == PeerAccess::in_place; };
@@ -340,18 +203,8 @@ MachineModel machine_model(const ProcessGrid& grid) {
 
 double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                         const MachineModel& machine) {
-  double both = 0;
-  for (const bool adjoint : {false, true}) {
-    double slowest = 0;
-    for (int row = 0; row < grid.rows; ++row) {
-      for (int col = 0; col < grid.cols; ++col) {
-        const Formulas formulas = formulas_of(shape, grid, row, col);
-        slowest = std::max(slowest, seconds_of_rank(formulas, algorithm, shape, adjoint, machine));
-      }
-    }
-    both += slowest;
-  }
-  return both;
+  return product_seconds(algorithm, shape, grid, false, machine) +
+         product_seconds(algorithm, shape, grid, true, machine);
 }
 
 Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const MachineModel& machine) {
@@ -368,6 +221,26 @@ Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const Mach
   const auto still = std::find_if(candidates.begin(), candidates.end(),
                                   [](const auto& candidate) { return never_moves_A(candidate.first); });
   return (still == candidates.end() ? candidates.front() : *still).first;
+}
+
+std::vector<GridShape> grids_of(int ranks) {
+  std::vector<GridShape> grids;
+  for (int rows = 1; rows <= ranks; ++rows)
+    if (ranks % rows == 0) grids.push_back({rows, ranks / rows});
+  return grids;
+}
+
+GridShape choose_grid(int ranks, const std::function<double(GridShape)>& seconds) {
+  GridShape best = near_square(ranks);
+  constexpr double certain = 1.02;
+  double least = seconds(best) / certain;
+  for (const GridShape grid : grids_of(ranks)) {
+    const double here = seconds(grid);
+    if (here >= least) continue;
+    least = here;
+    best = grid;
+  }
+  return best;
 }
 
 }  // namespace gridlops

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/cost_model.hpp"
+#include "gridlops/export.hpp"
+#include "gridlops/solver.hpp"
+
+namespace gridlops {
+
+/// An iteration of a solver with a matrix as its operator.
+struct PlannedIteration {
+  Solver solver = Solver::cgls;
+  bool one_pass = false;  ///< of cgls, with stationary_a
+  Algorithm algorithm = Algorithm::stationary_a;
+  ProductShape shape;  ///< with as many columns as are active at once
+  Index panel = 0;     ///< as in MatrixMultOptions
+};
+
+/// Returns the modelled seconds of one iteration on the slowest rank: its products, its passes over vectors,
+/// and its sums over all ranks. Not collective.
+GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
+                                         const MachineModel& machine = {});
+
+/// Returns the bytes that the rank at (row, col) receives in the products of one iteration, exactly as its
+/// communicators will count them. Not collective.
+GRIDLOPS_EXPORT Index iteration_bytes_received(const PlannedIteration& iteration, GridShape grid, int row,
+                                               int col);
+
+}  // namespace gridlops

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/plan.hpp"
+
+#include "base/numbers.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// How often an iteration reads or writes a vector of models, and one of data, besides its products.
+struct Passes {
+  double models, data;
+};
+
+Passes passes_of(Solver solver) {
+  switch (solver) {
+    case Solver::cgls:
+      return {9, 5};
+    case Solver::cg:
+    case Solver::pcg:
+      return {12, 0};
+    case Solver::lsqr:
+      return {10, 4};
+    case Solver::lsmr:
+      return {13, 4};
+    case Solver::block_cgls:
+      return {12, 8};
+    case Solver::ista:
+      return {6, 4};
+    case Solver::fista:
+      break;
+  }
+  return {9, 4};
+}
+
+/// The larger part of a dimension that is cut over so many ranks.
+double part(Index size, int ranks) { return static_cast<double>(balanced_part(size, ranks, 0).size); }
+
+double seconds_of_vectors(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
+  const ProductShape& shape = iteration.shape;
+  const int P = grid.rows, Q = grid.cols;
+  double models = part(shape.cols, P) * part(shape.nrhs, Q), data = part(shape.rows, P) * part(shape.nrhs, Q);
+  if (iteration.algorithm == Algorithm::stationary_a) {
+    models = part(shape.cols, P * Q) * static_cast<double>(shape.nrhs);
+    data = part(shape.rows, P * Q) * static_cast<double>(shape.nrhs);
+  } else if (iteration.algorithm == Algorithm::block) {
+    models = static_cast<double>(shape.cols) * part(shape.nrhs, P);
+    data = part(shape.rows, Q) * part(shape.nrhs, P);
+  }
+  const Passes passes = passes_of(iteration.solver);
+  // A copied byte is read and written.
+  return (passes.models * models + passes.data * data) * static_cast<double>(size_of(shape.type)) *
+         machine.seconds_per_copied_byte / 2;
+}
+
+/// The scalars of all columns travel twice: after the product, and with the norms.
+double seconds_of_sums(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
+  if (grid.size() == 1) return 0;
+  constexpr double sums = 5;
+  const double bytes = 2 * sums * static_cast<double>(iteration.shape.nrhs * Index{sizeof(double)});
+  return machine.seconds(CommOperation::all_reduce, grid.size(), 2, bytes);
+}
+
+}  // namespace
+
+double iteration_seconds(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
+  const ProductShape& shape = iteration.shape;
+  if (shape.nrhs == 0) return 0;
+  const auto product = [&](bool adjoint) {
+    return product_seconds(iteration.algorithm, shape, grid, adjoint, machine, iteration.panel);
+  };
+  const bool is_cg = iteration.solver == Solver::cg || iteration.solver == Solver::pcg;
+  const double products = iteration.one_pass ? normal_product_seconds(shape, grid, machine)
+                                             : product(false) + (is_cg ? 0 : product(true));
+  return products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine);
+}
+
+Index iteration_bytes_received(const PlannedIteration& iteration, GridShape grid, int row, int col) {
+  if (iteration.one_pass) return normal_product_cost(iteration.shape, grid, row, col).bytes_received;
+  const auto received = [&](bool adjoint) {
+    return product_cost(iteration.algorithm, iteration.shape, grid, row, col, adjoint, iteration.panel)
+        .bytes_received;
+  };
+  const bool is_cg = iteration.solver == Solver::cg || iteration.solver == Solver::pcg;
+  return received(false) + (is_cg ? 0 : received(true));
+}
+
+}  // namespace gridlops
