@@ -49,7 +49,8 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
 Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid) {
-  return asked == Algorithm::automatic ? choose_algorithm(shape, grid.shape(), machine_model(grid)) : asked;
+  return asked == Algorithm::automatic ? choose_algorithm(shape, grid.shape(), with_shared_memory({}, grid))
+                                       : asked;
 }
 
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {

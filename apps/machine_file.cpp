@@ -115,9 +115,9 @@ Machine machine_in_file(const std::string& path) {
 }  // namespace
 
 const std::vector<CommOperation>& linked_operations() {
-  static const std::vector<CommOperation> operations{CommOperation::broadcast,  CommOperation::reduce,
-                                                     CommOperation::all_reduce, CommOperation::scatter,
-                                                     CommOperation::all_gather, CommOperation::reduce_scatter};
+  static const std::vector<CommOperation> operations{
+      CommOperation::broadcast, CommOperation::reduce,     CommOperation::all_reduce,
+      CommOperation::scatter,   CommOperation::all_gather, CommOperation::reduce_scatter};
   return operations;
 }
 

@@ -47,6 +47,20 @@ void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
   }
 }
 
+/// The more ranks, the longer a plan takes to make: a second for 10⁵ of them.
+void check_ranks(Index ranks) {
+  constexpr Index most = 1 << 17;
+  if (ranks < 1 || ranks > most)
+    throw UsageError(fmt::format("there are no plans for {} ranks, but for 1 to {}", ranks, most));
+}
+
+/// "auto" depends on the machines that a job runs on.
+Names<std::string> transports_of_plans() {
+  Names<std::string> names = transports();
+  names.erase(names.begin());
+  return names;
+}
+
 /// The options of all subcommands, and the variables behind them.
 class Gridlops : public CommandLine {
  public:
@@ -61,6 +75,7 @@ class Gridlops : public CommandLine {
     define_make_problem();
     define_multiply();
     define_solve();
+    define_plan();
     define_calibrate();
     add_lsm(*this);
     add_mdd(*this);
@@ -173,6 +188,46 @@ class Gridlops : public CommandLine {
     define_product(options, solve_.product);
   }
 
+  void define_plan() {
+    Options options = add_subcommand("plan", "Says how numbers of ranks would solve, and how long it takes",
+                                     [this](Communicator& world) { return plan(world, plan_); });
+    options
+        .parsed(
+            "--matrix-size",
+            [this](const std::string& text) {
+              const std::size_t cross = text.find_first_of("xX");
+              plan_.shape.rows = whole_number(text.substr(0, cross), 0);
+              plan_.shape.cols = whole_number(cross == std::string::npos ? "" : text.substr(cross + 1), 0);
+            },
+            "MxN", "Rows and columns of A")
+        ->required();
+    options.whole("--rhs", plan_.shape.nrhs, "R", 0, "Right-hand sides")->required();
+    options.choice("--dtype", plan_.shape.type, scalar_types(), "Type of the elements [f64]");
+    options.parsed(
+        "--ranks",
+        [this](const std::string& text) {
+          plan_.ranks = numbers(text);
+          for (const Index ranks : plan_.ranks) check_ranks(ranks);
+        },
+        "N[,...]", "Numbers of ranks: 4,6; 1..1024 doubles; 8..64+8 adds [1]");
+    options.choice("--solver", plan_.solver,
+                   names_of({Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg,
+                             Solver::ista, Solver::fista}),
+                   "The method [cgls]");
+    options.choice("--one-pass", plan_.one_pass, words({"auto", "on", "off"}),
+                   "cgls: reads A once in an iteration, in stationary-a [off]");
+    options.whole("--iterations", plan_.iterations, "K", 0, "Iterations of every column [100]");
+    options.choice("--algorithm", plan_.algorithm, algorithms(), "How products are formed [auto]");
+    options.choice("--transport", plan_.transport, transports_of_plans(), "What carries the data [mpi]");
+    options.parsed(
+        "--memory-per-rank",
+        [this](const std::string& text) { plan_.memory_per_rank = size_number(text, 1); }, "BYTES",
+        "The most memory that a rank may take; 4G [any]");
+    options.text("--machine", plan_.machine, "FILE",
+                 "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]");
+    options.text("--json", plan_.json, "FILE", "Writes the plans as JSON");
+  }
+
   void define_calibrate() {
     Options options =
         add_subcommand("calibrate", "Measures products on this machine, by which auto chooses from then on",
@@ -217,6 +272,7 @@ class Gridlops : public CommandLine {
   MakeProblemArguments problem_;
   MultiplyArguments multiply_;
   SolveArguments solve_;
+  PlanArguments plan_;
   CalibrateArguments calibrate_;
   std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
 };

@@ -104,6 +104,8 @@ class RankPlan {
 
 }  // namespace
 
+Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[5]; }
+
 std::string plan_text(const PlannedSolve& plan) {
   const ProcessGrid& grid = *plan.range.grid;
   Row least{}, most{};

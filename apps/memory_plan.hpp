@@ -22,6 +22,9 @@ struct PlannedSolve {
   Space range, domain;  ///< of the operator that is solved with, which may redistribute besides
 };
 
+/// The bytes that the rank at (0, 0) of the grid needs. It has the largest part of all that is cut.
+Index memory_of_first_rank(const PlannedSolve& plan);
+
 /// A table: memory on the ranks that have least and most of it, and what they receive in an iteration.
 std::string plan_text(const PlannedSolve& plan);
 

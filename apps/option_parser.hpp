@@ -23,6 +23,14 @@ namespace gridlops::program {
 Index whole_number(const std::string& text, Index lowest);
 /// A finite number that is not smaller than `lowest`.
 double number(const std::string& text, double lowest);
+/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
+Index size_number(const std::string& text, Index lowest);
+
+/// "a,b,c" is a, b and c.
+std::vector<std::string> items(const std::string& list);
+/// The numbers of a list: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10, 20, 30 and
+/// 40 of "10..40+10".
+std::vector<Index> numbers(const std::string& list);
 
 /// The values that an option can take, each with its name.
 template <class Value>

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
@@ -32,6 +34,18 @@ struct MakeProblemArguments {
 
 struct CalibrateArguments {
   std::optional<ScalarType> type;  ///< none: all
+};
+
+struct PlanArguments {
+  ProductShape shape;
+  std::vector<Index> ranks{1};
+  Solver solver = Solver::cgls;
+  Algorithm algorithm = Algorithm::automatic;
+  std::string one_pass = "off";
+  Index iterations = 100;
+  Index memory_per_rank = std::numeric_limits<Index>::max();
+  std::string transport = "mpi";
+  std::string machine, json;
 };
 
 /// What multiply and solve have in common.
@@ -73,6 +87,7 @@ struct SolveArguments {
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments);
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
+ExitStatus plan(Communicator& world, const PlanArguments& arguments);
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
 

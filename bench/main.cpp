@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <limits>
-#include <string_view>
 
 #include "benchmarks.hpp"
 #include "exchange.hpp"
@@ -14,61 +12,14 @@ namespace gridlops::bench {
 
 namespace {
 
+using program::items;
 using program::Names;
 using program::Options;
-using program::whole_number;
 using program::words;
-
-/// "a,b,c" is a, b and c.
-std::vector<std::string> items(const std::string& list) {
-  std::vector<std::string> found;
-  std::size_t begin = 0;
-  for (std::size_t comma = list.find(','); comma != std::string::npos; comma = list.find(',', begin)) {
-    found.push_back(list.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  found.push_back(list.substr(begin));
-  return found;
-}
-
-/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
-Index size_number(const std::string& text, Index lowest) {
-  constexpr std::string_view letters = "KMG";
-  const std::size_t letter = text.empty() ? letters.npos : letters.find(text.back());
-  if (letter == letters.npos) return whole_number(text, lowest);
-  const Index unit = Index{1} << (10 * (letter + 1));
-  const Index number = whole_number(text.substr(0, text.size() - 1), 0);
-  if (number > std::numeric_limits<Index>::max() / unit || number * unit < lowest)
-    throw UsageError(
-        fmt::format("'{}' is no number from {} to {}", text, lowest, std::numeric_limits<Index>::max()));
-  return number * unit;
-}
-
-/// Appends the numbers of an item: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10,
-/// 20, 30 and 40 of "10..40+10".
-void append_numbers(const std::string& item, std::vector<Index>& numbers) {
-  const std::size_t dots = item.find("..");
-  const Index first = size_number(item.substr(0, dots), 0);
-  if (dots == std::string::npos) return numbers.push_back(first);
-  const std::size_t step_at = item.find_first_of("+*", dots);
-  const Index last = size_number(item.substr(dots + 2, step_at - dots - 2), 0);
-  const bool adds = step_at != std::string::npos && item[step_at] == '+';
-  const Index step = step_at == std::string::npos ? 2 : size_number(item.substr(step_at + 1), adds ? 1 : 2);
-  if (!adds && first == 0)
-    throw UsageError(fmt::format("'{}' doubles from 0 and never ends; add a step, as in 0..8+2", item));
-  for (Index number = first; number <= last;) {
-    numbers.push_back(number);
-    if (number > (adds ? last - step : last / step)) break;
-    number = adds ? number + step : number * step;
-  }
-}
 
 CLI::Option* number_list(Options& options, const char* name, std::vector<Index>& values,
                          const char* placeholder, const char* about) {
-  const auto parse = [&values](const std::string& text) {
-    values.clear();
-    for (const std::string& item : items(text)) append_numbers(item, values);
-  };
+  const auto parse = [&values](const std::string& text) { values = program::numbers(text); };
   return options.parsed(name, parse, placeholder, about);
 }
 

@@ -21,9 +21,8 @@ struct PlannedIteration {
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
                                          const MachineModel& machine = {});
 
-/// Returns the bytes that the rank at (row, col) receives in the products of one iteration, exactly as its
-/// communicators will count them. Not collective.
-GRIDLOPS_EXPORT Index iteration_bytes_received(const PlannedIteration& iteration, GridShape grid, int row,
-                                               int col);
+/// Returns what the rank at (row, col) of the grid does in the products of one iteration, exactly as the
+/// counters of the communicators will show it. Not collective.
+GRIDLOPS_EXPORT RankCost iteration_cost(const PlannedIteration& iteration, GridShape grid, int row, int col);
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "ops/panels.hpp"

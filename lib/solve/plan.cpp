@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/plan.hpp"
 
+#include <algorithm>
+
 #include "base/numbers.hpp"
 
 namespace gridlops {
@@ -32,6 +34,9 @@ Passes passes_of(Solver solver) {
   }
   return {9, 4};
 }
+
+/// Conjugate gradients multiply with A, and all other methods with Aᴴ, too.
+bool has_one_product(Solver solver) { return solver == Solver::cg || solver == Solver::pcg; }
 
 /// The larger part of a dimension that is cut over so many ranks.
 double part(Index size, int ranks) { return static_cast<double>(balanced_part(size, ranks, 0).size); }
@@ -69,20 +74,26 @@ double iteration_seconds(const PlannedIteration& iteration, GridShape grid, cons
   const auto product = [&](bool adjoint) {
     return product_seconds(iteration.algorithm, shape, grid, adjoint, machine, iteration.panel);
   };
-  const bool is_cg = iteration.solver == Solver::cg || iteration.solver == Solver::pcg;
-  const double products = iteration.one_pass ? normal_product_seconds(shape, grid, machine)
-                                             : product(false) + (is_cg ? 0 : product(true));
+  const double products = iteration.one_pass
+                              ? normal_product_seconds(shape, grid, machine)
+                              : product(false) + (has_one_product(iteration.solver) ? 0 : product(true));
   return products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine);
 }
 
-Index iteration_bytes_received(const PlannedIteration& iteration, GridShape grid, int row, int col) {
-  if (iteration.one_pass) return normal_product_cost(iteration.shape, grid, row, col).bytes_received;
-  const auto received = [&](bool adjoint) {
-    return product_cost(iteration.algorithm, iteration.shape, grid, row, col, adjoint, iteration.panel)
-        .bytes_received;
+RankCost iteration_cost(const PlannedIteration& iteration, GridShape grid, int row, int col) {
+  if (iteration.one_pass) return normal_product_cost(iteration.shape, grid, row, col);
+  const auto product = [&](bool adjoint) {
+    return product_cost(iteration.algorithm, iteration.shape, grid, row, col, adjoint, iteration.panel);
   };
-  const bool is_cg = iteration.solver == Solver::cg || iteration.solver == Solver::pcg;
-  return received(false) + (is_cg ? 0 : received(true));
+  RankCost cost = product(false);
+  if (has_one_product(iteration.solver)) return cost;
+  const RankCost adjoint = product(true);
+  cost.bytes_received += adjoint.bytes_received;
+  cost.bytes_sent += adjoint.bytes_sent;
+  cost.messages += adjoint.messages;
+  cost.flops += adjoint.flops;
+  cost.workspace_bytes = std::max(cost.workspace_bytes, adjoint.workspace_bytes);
+  return cost;
 }
 
 }  // namespace gridlops
