@@ -125,6 +125,15 @@ struct OperatorArguments {
   Method method;
 };
 
+struct CalibrateArguments {
+  std::vector<std::string> transports;  ///< empty: those that carry data in their own way
+  std::string device = "cpu";
+  int repetitions = 5;
+  Index limit_order = 1024;  ///< as in Method
+  Index limit_mib = 0;       ///< as in Method
+  std::string machine;       ///< the file
+};
+
 // The subcommands (collective over world). They print a table on rank 0 and write the JSON file, and throw
 // errors on all ranks. Results that are wrong are in the table, and make the status check_failed.
 
@@ -146,5 +155,8 @@ ExitStatus kernels(Communicator& world, const KernelArguments& arguments);
 
 /// Operators on arrays, cut over all ranks of world.
 ExitStatus operators(Communicator& world, const OperatorArguments& arguments);
+
+/// What all ranks do at once on this machine, for plans: a file that `gridlops` reads.
+ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 
 }  // namespace gridlops::bench

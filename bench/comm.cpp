@@ -117,22 +117,10 @@ class TransportRun {
     exchange.run();
     exchange.synchronize();
     result.bytes_sent = sum(grid_, grid_.comm().traffic().bytes_sent - before);
-    const double once = seconds(exchange, std::max(arguments_.warm_up, 1));
-    // As many in a row as take about a millisecond.
-    result.in_a_row = static_cast<Index>(std::clamp(1e-3 / once, 1.0, 200.0));
-    for (int repetition = 0; repetition < arguments_.repetitions; ++repetition)
-      result.seconds.push_back(seconds(exchange, result.in_a_row));
+    const ExchangeTimes times = time_exchange(grid_, exchange, arguments_.warm_up, arguments_.repetitions);
+    result.in_a_row = times.in_a_row;
+    result.seconds = times.seconds;
     result.wrong += sum(grid_, exchange.wrong(2));
-  }
-
-  /// The mean time of operations in a row, on the slowest rank of the grid.
-  double seconds(Exchange& exchange, Index often) {
-    exchange.synchronize();
-    grid_.comm().barrier();
-    const double begin = now();
-    for (Index k = 0; k < often; ++k) exchange.run();
-    exchange.synchronize();
-    return maximum(grid_, (now() - begin) / static_cast<double>(often));
   }
 
   ResultWriter& writer_;

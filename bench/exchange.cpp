@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "measurement.hpp"
+
 namespace gridlops::bench {
 
 namespace {
@@ -335,6 +337,22 @@ Index Exchange::wrong(Index seed) {
   run();
   meet();
   return count_wrong(plan);
+}
+
+ExchangeTimes time_exchange(const ProcessGrid& grid, Exchange& exchange, int warm_up, int repetitions) {
+  const auto seconds = [&](Index often) {
+    exchange.synchronize();
+    grid.comm().barrier();
+    const double begin = now();
+    for (Index k = 0; k < often; ++k) exchange.run();
+    exchange.synchronize();
+    return maximum(grid, (now() - begin) / static_cast<double>(often));
+  };
+  const double once = seconds(std::max(warm_up, 1));
+  ExchangeTimes times{.in_a_row = static_cast<Index>(std::clamp(1e-3 / once, 1.0, 200.0))};
+  for (int repetition = 0; repetition < repetitions; ++repetition)
+    times.seconds.push_back(seconds(times.in_a_row));
+  return times;
 }
 
 }  // namespace gridlops::bench

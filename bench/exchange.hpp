@@ -9,6 +9,7 @@
 #include "gridlops/buffer.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/counters.hpp"
+#include "gridlops/process_grid.hpp"
 #include "pattern.hpp"
 #include "windows.hpp"
 
@@ -112,5 +113,15 @@ class Exchange {
   std::unique_ptr<AccessToAll> access_;
   std::byte *in_ = nullptr, *out_ = nullptr;
 };
+
+/// Samples of one operation, each the mean of so many in a row, on the slowest rank of a grid.
+struct ExchangeTimes {
+  Index in_a_row = 1;
+  std::vector<double> seconds{};
+};
+
+/// Times an exchange, after prepare(), over and over again for about a millisecond in each sample (collective
+/// over the grid).
+ExchangeTimes time_exchange(const ProcessGrid& grid, Exchange& exchange, int warm_up, int repetitions);
 
 }  // namespace gridlops::bench

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-
 #include "benchmarks.hpp"
 #include "exchange.hpp"
 #include "gridlops/mpi.hpp"
@@ -49,11 +48,13 @@ class GridlopsBench : public program::CommandLine {
             "Measure on an idle machine, with ranks bound to cores and OPENBLAS_NUM_THREADS=1.",
             // The program gridlops has variables of its own, for some subcommands of the same name.
             {"GRIDLOPS_CALIBRATE_", "GRIDLOPS_LSM_", "GRIDLOPS_MAKE_PROBLEM_", "GRIDLOPS_MDD_",
-             "GRIDLOPS_MULTIPLY_", "GRIDLOPS_POSTSTACK_", "GRIDLOPS_REFLECTIVITY_", "GRIDLOPS_SOLVE_"}) {
+             "GRIDLOPS_MACHINE", "GRIDLOPS_MULTIPLY_", "GRIDLOPS_PLAN_", "GRIDLOPS_POSTSTACK_",
+             "GRIDLOPS_REFLECTIVITY_", "GRIDLOPS_SOLVE_"}) {
     define_matmul();
     define_solve();
     define_comm();
     define_messages();
+    define_calibrate();
     define_kernels();
     define_operators();
   }
@@ -202,6 +203,21 @@ class GridlopsBench : public program::CommandLine {
     define_method(options, operators_.method);
   }
 
+  void define_calibrate() {
+    Options options = add_benchmark("calibrate", "What this machine does in a second, for plans of gridlops",
+                                    calibrate, calibrate_);
+    options.text("--json", calibrate_.machine, "FILE", "The file of the machine")->required();
+    choice_list(options, "--transport", calibrate_.transports, program::transports(),
+                "What carries the data [mpi,chain; of a GPU nccl,mpi]");
+    options.choice("--device", calibrate_.device, words({"cpu", "gpu"}),
+                   "Where matrices live and products run [cpu]");
+    options.whole("--reps", calibrate_.repetitions, "K", 1, "Repetitions; the median counts [5]");
+    options.whole("--limit-order", calibrate_.limit_order, "N", 1,
+                  "Order of the product that measures the compute limit [1024]");
+    options.whole("--limit-mib", calibrate_.limit_mib, "MIB", 0, about_limit_mib);
+  }
+
+  CalibrateArguments calibrate_;
   MatmulArguments matmul_;
   SolveArguments solve_;
   CommArguments comm_;

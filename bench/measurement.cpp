@@ -89,7 +89,7 @@ double LimitMeter::copy_seconds(const ProcessGrid& grid) {
   Backend& backend = *grid.backend();
   const Kernels<double>& kernels = backend.kernels<double>();
   if (block_.size() == 0) {
-    block_ = Buffer<double>(grid.backend(), block_size(MemorySpace::device, block_mib_) / 2 * 2);
+    block_ = Buffer<double>(grid.backend(), block_size(backend.memory_space(), block_mib_) / 2 * 2);
     kernels.fill(1.0, block_.matrix(block_.size(), 1));
   }
   const Index half = block_.size() / 2;
@@ -104,6 +104,12 @@ double LimitMeter::copy_seconds(const ProcessGrid& grid) {
     best = pass == 0 ? seconds : std::min(best, seconds);
   }
   return best;
+}
+
+double LimitMeter::copied_bytes_per_second(const ProcessGrid& grid) {
+  grid.comm().barrier();
+  const double seconds = copy_seconds(grid);
+  return sum(grid, static_cast<double>(block_.size() / 2) * sizeof(double) / seconds);
 }
 
 template MachineLimits LimitMeter::measure<float>(const ProcessGrid&);

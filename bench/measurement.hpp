@@ -76,6 +76,9 @@ class LimitMeter {
   template <Scalar T>
   MachineLimits measure(const ProcessGrid& grid);
 
+  /// What all ranks together copy in a second, of blocks larger than caches (collective over the grid).
+  double copied_bytes_per_second(const ProcessGrid& grid);
+
  private:
   template <Scalar T>
   double gemm_seconds(const ProcessGrid& grid);

@@ -51,8 +51,8 @@ double load_average() {
   return getloadavg(&load, 1) == 1 ? load : -1;
 }
 
-/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them, and
-/// where all ranks are (collective).
+}  // namespace
+
 Json environment(Communicator& world) {
   const BlasInfo blas = blas_info();
   return {{"version", version},
@@ -76,6 +76,8 @@ Json environment(Communicator& world) {
           {"settings", settings()},
           {"load_average", load_average()}};
 }
+
+namespace {
 
 /// The medians over the repetitions.
 struct Figures {

@@ -71,6 +71,10 @@ struct CommResult {
   std::vector<double> seconds{};  ///< samples of one operation, of the slowest rank
 };
 
+/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them, and
+/// where all ranks are (collective).
+nlohmann::ordered_json environment(Communicator& world);
+
 /// Prints a row of a table for every result at once, and writes a JSON file with all of them; both on rank 0.
 /// It counts what is wrong, and says in the end what the run is worth.
 class ResultWriter {
