@@ -10,6 +10,7 @@
 namespace gridlops::program {
 
 // Facts of a checkpoint that a restart asks for; `solve` adds those after the first two.
+inline constexpr const char* grid_fact = "grid";
 inline constexpr const char* algorithm_fact = "algorithm";
 inline constexpr const char* choices_fact = "choices";    // Calibration::source_of_choices()
 inline constexpr const char* one_pass_fact = "one pass";  // "on" or "off"

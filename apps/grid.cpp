@@ -12,13 +12,11 @@ namespace gridlops::program {
 
 namespace {
 
-/// A grid on GPUs, with the communicator that its own were split off from.
-struct GpuGrid {
-  GpuGrid(Communicator& world, GridShape shape, const std::shared_ptr<Backend>& backend,
-          const std::string& transport)
-      : comm(make_gpu_communicator(world, backend, transport)), grid(*comm, shape, backend) {}
+/// A grid with the communicator that its own were split off from.
+struct GridOfRanks {
+  GridOfRanks(Ranks of, GridShape shape) : ranks(std::move(of)), grid(*ranks.comm, shape, ranks.backend) {}
 
-  std::unique_ptr<Communicator> comm;
+  Ranks ranks;
   ProcessGrid grid;
 };
 
@@ -29,16 +27,26 @@ void sleep_until_done(Request request) {
 
 }  // namespace
 
+Ranks make_ranks(Communicator& world, const std::string& device, const std::string& transport) {
+  if (device != "gpu") return {make_host_communicator(world, transport), make_host_backend()};
+  const std::shared_ptr<Backend> gpu = make_gpu_of_rank(world);
+  return {make_gpu_communicator(world, gpu, transport == "auto" ? "nccl" : transport), gpu};
+}
+
+std::shared_ptr<const ProcessGrid> make_grid(const Ranks& ranks, GridShape shape) {
+  const auto owner = std::make_shared<GridOfRanks>(ranks, shape);
+  return {owner, &owner->grid};
+}
+
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<GridShape> shape,
                                              const std::string& device, const std::string& transport) {
-  if (!shape) shape = near_square(world.size());
-  if (device == "gpu") {
-    const auto owner = std::make_shared<GpuGrid>(world, *shape, make_gpu_of_rank(world),
-                                                 transport == "auto" ? "nccl" : transport);
-    return {owner, &owner->grid};
-  }
-  return std::make_shared<const ProcessGrid>(*make_host_communicator(world, transport), *shape,
-                                             make_host_backend());
+  return make_grid(make_ranks(world, device, transport), shape.value_or(near_square(world.size())));
+}
+
+MachineModel model_of(const Machine& machine, const Ranks& ranks) {
+  std::array<std::int32_t, 1> in_place{ranks.comm->peer_access() == PeerAccess::in_place};
+  ranks.comm->all_reduce(in_place, ReduceOp::min);
+  return machine.model(ranks.comm->transport(), in_place[0] != 0);
 }
 
 std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
@@ -48,9 +56,11 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
-Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid) {
-  return asked == Algorithm::automatic ? choose_algorithm(shape, grid.shape(), with_shared_memory({}, grid))
-                                       : asked;
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
+                  const MachineModel& machine) {
+  return asked == Algorithm::automatic
+             ? choose_algorithm(shape, grid.shape(), with_shared_memory(machine, grid))
+             : asked;
 }
 
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {

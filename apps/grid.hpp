@@ -9,16 +9,31 @@
 #include "gridlops/cost_model.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
+#include "machine_file.hpp"
 
 namespace gridlops::program {
 
-/// A process grid (collective over world); without a shape a near-square one of all ranks. device: "cpu", or
-/// "gpu" where the ranks of a host take its GPUs in turn. transport: one of make_host_communicator(), or of
-/// make_gpu_communicator(), for which "auto" is NCCL. Throws UsageError on all ranks if there is no such
-/// transport or device, or if there are fewer ranks than the shape needs.
+/// All ranks with what carries their data, before they form a grid.
+struct Ranks {
+  std::shared_ptr<Communicator> comm;
+  std::shared_ptr<Backend> backend;
+};
+
+/// All ranks of world (collective). device: "cpu", or "gpu" where the ranks of a host take its GPUs in turn.
+/// transport: one of make_host_communicator(), or of make_gpu_communicator(), for which "auto" is NCCL.
+/// Throws UsageError on all ranks if there is no such transport or device.
+Ranks make_ranks(Communicator& world, const std::string& device, const std::string& transport);
+
+/// A process grid of them (collective). Throws UsageError on all ranks if the shape needs more ranks.
+std::shared_ptr<const ProcessGrid> make_grid(const Ranks& ranks, GridShape shape);
+
+/// Both at once; without a shape a near-square grid of all ranks.
 std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<GridShape> shape = {},
                                              const std::string& device = "cpu",
                                              const std::string& transport = "auto");
+
+/// What the machine's file says of the transport of these ranks (collective over them).
+MachineModel model_of(const Machine& machine, const Ranks& ranks);
 
 /// The GPU of this rank, for a device "gpu" (collective over comm). Throws UsageError on all ranks if one of
 /// them has none.
@@ -29,7 +44,8 @@ std::string transport_of(const ProcessGrid& grid);
 
 /// The algorithm that was asked for; for `automatic` the one with the smallest modelled time on the grid
 /// (collective over the grid).
-Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid);
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
+                  const MachineModel& machine = {});
 
 /// Runs work on the ranks of the grid, which may throw alike; idle ranks sleep meanwhile. Then all ranks
 /// throw the error, if there was one (collective over world). An error that one rank may have met alone

@@ -69,7 +69,7 @@ Machine machine_in(const Json& json) {
   MachineModel& rates = machine.rates;
   for (const ScalarType type : all_types)
     rates.seconds_per_flop[static_cast<std::size_t>(type)] =
-        1 / file.at("flops_per_second").at(name_of(type)).positive();
+        1 / file.at("flops_per_second").at(std::string(name_of(type))).positive();
   rates.seconds_per_read_byte = 1 / file.at("read_bytes_per_second").positive();
   rates.seconds_per_copied_byte = 1 / file.at("copied_bytes_per_second").positive();
   const double ranks = file.at("ranks").positive();
@@ -150,7 +150,7 @@ MachineModel Machine::model(const std::string& transport, bool in_place) const {
 Json json_of(const Machine& machine) {
   Json json{{"schema", schema}, {"ranks", machine.rates.ranks_of_links}};
   for (const ScalarType type : all_types)
-    json["flops_per_second"][name_of(type)] =
+    json["flops_per_second"][std::string(name_of(type))] =
         1 / machine.rates.seconds_per_flop[static_cast<std::size_t>(type)];
   json["read_bytes_per_second"] = 1 / machine.rates.seconds_per_read_byte;
   json["copied_bytes_per_second"] = 1 / machine.rates.seconds_per_copied_byte;

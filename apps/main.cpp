@@ -30,6 +30,9 @@ const Solvers damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"};
 const Solvers bidiagonal{"lsqr", "lsmr"};
 const Solvers sparse{"ista", "fista"};
 
+constexpr const char* about_machine =
+    "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]";
+
 /// "20" is a number of iterations, "30s", "10m" and "2h" are times.
 void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
   const std::vector<std::pair<char, double>> units{{'s', 1}, {'m', 60}, {'h', 3600}};
@@ -105,12 +108,13 @@ class Gridlops : public CommandLine {
     options.text("--matrix", product.matrix, "A.npy", "A")->required();
     options.parsed(
         "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
-        "Process grid: its rows and columns [near-square]");
+        "Process grid: its rows and columns [the fastest by the model]");
     options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
     options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
     options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
     options.choice("--device", product.device, words({"cpu", "gpu"}),
                    "Where matrices live and products run [cpu]");
+    options.text("--machine", product.machine, "FILE", about_machine);
     options.text("--report", product.report, "R.json", "Writes figures of the run as JSON");
   }
 
@@ -210,6 +214,16 @@ class Gridlops : public CommandLine {
           for (const Index ranks : plan_.ranks) check_ranks(ranks);
         },
         "N[,...]", "Numbers of ranks: 4,6; 1..1024 doubles; 8..64+8 adds [1]");
+    options.parsed(
+        "--grid",
+        [this](const std::string& text) {
+          plan_.grids.clear();
+          for (const std::string& item : items(text)) {
+            plan_.grids.push_back(parse_grid_shape(item));
+            check_ranks(plan_.grids.back().size());
+          }
+        },
+        "PxQ[,...]", "Plans for these grids [the fastest by the model]");
     options.choice("--solver", plan_.solver,
                    names_of({Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg,
                              Solver::ista, Solver::fista}),
@@ -223,8 +237,7 @@ class Gridlops : public CommandLine {
         "--memory-per-rank",
         [this](const std::string& text) { plan_.memory_per_rank = size_number(text, 1); }, "BYTES",
         "The most memory that a rank may take; 4G [any]");
-    options.text("--machine", plan_.machine, "FILE",
-                 "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]");
+    options.text("--machine", plan_.machine, "FILE", about_machine);
     options.text("--json", plan_.json, "FILE", "Writes the plans as JSON");
   }
 

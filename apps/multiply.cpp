@@ -48,13 +48,30 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   measured.write_seconds = clock.lap();
 }
 
+/// What this rank did in the product, beside what the model says that it does. Before an operator's first
+/// product the ranks agree that they have memory for it, with a number of four bytes.
+void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint, const ProductShape& shape,
+                     Index panel, Measurements& measured) {
+  if (!grid.is_member()) {
+    measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
+    return;
+  }
+  const Index others = grid.comm().size() - 1, agreement = 4 * (grid.comm().rank() == 0 ? others : 1);
+  measured.predicted_part_seconds = measured.compute_seconds;
+  measured.predicted_bytes_received =
+      product_cost(algorithm, shape, grid.shape(), grid.my_row(), grid.my_col(), adjoint, panel)
+          .bytes_received +
+      (shape.nrhs > 0 && others > 0 ? agreement : 0);
+  measured.counted_bytes_received = measured.bytes_received + measured.bytes_read_from_peers;
+}
+
 }  // namespace
 
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductArguments& common = arguments.product;
   Stopwatch clock;
   Measurements measured;
-  auto grid = make_grid(world, common.grid, common.device, common.transport);
+  const Ranks ranks = make_ranks(world, common.device, common.transport);
   measured.setup_seconds = clock.lap();
   check_outputs(world, {{"--matrix", common.matrix}, {"--input", arguments.input}},
                 {{"--output", arguments.output}, {"--report", common.report}});
@@ -66,16 +83,28 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
   // One product does not pay for measurements.
   const Calibration calibration = calibration_for(world, shape, false, false);
-  const Algorithm algorithm = resolve(common.algorithm, shape, *grid);
+  const Machine machine = read_machine(world, common.machine);
+  const MachineModel model = model_of(machine, ranks);
+  const auto seconds = [&](GridShape candidate) {
+    const Algorithm algorithm = common.algorithm == Algorithm::automatic
+                                    ? choose_algorithm(shape, candidate, model)
+                                    : common.algorithm;
+    return product_seconds(algorithm, shape, candidate, arguments.adjoint, model, common.panel);
+  };
+  auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
+  const Algorithm algorithm = resolve(common.algorithm, shape, *grid, model);
   grid = matrix_grid(algorithm, grid);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(shape.type,
                      [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
   });
-  if (!grid->is_member()) measured = {};
+  note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
   write_report(world, common.report,
                {"multiply", grid->shape(), shape, common.device, transport_of(*grid),
-                RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)}},
+                RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)},
+                RunFacts::Prediction{"product", machine.source,
+                                     product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
+                                                     with_shared_memory(model, *grid), common.panel)}},
                measured, nullptr);
   if (world.rank() == 0) {
     print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,

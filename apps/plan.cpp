@@ -34,10 +34,6 @@ struct Plan {
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
-Index column_parts(Algorithm algorithm, GridShape grid) {
-  return algorithm == Algorithm::block ? grid.rows : algorithm == Algorithm::stationary_a ? 1 : grid.cols;
-}
-
 /// The bytes that the first rank needs. It has the largest part of everything.
 template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan) {
@@ -62,17 +58,19 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
 Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Algorithm algorithm,
              Index batch) {
   const ProductShape& shape = arguments.shape;
-  Plan plan{.grid = grid, .batch = batch};
-  const Partition columns = Partition::balanced(shape.nrhs, static_cast<int>(column_parts(algorithm, grid)));
-  ProductShape at_once = shape;
-  at_once.nrhs = std::min(shape.nrhs, largest_batch(columns, batch) * columns.parts());
+  Plan plan;
+  plan.grid = grid;
+  plan.batch = batch;
+  const ProductShape at_once = first_batch(algorithm, shape, grid, batch);
   const bool one_pass =
       arguments.solver == Solver::cgls && algorithm == Algorithm::stationary_a &&
       (arguments.one_pass == "on" || (arguments.one_pass == "auto" && one_pass_is_faster(at_once, grid)));
   plan.iteration = {arguments.solver, one_pass, algorithm, at_once, 0};
   plan.storage = one_pass ? Storage::packed : faster_storage(algorithm, at_once, grid);
   plan.seconds = iteration_seconds(plan.iteration, grid, machine);
-  plan.all_seconds = plan.seconds * static_cast<double>(arguments.iterations * batch_count(columns, batch));
+  plan.all_seconds =
+      plan.seconds *
+      static_cast<double>(arguments.iterations * batch_count(columns_of(algorithm, shape.nrhs, grid), batch));
   plan.memory = with_scalar_type(shape.type, [&]<Scalar T>() { return memory_of<T>(arguments, plan); });
   return plan;
 }
@@ -98,16 +96,17 @@ Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridSh
   return plan;
 }
 
-/// The fastest plan of those that fit, with as many columns at once as fit on any grid; nothing if no column
-/// fits.
-std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks) {
+/// The fastest plan of those that fit on this grid, or on any grid of so many ranks, with as many columns at
+/// once as fit; nothing if no column fits.
+std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
+                             std::optional<GridShape> asked) {
   for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
-    const GridShape grid = choose_grid(ranks, [&](GridShape candidate) {
+    const auto seconds = [&](GridShape candidate) {
       const Plan plan = plan_on(arguments, machine, candidate, batch);
       return plan.memory <= arguments.memory_per_rank ? plan.all_seconds
                                                       : std::numeric_limits<double>::infinity();
-    });
-    const Plan plan = plan_on(arguments, machine, grid, batch);
+    };
+    const Plan plan = plan_on(arguments, machine, asked ? *asked : choose_grid(ranks, seconds), batch);
     if (plan.memory <= arguments.memory_per_rank) return plan;
     if (batch <= 1) return std::nullopt;
   }
@@ -179,8 +178,12 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
             {"iterations", arguments.iterations},
             {"results", Json::array()}};
   double first = 0;  // seconds of one rank, if work scaled back perfectly
-  for (const Index ranks : arguments.ranks) {
-    const std::optional<Plan> plan = plan_for(arguments, model, static_cast<int>(ranks));
+  std::vector<std::pair<int, std::optional<GridShape>>> places;
+  for (const GridShape grid : arguments.grids) places.emplace_back(grid.size(), grid);
+  if (arguments.grids.empty())
+    for (const Index ranks : arguments.ranks) places.emplace_back(static_cast<int>(ranks), std::nullopt);
+  for (const auto& [ranks, grid] : places) {
+    const std::optional<Plan> plan = plan_for(arguments, model, ranks, grid);
     if (!plan) {
       text += fmt::format("{:>6} {:>9} no column fits into {} for each rank\n", ranks, "-",
                           bytes_text(arguments.memory_per_rank));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,6 +25,8 @@ struct AllMeasurements {
   std::array<double, 4> seconds{};  ///< of the slowest rank: read, setup, compute, write
   std::vector<Index> bytes_sent, bytes_received;
   std::vector<double> seconds_waiting;
+  double predicted_part_seconds = -1;  ///< of the slowest rank
+  std::vector<Index> predicted_bytes_received, counted_bytes_received;
 };
 
 AllMeasurements collect(Communicator& world, const Measurements& mine) {
@@ -40,6 +43,11 @@ AllMeasurements collect(Communicator& world, const Measurements& mine) {
   all.bytes_sent = gather(mine.bytes_sent);
   all.bytes_received = gather(mine.bytes_received);
   all.seconds_waiting = gather(mine.seconds_waiting);
+  std::array<double, 1> slowest{mine.predicted_part_seconds};
+  world.all_reduce(slowest, ReduceOp::max);
+  all.predicted_part_seconds = slowest[0];
+  all.predicted_bytes_received = gather(mine.predicted_bytes_received);
+  all.counted_bytes_received = gather(mine.counted_bytes_received);
   return all;
 }
 
@@ -54,6 +62,24 @@ Json json_of(const ColumnReport& column) {
     json["condition"] = column.condition;
   }
   return json;
+}
+
+/// The model's figures beside what was measured and counted; null is not known.
+Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all) {
+  const double measured = all.predicted_part_seconds;
+  const auto known = [](const std::vector<Index>& bytes) {
+    return std::any_of(bytes.begin(), bytes.end(), [](Index count) { return count < 0; }) ? Json()
+                                                                                          : Json(bytes);
+  };
+  return {
+      {"per", prediction.per},
+      {"machine", prediction.machine},
+      {"seconds",
+       {{"predicted", prediction.seconds},
+        {"measured", measured < 0 ? Json() : Json(measured)},
+        {"ratio", measured < 0 || prediction.seconds <= 0 ? Json() : Json(measured / prediction.seconds)}}},
+      {"bytes_received",
+       {{"predicted", known(all.predicted_bytes_received)}, {"counted", known(all.counted_bytes_received)}}}};
 }
 
 Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const SolveReport* solved) {
@@ -82,6 +108,7 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
     report["own_kernels"] = own_kernels();
     report["choices"] = facts.product->choices;
   }
+  if (facts.prediction) report["prediction"] = json_of(*facts.prediction, all);
   for (const auto& [name, value] : facts.figures) report["figures"][name] = value;
   if (solved == nullptr) return report;
   report["solver"] = solved->solver;
@@ -102,6 +129,7 @@ void Measurements::compute(const ProcessGrid& grid, const std::function<void()>&
   const Traffic& after = grid.comm().traffic();
   bytes_sent += after.bytes_sent - before.bytes_sent;
   bytes_received += after.bytes_received - before.bytes_received;
+  bytes_read_from_peers += after.bytes_read_from_peers - before.bytes_read_from_peers;
   seconds_waiting += after.seconds_waiting - before.seconds_waiting;
 }
 

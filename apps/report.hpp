@@ -28,6 +28,13 @@ struct RunFacts {
     std::string choices;  ///< where those between kernels, storages and passes come from
   };
   std::optional<Product> product{};
+  /// What the model said of each product, or of an iteration with all columns.
+  struct Prediction {
+    std::string per;      ///< "product" or "iteration"
+    std::string machine;  ///< whose model it is
+    double seconds = 0;   ///< of the slowest rank
+  };
+  std::optional<Prediction> prediction{};
   std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
 };
 
@@ -49,7 +56,11 @@ class Stopwatch {
 struct Measurements {
   double read_seconds = 0, setup_seconds = 0, compute_seconds = 0, write_seconds = 0;
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing
+  Index bytes_read_from_peers = 0;           ///< the same
   double seconds_waiting = 0;                ///< of compute_seconds, in communication
+  // Of one of what is predicted; negative: not known.
+  double predicted_part_seconds = -1;
+  Index predicted_bytes_received = -1, counted_bytes_received = -1;
 
   /// Runs work on a rank of the grid until its results are there, and notes its time, traffic and waits.
   void compute(const ProcessGrid& grid, const std::function<void()>& work);

@@ -14,11 +14,13 @@
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/plan.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "gridlops/spectrum.hpp"
 #include "memory_plan.hpp"
+#include "metered_product.hpp"
 #include "report.hpp"
 #include "solve_progress.hpp"
 #include "subcommands.hpp"
@@ -30,6 +32,8 @@ namespace {
 /// What all ranks know before any matrix is read.
 struct Task {
   SolveArguments arguments;
+  MachineModel machine;
+  std::string machine_source;
   std::shared_ptr<const ProcessGrid> grid;
   NpyHeader A, B;
   std::optional<NpyHeader> X0;
@@ -46,33 +50,30 @@ bool may_be_stationary_a(const SolveArguments& arguments) {
   return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
 }
 
-/// The products of a batch by an algorithm that never moves A: only `block` cuts columns.
-ProductShape shape_at_once(const Task& task, Algorithm algorithm) {
-  ProductShape shape = task.shape;
-  const int parts = algorithm == Algorithm::block ? task.grid->rows() : 1;
-  shape.nrhs = largest_batch(Partition::balanced(shape.nrhs, parts), task.arguments.options.batch);
-  return shape;
+/// The products of the first batch.
+ProductShape shape_at_once(const Task& task, Algorithm algorithm, GridShape grid) {
+  return first_batch(algorithm, task.shape, grid, task.arguments.options.batch);
 }
 
 /// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as the run was begun.
-bool reads_once(const Task& task) {
+bool reads_once(const Task& task, GridShape grid) {
   const SolveArguments& arguments = task.arguments;
   if (arguments.solver != "cgls") return false;
   if (arguments.one_pass != "auto") return arguments.one_pass == "on";
   if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
   return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
          arguments.product.device == "cpu" &&
-         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a), task.grid->shape());
+         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a, grid), grid);
 }
 
 /// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
 /// no choice.
-Algorithm algorithm_for(const Task& task) {
+Algorithm algorithm_for(const Task& task, bool one_pass) {
   const SolveArguments& arguments = task.arguments;
-  if (arguments.solver != "block-cgls" && !task.one_pass) return arguments.product.algorithm;
+  if (arguments.solver != "block-cgls" && !one_pass) return arguments.product.algorithm;
   if (!may_be_stationary_a(arguments)) {
     throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
-                                 task.one_pass ? "--one-pass" : "--solver block-cgls",
+                                 one_pass ? "--one-pass" : "--solver block-cgls",
                                  name_of(arguments.product.algorithm)));
   }
   return Algorithm::stationary_a;
@@ -87,8 +88,36 @@ Storage storage_for(const Task& task) {
   if (const std::string saved = saved_fact(task.saved, storage_fact);
       !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
     return parse_storage(saved);
-  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm), task.grid->shape())
+  const GridShape grid = task.grid->shape();
+  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm, grid), grid)
                  : Storage::columns;
+}
+
+Solver solver_of(const Task& task) {
+  for (const Solver solver :
+       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
+    if (task.arguments.solver == name_of(solver)) return solver;
+  return Solver::cgls;
+}
+
+/// An iteration with all columns of the first batch, as the model has it.
+PlannedIteration planned_iteration(const Task& task, Algorithm algorithm, bool one_pass, GridShape grid) {
+  return {solver_of(task), one_pass, algorithm, shape_at_once(task, algorithm, grid),
+          task.arguments.product.panel};
+}
+
+/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
+/// else the one with the fastest iterations.
+GridShape grid_for(const Task& task, int ranks) {
+  if (task.arguments.product.grid) return *task.arguments.product.grid;
+  if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
+    if (const GridShape grid = parse_grid_shape(saved); grid.size() == ranks) return grid;
+  return choose_grid(ranks, [&](GridShape grid) {
+    const bool one_pass = reads_once(task, grid);
+    Algorithm algorithm = algorithm_for(task, one_pass);
+    if (algorithm == Algorithm::automatic) algorithm = choose_algorithm(task.shape, grid, task.machine);
+    return iteration_seconds(planned_iteration(task, algorithm, one_pass, grid), grid, task.machine);
+  });
 }
 
 /// What the run chooses by (collective over world). A restart chooses as its run did: it measures nothing,
@@ -102,18 +131,14 @@ Calibration calibration_of_run(Communicator& world, const Task& task) {
 
 std::string choices_of(const Task& task) { return task.calibration.source_of_choices(task.shape.type); }
 
-Task read_headers(Communicator& world, const SolveArguments& arguments,
-                  std::shared_ptr<const ProcessGrid> grid) {
+Task read_headers(Communicator& world, const SolveArguments& arguments, const Ranks& ranks) {
   const std::string& matrix = arguments.product.matrix;
   Task task;
   task.arguments = arguments;
-  task.grid = std::move(grid);
   task.A = read_npy_header(world, matrix);
   task.B = read_npy_header(world, arguments.rhs);
-  if (!arguments.options.checkpoint.restart.empty()) {
+  if (!arguments.options.checkpoint.restart.empty())
     task.saved = checkpoint_facts(world, arguments.options.checkpoint.restart);
-    adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
-  }
   check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
   if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
     throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
@@ -130,8 +155,13 @@ Task read_headers(Communicator& world, const SolveArguments& arguments,
   }
   task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
   task.calibration = calibration_of_run(world, task);
-  task.one_pass = reads_once(task);
-  task.algorithm = resolve(algorithm_for(task), task.shape, *task.grid);
+  const Machine machine = read_machine(world, arguments.product.machine);
+  task.machine = model_of(machine, ranks);
+  task.machine_source = machine.source;
+  task.grid = make_grid(ranks, grid_for(task, world.size()));
+  adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
+  task.one_pass = reads_once(task, task.grid->shape());
+  task.algorithm = resolve(algorithm_for(task, task.one_pass), task.shape, *task.grid, task.machine);
   task.storage = storage_for(task);
   task.grid = matrix_grid(task.algorithm, task.grid);
   return task;
@@ -162,13 +192,6 @@ bool is_damped(const SolveArguments& arguments) {
 }
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
-
-Solver solver_of(const Task& task) {
-  for (const Solver solver :
-       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
-    if (task.arguments.solver == name_of(solver)) return solver;
-  return Solver::cgls;
-}
 
 template <Scalar T>
 void print_plan(const Task& task) {
@@ -235,7 +258,7 @@ SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const Dist
 template <Scalar T>
 SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
-                       bool shows_progress) {
+                       const std::shared_ptr<IterationTimes>& times, bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
   options.damp = damping_of(task, *A);
@@ -249,12 +272,29 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
   options.observers.push_back(std::make_shared<IterationForSignals>());
+  options.observers.push_back(times);
   if (shows_progress) {
     const Index batches = batch_count(B.layout().cols.partition, options.batch);
     options.observers.push_back(std::make_shared<SolveProgress>(batches));
   }
   if (P == nullptr) return call_solver(task, *A, B, X, variances, options);
   return preconditioned_inversion(A, B, X, {.P = P, .solver = solver_of(task), .damps_x = true}, options);
+}
+
+/// What this rank received in the products of an iteration, beside what the model says.
+void note_bytes(const Task& task, const ReceivedBytes& received, Measurements& measured) {
+  const ProcessGrid& grid = *task.grid;
+  const PlannedIteration iteration = planned_iteration(task, task.algorithm, task.one_pass, grid.shape());
+  measured.predicted_bytes_received =
+      iteration_cost(iteration, grid.shape(), grid.my_row(), grid.my_col()).bytes_received;
+  const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
+  if (task.one_pass) {
+    measured.counted_bytes_received = received.of(ReceivedBytes::normal);
+  } else if (iteration.solver == Solver::cg) {
+    measured.counted_bytes_received = forward;
+  } else if (forward >= 0 && adjoint >= 0) {
+    measured.counted_bytes_received = forward + adjoint;
+  }
 }
 
 template <Scalar T>
@@ -269,7 +309,11 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
 
   const DistMatrix<T> entries(grid, A.layout(),
                               A.local());  // a view of the memory that the operator takes over
-  const OperatorPtr<T> op = make_operator(task, make_product(task, std::move(A)));
+  const auto received = std::make_shared<ReceivedBytes>();
+  const auto times = std::make_shared<IterationTimes>();
+  OperatorPtr<T> product = make_product(task, std::move(A));
+  if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
+  const OperatorPtr<T> op = make_operator(task, product);
   const OperatorPtr<T> P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
   DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
@@ -282,8 +326,10 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
 
   SolveReport report;
   measured.compute(*grid, [&] {
-    report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, shows_progress);
+    report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress);
   });
+  measured.predicted_part_seconds = times->median();
+  note_bytes(task, *received, measured);
 
   clock.lap();
   write_npy(arguments.output, X, task.B.dimensions);
@@ -329,8 +375,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   catch_signals(!checkpoint.directory.empty(), talks);
   Stopwatch clock;
   Measurements measured;
-  const auto grid =
-      make_grid(world, arguments.product.grid, arguments.product.device, arguments.product.transport);
+  const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
   measured.setup_seconds = clock.lap();
   const std::string& report_path = arguments.product.report;
   if (!arguments.dry_run) {
@@ -345,7 +390,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                    {"--history", arguments.history},
                    {"--report", report_path}});
   }
-  const Task task = read_headers(world, arguments, grid);
+  const Task task = read_headers(world, arguments, ranks);
+  const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();
   if (talks && !task.saved.empty()) warn_of_rounding(task);
 
@@ -355,16 +401,20 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     return ExitStatus::done;
   }
   SolveReport report;
-  run_on_grid(world, *grid, [&] {
+  run_on_grid(world, grid, [&] {
     with_scalar_type(task.shape.type, [&]<Scalar T>() {
       report = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
     });
   });
-  if (!grid->is_member()) measured = {};
+  if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
+  const PlannedIteration iteration = planned_iteration(task, task.algorithm, task.one_pass, grid.shape());
   write_report(world, report_path,
-               {"solve", grid->shape(), task.shape, arguments.product.device, transport_of(*grid),
-                RunFacts::Product{task.algorithm, task.storage, choices_of(task)}},
+               {"solve", grid.shape(), task.shape, arguments.product.device, transport_of(grid),
+                RunFacts::Product{task.algorithm, task.storage, choices_of(task)},
+                RunFacts::Prediction{
+                    "iteration", task.machine_source,
+                    iteration_seconds(iteration, grid.shape(), with_shared_memory(task.machine, grid))}},
                measured, &report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {

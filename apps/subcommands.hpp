@@ -39,6 +39,7 @@ struct CalibrateArguments {
 struct PlanArguments {
   ProductShape shape;
   std::vector<Index> ranks{1};
+  std::vector<GridShape> grids;  ///< instead of numbers of ranks
   Solver solver = Solver::cgls;
   Algorithm algorithm = Algorithm::automatic;
   std::string one_pass = "off";
@@ -56,7 +57,7 @@ struct ProductArguments {
   Index panel = 0;
   std::string transport = "auto";
   std::string device = "cpu";
-  std::string report;
+  std::string machine, report;
 };
 
 struct MultiplyArguments {

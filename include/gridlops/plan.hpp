@@ -7,6 +7,14 @@
 
 namespace gridlops {
 
+/// Returns how an algorithm cuts the columns of X and Y on a grid.
+GRIDLOPS_EXPORT Partition columns_of(Algorithm algorithm, Index nrhs, GridShape grid);
+
+/// Returns the shape of a solver's products with its first and largest batch of columns; `batch` is that of
+/// SolveOptions.
+GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid,
+                                         Index batch);
+
 /// An iteration of a solver with a matrix as its operator.
 struct PlannedIteration {
   Solver solver = Solver::cgls;

@@ -68,6 +68,16 @@ double seconds_of_sums(const PlannedIteration& iteration, GridShape grid, const 
 
 }  // namespace
 
+Partition columns_of(Algorithm algorithm, Index nrhs, GridShape grid) {
+  if (algorithm == Algorithm::stationary_a) return Partition::balanced(nrhs, 1);
+  return Partition::balanced(nrhs, algorithm == Algorithm::block ? grid.rows : grid.cols);
+}
+
+ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid, Index batch) {
+  shape.nrhs = largest_batch(columns_of(algorithm, shape.nrhs, grid), batch);
+  return shape;
+}
+
 double iteration_seconds(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
   const ProductShape& shape = iteration.shape;
   if (shape.nrhs == 0) return 0;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the model says of iterations and of grids; and that a grid can be asked that has no ranks.
+#include <array>
+#include <cmath>
+
+#include "gridlops/error.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/plan.hpp"
+#include "support/catch.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+constexpr std::array all_of_them{Algorithm::block, Algorithm::summa, Algorithm::stationary_a,
+                                 Algorithm::stationary_b};
+
+/// A machine on which nothing takes time.
+MachineModel idle_machine() {
+  MachineModel machine{
+      .seconds_per_flop = {}, .seconds_per_read_byte = 0, .seconds_per_copied_byte = 0, .links = {}};
+  machine.links.fill({.seconds_per_call = 0, .seconds_per_byte = 0});
+  return machine;
+}
+
+/// Whether two times differ by rounding only.
+bool same(double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); }
+
+}  // namespace
+
+TEST_CASE("A product computes and reads A at once, and the longer of both counts", "[plan]") {
+  MachineModel machine = idle_machine();
+  machine.seconds_per_flop = {1e-9, 2e-9, 3e-9, 4e-9};
+  machine.seconds_per_read_byte = 1e-8;
+  const auto seconds = [&](Index columns, ScalarType type = ScalarType::f64) {
+    return product_seconds(Algorithm::block, {300, 200, columns, type}, {1, 1}, false, machine);
+  };
+  // 2·300·200·r flops of 2 ns, and 300·200 elements of 8 bytes of 10 ns: they meet at r = 20.
+  CHECK(same(seconds(1), 300 * 200 * 8 * 1e-8));
+  CHECK(same(seconds(20), 300 * 200 * 8 * 1e-8));
+  CHECK(same(seconds(40), 2.0 * 300 * 200 * 40 * 2e-9));
+  CHECK(same(seconds(100, ScalarType::f32), 2.0 * 300 * 200 * 100 * 1e-9));
+  CHECK(same(seconds(100, ScalarType::c64), 8.0 * 300 * 200 * 100 * 3e-9));
+  CHECK(same(seconds(100, ScalarType::c128), 8.0 * 300 * 200 * 100 * 4e-9));
+  CHECK(same(seconds(1, ScalarType::c128), 300 * 200 * 16 * 1e-8));
+  CHECK(seconds(0) == 0);
+}
+
+TEST_CASE("Each operation has a link of its own, and calls take longer among more ranks", "[plan]") {
+  MachineModel machine = idle_machine();
+  machine.ranks_of_links = 4;
+  const auto link = [&](CommOperation operation) -> LinkModel& {
+    return machine.links[static_cast<std::size_t>(operation)];
+  };
+  link(CommOperation::all_gather) = {.seconds_per_call = 1e-3, .seconds_per_byte = 1e-6};
+  link(CommOperation::reduce_scatter) = {.seconds_per_call = 1e-2, .seconds_per_byte = 1e-5};
+  // On 4 x 1 a forward product gathers 3/4 of X, and the adjoint spreads a model.
+  const ProductShape shape{800, 400, 2};
+  const auto seconds = [&](GridShape grid, bool adjoint) {
+    return product_seconds(Algorithm::stationary_a, shape, grid, adjoint, machine);
+  };
+  CHECK(same(seconds({4, 1}, false), 1e-3 + 300 * 2 * 8 * 1e-6));
+  CHECK(same(seconds({4, 1}, true), 1e-2 + 300 * 2 * 8 * 1e-5));
+  CHECK(same(seconds({16, 1}, false), 2 * 1e-3 + 375 * 2 * 8 * 1e-6));
+  CHECK(same(seconds({2, 1}, false), 0.5 * 1e-3 + 200 * 2 * 8 * 1e-6));
+}
+
+TEST_CASE("An iteration has the products of its solver, passes over vectors and sums", "[plan]") {
+  MachineModel machine = idle_machine();
+  machine.seconds_per_flop.fill(1e-9);
+  const ProductShape shape{120, 120, 6};
+  const auto seconds = [&](Solver solver, bool one_pass = false) {
+    return iteration_seconds({solver, one_pass, Algorithm::stationary_a, shape}, {2, 2}, machine);
+  };
+  const double product = 2.0 * 60 * 60 * 6 * 1e-9;
+  CHECK(same(seconds(Solver::cgls), 2 * product));
+  CHECK(same(seconds(Solver::lsqr), 2 * product));
+  CHECK(same(seconds(Solver::cgls, true), 3 * product));
+  CHECK(same(seconds(Solver::cg), product));
+  machine.links.fill({.seconds_per_call = 1e-3, .seconds_per_byte = 0});
+  machine.ranks_of_links = 4;
+  // Four operations in rows and columns of two ranks, and two sums over all four.
+  CHECK(same(seconds(Solver::cgls), 2 * product + 4 * 0.5e-3 + 2e-3));
+  const double without_vectors = seconds(Solver::cgls);
+  machine.seconds_per_copied_byte = 1e-9;
+  CHECK(seconds(Solver::cgls) > without_vectors);
+  // Models that every rank has are worked on by every rank.
+  const auto on_row = [&](Algorithm algorithm) {
+    return iteration_seconds({Solver::cgls, false, algorithm, {100, 100000, 6}}, {1, 8}, machine) -
+           modelled_seconds(algorithm, {100, 100000, 6}, {1, 8}, machine);
+  };
+  CHECK(on_row(Algorithm::block) > 7 * on_row(Algorithm::stationary_a));
+}
+
+TEST_CASE("The grid is the fastest one, and near-square among those that are as fast", "[plan]") {
+  CHECK(grids_of(12) == std::vector<GridShape>{{1, 12}, {2, 6}, {3, 4}, {4, 3}, {6, 2}, {12, 1}});
+  CHECK(grids_of(1) == std::vector<GridShape>{{1, 1}});
+  CHECK(choose_grid(12, [](GridShape) { return 1.0; }) == GridShape{3, 4});
+  CHECK(choose_grid(12, [](GridShape) { return 0.0; }) == GridShape{3, 4});
+  CHECK(choose_grid(12, [](GridShape grid) { return grid.rows == 12 ? 0.99 : 1.0; }) == GridShape{3, 4});
+  CHECK(choose_grid(12, [](GridShape grid) { return grid.rows == 12 ? 0.5 : 1.0; }) == GridShape{12, 1});
+  CHECK(choose_grid(12, [](GridShape grid) { return grid.rows > 3 ? 0.5 : 1.0; }) == GridShape{4, 3});
+  CHECK_THROWS_AS(choose_grid(0, [](GridShape) { return 1.0; }), UsageError);
+}
+
+TEST_CASE("The first rank of a grid has the largest part, and needs most memory", "[plan]") {
+  for (const GridShape shape : {GridShape{1, 1}, {2, 3}, {3, 2}, {4, 4}, {1, 5}, {5, 1}, {7, 3}}) {
+    const auto grid = std::make_shared<const ProcessGrid>(shape, make_host_backend());
+    CHECK_FALSE(grid->is_member());
+    for (const Algorithm algorithm : all_of_them) {
+      for (const ProductShape& product :
+           {ProductShape{13, 11, 7}, {5, 29, 3}, {31, 4, 10}, {2, 3, 1}, {0, 7, 4}}) {
+        INFO(name_of(algorithm) << " on " << shape.rows << "x" << shape.cols << ": " << product.rows << " x "
+                                << product.cols << ", " << product.nrhs);
+        const Layout A = matrix_layout(algorithm, *grid, product.rows, product.cols);
+        const OperatorPtr<double> op = matrix_mult(algorithm, DistMatrix<double>(grid, A));
+        const Layout X = op->domain().layout(product.nrhs), Y = op->range().layout(product.nrhs);
+        const auto largest = [&](const Layout& layout) {
+          const auto size = [&](int row, int col) {
+            return layout.row_range(*grid, row, col).size * layout.col_range(*grid, row, col).size;
+          };
+          for (int row = 0; row < shape.rows; ++row)
+            for (int col = 0; col < shape.cols; ++col)
+              if (size(row, col) > size(0, 0)) return false;
+          return true;
+        };
+        CHECK((largest(A) && largest(X) && largest(Y)));
+        for (const bool adjoint : {false, true}) {
+          const auto workspace = [&](int row, int col) {
+            return product_cost(algorithm, product, shape, row, col, adjoint).workspace_bytes;
+          };
+          for (int row = 0; row < shape.rows; ++row)
+            for (int col = 0; col < shape.cols; ++col) CHECK(workspace(row, col) <= workspace(0, 0));
+        }
+      }
+    }
+  }
+  CHECK_THROWS_AS(ProcessGrid(GridShape{0, 2}, make_host_backend()), UsageError);
+}
+
+TEST_CASE("The first batch has the columns that a solver takes at once", "[plan]") {
+  const ProductShape shape{10, 10, 23};
+  const auto columns = [&](Algorithm algorithm, Index batch) {
+    return first_batch(algorithm, shape, {2, 3}, batch).nrhs;
+  };
+  for (const Algorithm algorithm : all_of_them) CHECK(columns(algorithm, 0) == 23);
+  CHECK(columns(Algorithm::stationary_a, 8) == 8);
+  CHECK(columns(Algorithm::block, 8) == 8);  // four of each of two parts
+  CHECK(columns(Algorithm::summa, 8) == 6);  // two of each of three parts
+  CHECK(columns(Algorithm::stationary_b, 1) == 3);
+}
