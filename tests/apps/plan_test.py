@@ -165,7 +165,7 @@ def check_runs(suite):
     (suite.folder / "saved").mkdir()
     suite.run("solve", *solve, "--grid", "3x1", "--checkpoint", "saved", "--checkpoint-every", 2, ranks=3)
     run = suite.run("solve", *solve, "--restart", "saved", ranks=3)
-    suite.check(run.status in (0, 3) and not [line for line in run.warning_lines if "grid" in line], "restart", run.errors)
+    suite.check(run.status in (0, 3) and "instead of" not in run.errors, "restart", run.errors)
     suite.report("R.json", "solve", 3, (3, 1))
 
 
