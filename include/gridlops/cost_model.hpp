@@ -107,11 +107,11 @@ GRIDLOPS_EXPORT double normal_product_seconds(const ProductShape& shape, GridSha
 GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                         const MachineModel& machine = {});
 
-/// Returns the algorithm with the smallest modelled time. One that never moves A is preferred if it takes at
-/// most 1 % longer, which is less than the model knows. With few columns, at most a quarter of A's smaller
-/// dimension, it may take 10 % longer: its A can be stored for few columns, and all ranks have work as long
-/// as there is one column. Among equals the one named first in Algorithm is taken. `block` counts on one grid
-/// row only, where it keeps no copies of A.
+/// Returns the algorithm with the smallest modelled time. The fastest that never moves A is preferred if it
+/// takes at most 1 % longer, which is less than the model knows. With few columns, at most a quarter of A's
+/// smaller dimension, it may take 10 % longer: its A can be stored for few columns, and all ranks have work
+/// as long as there is one column. Among equals the one named first in Algorithm is taken. `block` counts on
+/// one grid row only, where it keeps no copies of A.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
 

