@@ -14,6 +14,7 @@ namespace {
 using program::items;
 using program::Names;
 using program::Options;
+using program::size_number;
 using program::words;
 
 CLI::Option* number_list(Options& options, const char* name, std::vector<Index>& values,
