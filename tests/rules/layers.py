@@ -27,7 +27,7 @@ PUBLIC = {
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "partition", "redistribute"],
     "ops": ["algorithm", "array_operators", "band", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
-    "solve": ["checkpoint", "inversion", "proximal", "solve_observer", "solver", "sparse_solver", "spectrum"],
+    "solve": ["checkpoint", "inversion", "plan", "proximal", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file", "trace_report"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
