@@ -100,6 +100,10 @@ class Admm final : public ColumnMethod<T> {
   /// All norms are recomputed in each iteration, so that there is nothing to restart.
   bool can_restart() const override { return false; }
   bool starts_too_small(const ColumnState&) const override { return false; }
+  /// That −u/τ is a subgradient of g holds from the first step on.
+  bool meets_tolerance(const ColumnState& column, double tolerance) const override {
+    return column.iterations > 0 && ColumnMethod<T>::meets_tolerance(column, tolerance);
+  }
   /// Inner solves end where rounding lets them.
   bool at_rounding_level(const ColumnState&) const override { return false; }
   bool rounding_ends_descent() const override { return false; }

@@ -343,6 +343,24 @@ TEST_CASE("ADMM goes on from an initial guess", "[proximal]") {
   }
 }
 
+TEST_CASE("ADMM does not take the solution of least squares alone for its own", "[proximal]") {
+  for (const auto& grid : compact_grids()) {
+    const Space space = array_space(grid, {7}, 0);
+    const OperatorPtr<double> I = identity<double>(space);
+    const DistMatrix<double> B = filled(grid, space.layout(2), random_elements<double>(1));
+    DistMatrix<double> X = filled(grid, space.layout(2), random_elements<double>(1));
+    AdmmOptions options;
+    options.common.initial_guess = true;
+    options.common.tolerance = 1e-12;
+    const SolveReport report = admm(I, I, threshold_penalty<double>(Threshold::soft, 0.1), B, X, options);
+    if (!grid->is_member()) continue;
+    for (const ColumnReport& column : report.columns) CHECK(column.reason == StopReason::converged);
+    const std::vector<double> b = everywhere(B), x = everywhere(X);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      CHECK(std::abs(x[i] - std::copysign(std::max(std::abs(b[i]) - 0.1, 0.0), b[i])) <= 1e-10);
+  }
+}
+
 TEST_CASE("Wrong arguments of proximal operators and their solvers are refused on all ranks", "[proximal]") {
   CHECK_THROWS_AS(threshold_penalty<double>(Threshold::soft, -1), UsageError);
   CHECK_THROWS_AS(box<double>(1, 0), UsageError);
