@@ -20,6 +20,11 @@ struct LocalProductPart {
   std::vector<Index> rows, cols;
 };
 
+/// An error as maxima take it: std::max and MPI_MAX may lose a NaN, so what is no number becomes infinite.
+inline double comparable(double error) {
+  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+}
+
 /// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for some w, with sums over all elements of A and X that this rank's
 /// part of Y depends on, in double precision; the largest of any rank (collective over the grid).
 template <Scalar T>
@@ -47,7 +52,7 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     difference += std::norm(found - expected);
     size += std::norm(expected);
   }
-  return maximum(*what.grid, size > 0 ? std::sqrt(difference / size) : std::sqrt(difference));
+  return maximum(*what.grid, comparable(std::sqrt(size > 0 ? difference / size : difference)));
 }
 
 /// The same for a product Y in a layout of this library.

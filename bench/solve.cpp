@@ -107,7 +107,7 @@ class Problem {
     for (std::size_t k = 0; k < last.columns.size(); ++k) {
       const auto j = static_cast<std::size_t>(last.columns[k]);
       const double difference = last.residual_norms[k] - report_.columns[j].residual_norm;
-      largest = std::max(largest, std::abs(difference) / norms[j]);
+      largest = std::max(largest, comparable(std::abs(difference) / (norms[j] > 0 ? norms[j] : 1)));
     }
     return largest;
   }

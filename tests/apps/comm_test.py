@@ -123,7 +123,7 @@ def check_broken(suite):
     few = ["--rows", 400, "--cols", 300, "--rhs", 4, "--algorithm", "stationary-a", "--grid", "2x1", "--transport", "mpi", "--limit-order",
            64, "--limit-mib", 8, "--reps", 1]
     for words in (["matmul", "--both", *few], ["solve", *few]):
-        for function, status in (("MPI_Allgatherv", 1), ("", 0)):
+        for function, status in (("MPI_Allgatherv", 1), ("NaN on 0", 1), ("NaN on 1", 1), ("", 0)):
             run = broken(function, *words)
             suite.check(run.status == status and ("# WRONG: " in run.output) == (status == 1), "a broken", words[0], run.status,
                         run.output[-500:], run.errors[-500:])
