@@ -35,8 +35,12 @@ std::string carrier_of(const Operation& operation, const std::string& transport,
     return transport == "mpi-staged" || operation.reduces() || operation.kind == Exchanged::all_to_all
                ? "MPI by the host"
                : "MPI on device memory";
-  if (is_message) return "messages";
-  if (transport != "chain") return "MPI";
+  const bool polls = transport == "chain";
+  const bool sums_messages =
+      bytes > reduce_by_messages_above_bytes && ranks <= reduce_by_messages_most_ranks &&
+      (operation.kind == Exchanged::reduce_scatter || (polls && operation.kind == Exchanged::reduce));
+  if (is_message || sums_messages) return polls ? "messages, polled" : "messages";
+  if (!polls) return "MPI";
   return operation.kind == Exchanged::broadcast && bytes >= chain_least_bytes && ranks >= chain_least_ranks
              ? "chain"
              : "MPI, non-blocking";
@@ -44,8 +48,11 @@ std::string carrier_of(const Operation& operation, const std::string& transport,
 
 /// The number of elements of the whole operand: as many as were asked for, rounded up to equal parts where
 /// the ranks have such.
+/// Throws UsageError where that is more than an Index can count in bytes.
 Index possible_count(const Operation& operation, const TravelType& type, Index bytes, int ranks) {
   const Index unit = type.size() * (operation.has_parts() && !operation.is_uneven ? ranks : 1);
+  if (bytes > std::numeric_limits<Index>::max() - unit)
+    throw UsageError(fmt::format("--bytes {} is too large", bytes));
   return (bytes / unit + (bytes % unit > 0)) * (unit / type.size());
 }
 
@@ -98,16 +105,21 @@ class TransportRun {
       result.instead = "as " + first->second;
       return;
     }
+    std::optional<Exchange> exchange;
     try {
-      std::optional<Exchange> exchange;
       succeed_together(grid_.comm(),
                        [&] { exchange.emplace(comm, grid_.backend(), what.operation, what.operands); });
       if (what.operation.is_one_sided()) succeed_together(grid_.comm(), [&] { exchange->open_window(mpi); });
-      measure(result, *exchange);
     } catch (const Error& error) {
-      if (error.known_to() == KnownTo::one_rank) throw;
+      // Memory ran out, or MPI refused the window. Another transport may have both.
+      const bool is_refusal = error.status() == ExitStatus::out_of_memory ||
+                              dynamic_cast<const CommunicationError*>(&error) != nullptr;
+      if (error.known_to() == KnownTo::one_rank || !is_refusal) throw;
+      measured_.erase(first);
       result.instead = fmt::format("not here: {}", error.what());
+      return;
     }
+    measure(result, *exchange);
   }
 
   void measure(CommResult& result, Exchange& exchange) {
@@ -129,6 +141,15 @@ class TransportRun {
   std::map<std::string, std::string>& measured_;
 };
 
+/// The library cuts what is too long for a call of MPI, except in one-sided operations, which are not its
+/// own.
+void check_size(const Operation& operation, const TravelType& type, Index bytes, int ranks) {
+  const Index count = possible_count(operation, type, bytes, ranks);
+  if (operation.is_one_sided() && count > std::numeric_limits<int>::max() / type.reals)
+    throw UsageError(fmt::format("{} of {} bytes of {} is more than one call of MPI takes", operation.name,
+                                 bytes, type.name));
+}
+
 void check(const Communicator& world, const CommArguments& arguments, GridShape shape) {
   if (shape.size() > world.size())
     throw UsageError(fmt::format("--grid {}x{} needs {} ranks, but there are {}", shape.rows, shape.cols,
@@ -138,14 +159,18 @@ void check(const Communicator& world, const CommArguments& arguments, GridShape 
     if (arguments.root >= ranks)
       throw UsageError(fmt::format("--root {} is no rank of a {} of {} ranks", arguments.root, over, ranks));
   }
-  if (arguments.reduction == ReduceOp::sum) return;
   for (const std::string& type : arguments.types)
-    if (type == "c64" || type == "c128")
+    if (arguments.reduction != ReduceOp::sum && (type == "c64" || type == "c128"))
       throw UsageError(fmt::format("complex numbers ({}) are summed only; choose --reduction sum", type));
-  constexpr Index most = std::numeric_limits<int>::max();
-  for (const Index bytes : arguments.bytes)
-    if (bytes > most * Index{8})
-      throw UsageError(fmt::format("{} bytes are more than one call of MPI takes", bytes));
+  const auto is_asked_for = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const Operation& operation : all_operations()) {
+    if (!is_asked_for(arguments.operations, operation.name)) continue;
+    for (const TravelType& type : travel_types())
+      if (is_asked_for(arguments.types, type.name))
+        for (const Index bytes : arguments.bytes) check_size(operation, type, bytes, shape.size());
+  }
 }
 
 }  // namespace

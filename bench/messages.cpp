@@ -198,6 +198,10 @@ void check(const Communicator& world, const MessageArguments& arguments) {
     if (messages < 1 || messages > most_bytes / 8)
       throw UsageError(fmt::format("there are 1 to {} messages between synchronisations, not {}",
                                    most_bytes / 8, messages));
+  constexpr Index most_up_to = std::numeric_limits<int>::max() * Index{sizeof(double)};
+  if (arguments.up_to > most_up_to)
+    throw UsageError(fmt::format("--up-to {} is more than one call of MPI takes, {} bytes of doubles",
+                                 arguments.up_to, most_up_to));
 }
 
 }  // namespace

@@ -261,22 +261,24 @@ void ResultWriter::print_verdict() const {
     std::string text = fmt::format("# WRONG: {} of {} results", wrong_.size(), results_);
     for (std::size_t k = 0; k < wrong_.size() && k < most; ++k) text += (k == 0 ? ": " : "; ") + wrong_[k];
     program::print(text + (wrong_.size() > most ? "; …\n" : "\n"));
+  } else if (measured_nothing()) {
+    program::print("# nothing measured\n");
   } else if (has_header_) {
     program::print(fmt::format("# correct: {} results, none wrong\n", results_));
   }
 }
 
 void ResultWriter::add_row(const std::string& list, const std::string& title, const std::string& row,
-                           const Json& json, const std::string& wrong) {
+                           const Json& json, const std::optional<std::string>& wrong) {
   if (world_.rank() != 0) return;
   print(title, row);
   document_[list].push_back(json);
-  count(!wrong.empty(), wrong);
+  if (wrong) count(!wrong->empty(), *wrong);
 }
 
 ExitStatus ResultWriter::close() {
-  std::array<std::int32_t, 1> is_wrong{wrong_.empty() ? 0 : 1};
-  world_.broadcast(is_wrong, 0);
+  std::array<std::int32_t, 1> has_failed{!wrong_.empty() || measured_nothing()};
+  world_.broadcast(has_failed, 0);
   if (world_.rank() == 0) print_verdict();
   if (!path_.empty()) {
     succeed_together(world_, [&] {
@@ -285,7 +287,7 @@ ExitStatus ResultWriter::close() {
       write_text_file(path_, [text = document_.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
     });
   }
-  return is_wrong[0] == 0 ? ExitStatus::done : ExitStatus::check_failed;
+  return has_failed[0] == 0 ? ExitStatus::done : ExitStatus::check_failed;
 }
 
 }  // namespace gridlops::bench

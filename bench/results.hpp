@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,21 +89,23 @@ class ResultWriter {
   void add(const CommResult& result);
   void add(const KernelResult& result);
   void add(const OperatorResult& result);
-  /// Prints a row of a table with this title, and puts it in a list of the file; `wrong` says what is wrong
-  /// with it, if anything is.
+  /// Prints a row of a table with this title, and puts it in a list of the file. `wrong` says what is wrong
+  /// with it: empty if nothing is, none if nobody verified it, so that it is no result.
   void add_row(const std::string& list, const std::string& title, const std::string& row,
-               const nlohmann::ordered_json& json, const std::string& wrong = {});
+               const nlohmann::ordered_json& json, const std::optional<std::string>& wrong = {});
   /// Says that a transport cannot run here.
   void add_absent(const std::string& transport, const std::string& reason);
   /// Prints what figures depend on, in lines that begin with #.
   void print_header(const std::string& subcommand);
   /// Writes the file and, after anything wrong or a header, a verdict (collective over world). Returns
-  /// check_failed on all ranks if a result was wrong. Throws OutputError on all ranks.
+  /// check_failed on all ranks if a result was wrong, or if after a header there is none. Throws OutputError
+  /// on all ranks.
   ExitStatus close();
 
  private:
   void print(const std::string& title, const std::string& row);
   void count(bool is_wrong, const std::string& what);
+  bool measured_nothing() const { return has_header_ && results_ == 0; }  ///< on rank 0
   void print_verdict() const;
   void add_unmeasured(const CommResult& result);
 

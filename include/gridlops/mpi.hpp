@@ -33,6 +33,12 @@ GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
 inline constexpr Index chain_least_bytes = Index{16} << 20;
 inline constexpr int chain_least_ranks = 3;
 
+/// Above so many bytes of the whole operand, and on so few ranks, a rank that reduces gets every other rank's
+/// operand in one message and sums them itself: in reduce_scatter, and in a reduce that is non-blocking or of
+/// "chain".
+inline constexpr Index reduce_by_messages_above_bytes = Index{64} << 10;
+inline constexpr int reduce_by_messages_most_ranks = 4;
+
 /// A communicator of the same ranks with one of these transports (collective over comm, an MPI communicator).
 /// "auto" stands for shared where all ranks can read each other's memory, for mixed where those of one
 /// machine can and some machine has several of them, and otherwise for mpi; transport() tells which. Throws

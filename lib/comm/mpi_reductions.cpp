@@ -8,6 +8,7 @@
 #include "base/numbers.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/rank_parts.hpp"
+#include "gridlops/mpi.hpp"
 
 namespace gridlops {
 
@@ -17,11 +18,11 @@ namespace {
 /// size() operands instead of 2·size() messages with small parts, and takes less time on any number of ranks.
 constexpr Index one_step_bytes = Index{16} * 1024;
 
-/// Above this length, and on few ranks, a rank that reduces gets every other rank's operand in one message.
-/// MPI_Reduce_scatter of Open MPI 4.1 copies operands into new memory; its MPI_Ireduce moves rounds of 32 KiB
-/// and begins each in a call of MPI, which a rank that computes does not make.
-constexpr Index long_operand_bytes = Index{64} * 1024;
-constexpr int few_ranks = 4;
+/// MPI_Reduce_scatter of Open MPI 4.1 copies long operands into new memory; its MPI_Ireduce moves rounds of
+/// 32 KiB and begins each in a call of MPI, which a rank that computes does not make.
+bool takes_messages(const ConstElements& operand, int ranks) {
+  return ranks <= reduce_by_messages_most_ranks && operand.bytes() > reduce_by_messages_above_bytes;
+}
 
 /// How many sums stay in the cache while the contributions stream by.
 constexpr Index sums_in_cache = 1024;
@@ -79,8 +80,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements o
                                                     ReductionOrder order, Completion completion) {
   const ConstElements from = as_reals(in);
   const Elements to = rank() == root ? as_reals(out) : Elements(nullptr, 0, in.type);
-  const bool takes_messages = !blocks(completion) && size() <= few_ranks && from.bytes() > long_operand_bytes;
-  if (order == ReductionOrder::by_rank || takes_messages)
+  if (order == ReductionOrder::by_rank || (!blocks(completion) && takes_messages(from, size())))
     return reduce_by_rank(from, to, op, root, completion);
   auto transfer = new_transfer();
   start_reduction(*transfer, from, to, op, root, completion);
@@ -131,8 +131,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const RankParts parts(counts, all.reals_per_element);
   const ConstElements from = as_reals(all);
   const Elements to = as_reals(mine);
-  const bool takes_messages = size() <= few_ranks && from.bytes() > long_operand_bytes;
-  if (order == ReductionOrder::by_rank || takes_messages)
+  if (order == ReductionOrder::by_rank || takes_messages(from, size()))
     return reduce_scatter_by_rank(from, parts, to, op, completion);
   auto transfer = new_transfer();
   if (parts.total() > max_message_elements) {

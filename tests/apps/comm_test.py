@@ -63,9 +63,7 @@ def check_table(suite):
     # What the four ranks cannot share equally is rounded up, and shown as it is.
     wanted = [(operation, transport, place, size)
               for operation in OPERATIONS for place in places_of(operation)
-              for transport in {"get": ["mpi", "shared", "one-sided"], "put": ["mpi"], "accumulate": ["mpi"], "gather": ["mpi"],
-                                "scatter": ["mpi"], "all-to-all": ["mpi"], "all-to-all-v": ["mpi"],
-                                "send-receive": ["mpi"]}.get(operation, ["mpi", "chain"])
+              for transport in {"get": ["mpi", "shared", "one-sided"], "put": ["mpi"], "accumulate": ["mpi"]}.get(operation, ["mpi", "chain"])
               for size in ([0, 32, 10016] if operation in PARTS and not operation.endswith("-v") else [0, 8, 10000])]
     suite.check(found == sorted(wanted), "rows", set(found) ^ set(wanted))
     for result in document["results"]:
@@ -100,10 +98,22 @@ def check_choices(suite):
 def check_chain(suite):
     _, document = document_of(suite, "--operation", "broadcast", "--bytes", "1M,16M", "--transport", "chain", "--reps", 1, "--warm-up", 1, ranks=3)
     suite.check([result["carrier"] for result in document["results"]] == ["MPI, non-blocking", "chain"], "chain", document["results"])
+    for ranks, long in ((2, "messages"), (5, "MPI")):
+        _, document = document_of(suite, "--operation", "reduce,reduce-scatter,gather", "--place", "out", "--bytes", "40,1M", "--transport",
+                                  "mpi,chain", "--reps", 1, "--warm-up", 1, ranks=ranks)
+        found = {(result["operation"], result["transport"], result["bytes"] > 64 << 10): result["carrier"] for result in document["results"]}
+        polled = {"messages": "messages, polled", "MPI": "MPI, non-blocking"}
+        wanted = {("reduce", "mpi", True): "MPI", ("reduce-scatter", "mpi", True): long, ("gather", "mpi", True): "messages"}
+        wanted.update({(operation, "mpi", False): {"gather": "messages"}.get(operation, "MPI") for operation, _, _ in list(wanted)})
+        wanted.update({(operation, "chain", size): polled[wanted[operation, "mpi", size]] for operation, _, size in list(wanted)})
+        wanted["reduce", "chain", True] = polled[long]
+        suite.check(found == wanted, "carriers", found)
     _, document = document_of(suite, "--operation", "get", "--bytes", "8", "--transport", "one-sided,mpi", "--reps", 1, ranks=2,
                               environment={"OMPI_MCA_osc": "sm"})
     suite.check(any("refuses" in row["instead"] for row in document["not_measured"]) and len(document["results"]) == 1,
                 "a transport that MPI refuses", document["not_measured"])
+    run, _ = document_of(suite, "--operation", "put", "--bytes", "8", "--transport", "shared", "--reps", 1, ranks=2, status=1)
+    suite.check(run.output.endswith("# nothing measured\n"), "nothing measured", run.output)
 
 
 def check_broken(suite):
@@ -132,7 +142,10 @@ def check_broken(suite):
 def check_refusals(suite):
     for options, word in [(["--dtype", "c64", "--reduction", "max"], "c64"), (["--root", 1, "--operation", "broadcast"], "--root 1"),
                           (["--grid", "2x2"], "2x2"), (["--operation", "all-gathr"], "all-gather"), (["--bytes", "1Q"], "1Q"),
-                          (["--bytes", "9999999999G"], "9999999999G"), (["--bytes", "1..8*1"], "'1'")]:
+                          (["--bytes", "9999999999G"], "9999999999G"), (["--bytes", "1..8*1"], "'1'"),
+                          (["--bytes", 2**63 - 1, "--operation", "all-gather"], "too large"),
+                          (["--bytes", 2**33, "--operation", "put", "--dtype", "f32"], "one call of MPI"),
+                          (["--bytes", 2**33 + 8, "--operation", "broadcast,get", "--dtype", "c64"], "get of 8589934600 bytes of c64")]:
         run = suite.run("comm", *([] if "--bytes" in options else ["--bytes", 8]), *options)
         suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", options, run.errors)
 
@@ -170,7 +183,7 @@ def check_messages(suite):
         wanted = [sizes[0], sizes[-1]] if not lost else [sizes[lost[-1] + 1] if won[-1] else None, sizes[lost[0] - 1] if won[0] else None]
         suite.check([row["from_bytes"], row["to_bytes"]] == wanted and not any(one["wrong"] for one in times), "crossover", row, won)
     check_picture(suite)
-    for words, ranks, word in [([], None, "two ranks"), (["--bytes", 12], 2, "12"), (["--messages", 0], 2, "not 0")]:
+    for words, ranks, word in [([], None, "two ranks"), (["--bytes", 12], 2, "12"), (["--messages", 0], 2, "not 0"), (["--up-to", "16G"], 2, "--up-to")]:
         run = suite.run("messages", *words, ranks=ranks)
         suite.check(run.status == 2 and len(run.error_lines) == 1 and word in run.errors, "refusal of", words, run.errors)
 
