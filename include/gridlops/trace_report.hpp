@@ -38,7 +38,7 @@ struct TraceTree {
 /// a line of zeros.
 GRIDLOPS_EXPORT TraceTree gather_trace(Communicator& comm);
 
-/// The smallest, the middle and the largest value of the ranks that came there.
+/// The smallest value, the median and the largest value of the ranks that came there.
 struct TraceSpread {
   double least = 0, median = 0, most = 0;
 };

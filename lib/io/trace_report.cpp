@@ -131,7 +131,8 @@ TraceSpread spread(const std::vector<TraceFigures>& ranks,
     if (figures.calls > 0) values.push_back(value(figures));
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  return {values.front(), values[values.size() / 2], values.back()};
+  const double median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+  return {values.front(), median, values.back()};
 }
 
 namespace {

@@ -212,6 +212,18 @@ TEST_CASE("Ranks need not have the same regions") {
   CHECK(of_one.least == of_one.most);
 }
 
+TEST_CASE("The median of an even number of ranks is the mean of the two in the middle") {
+  const auto median = [](const std::vector<double>& seconds) {
+    std::vector<TraceFigures> ranks(1);  // one that did not come
+    for (const double value : seconds) ranks.push_back({.calls = 1, .seconds = value, .counts = {}});
+    return spread(ranks, [](const TraceFigures& of) { return of.seconds; }).median;
+  };
+  CHECK(median({3}) == 3);
+  CHECK(median({3, 1}) == 2);
+  CHECK(median({8, 1, 3}) == 3);
+  CHECK(median({8, 1, 3, 2}) == 2.5);
+}
+
 TEST_CASE("A trace counts the bytes, messages and waits of Traffic, and the flops of products") {
   for (const auto& grid : compact_grids())
     for (const Algorithm algorithm : all_algorithms) check_cgls(grid, algorithm);
