@@ -10,6 +10,7 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/text_file.hpp"
+#include "trace_output.hpp"
 
 namespace gridlops::program {
 
@@ -111,7 +112,8 @@ void make_directory(Communicator& world, const std::string& directory) {
 }
 
 void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
-                   const std::vector<NamedFile>& outputs) {
+                   std::vector<NamedFile> outputs) {
+  outputs.push_back({"GRIDLOPS_TRACE", trace_file()});
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
     check_different(inputs, outputs);

@@ -32,9 +32,9 @@ NamedFile manifest_in(const char* option, const std::string& directory);
 /// Makes a folder, and those above it, if it is not there (collective). Throws OutputError on all ranks.
 void make_directory(Communicator& world, const std::string& directory);
 
-/// Checks that no output replaces another one or an input, by whatever name or link, and that all outputs can
-/// be written (collective). Throws on all ranks what rank 0 finds: UsageError, or OutputError.
-void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
-                   const std::vector<NamedFile>& outputs);
+/// Checks that no output, of which the file of GRIDLOPS_TRACE is one, replaces another one or an input, by
+/// whatever name or link, and that all outputs can be written (collective). Throws on all ranks what rank 0
+/// finds: UsageError, or OutputError.
+void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs, std::vector<NamedFile> outputs);
 
 }  // namespace gridlops::program

@@ -73,7 +73,8 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   Measurements measured;
   const Ranks ranks = make_ranks(world, common.device, common.transport);
   measured.setup_seconds = clock.lap();
-  check_outputs(world, {{"--matrix", common.matrix}, {"--input", arguments.input}},
+  check_outputs(world,
+                {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
                 {{"--output", arguments.output}, {"--report", common.report}});
   const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
   check_operand(common.matrix, files.A, arguments.input, files.X,

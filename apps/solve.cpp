@@ -378,18 +378,20 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
   measured.setup_seconds = clock.lap();
   const std::string& report_path = arguments.product.report;
-  if (!arguments.dry_run) {
-    check_outputs(world,
-                  {{"--matrix", arguments.product.matrix},
-                   {"--rhs", arguments.rhs},
-                   {"--initial", arguments.initial},
-                   manifest_in("--restart", checkpoint.restart),
-                   manifest_in("--checkpoint", checkpoint.directory)},
-                  {{"--output", arguments.output},
-                   {"--variances", arguments.variances},
-                   {"--history", arguments.history},
-                   {"--report", report_path}});
-  }
+  std::vector<NamedFile> outputs;
+  if (!arguments.dry_run)
+    outputs = {{"--output", arguments.output},
+               {"--variances", arguments.variances},
+               {"--history", arguments.history},
+               {"--report", report_path}};
+  check_outputs(world,
+                {{"--matrix", arguments.product.matrix},
+                 {"--rhs", arguments.rhs},
+                 {"--initial", arguments.initial},
+                 {"--machine", arguments.product.machine},
+                 manifest_in("--restart", checkpoint.restart),
+                 manifest_in("--checkpoint", checkpoint.directory)},
+                outputs);
   const Task task = read_headers(world, arguments, ranks);
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();

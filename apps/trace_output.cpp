@@ -20,6 +20,11 @@ namespace {
 
 constexpr std::string_view to_file = "chrome:";
 
+std::string trace_variable() {
+  const char* const text = std::getenv("GRIDLOPS_TRACE");
+  return text == nullptr ? "" : text;
+}
+
 constexpr const char* columns = "{:<36} {:>5} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n";
 
 /// What the ranks did in a region; `name` as it stands in the table.
@@ -92,13 +97,16 @@ std::string summary_text(const TraceTree& tree) {
 
 }  // namespace
 
-TraceOutput::TraceOutput(Communicator& world) : world_(world) {
-  const char* const variable = std::getenv("GRIDLOPS_TRACE");
-  const std::string text = variable == nullptr || *variable == '\0' ? "off" : variable;
+std::string trace_file() {
+  const std::string text = trace_variable();
+  return text.starts_with(to_file) ? text.substr(to_file.size()) : "";
+}
+
+TraceOutput::TraceOutput(Communicator& world) : world_(world), path_(trace_file()) {
+  const std::string text = trace_variable().empty() ? "off" : trace_variable();
   const Names<Form> forms{{"off", Form::off}, {"summary", Form::summary}, {"tree", Form::tree}};
   if (text.starts_with(to_file)) {
     form_ = Form::chrome;
-    path_ = text.substr(to_file.size());
     if (path_.empty()) throw UsageError("GRIDLOPS_TRACE=chrome: names no file, as in chrome:trace.json");
     succeed_together(world, [&] {
       if (world.rank() == 0) check_output_file(path_);

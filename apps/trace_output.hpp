@@ -7,6 +7,9 @@
 
 namespace gridlops::program {
 
+/// FILE of GRIDLOPS_TRACE=chrome:FILE; empty without one.
+std::string trace_file();
+
 /// What the variable GRIDLOPS_TRACE asks for: off, summary, tree, or chrome:FILE. It is recorded from the
 /// constructor on.
 class TraceOutput {

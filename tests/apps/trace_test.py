@@ -161,11 +161,30 @@ def check_errors(suite):
     suite.check(not (suite.folder / "none.npy").exists(), "solved in spite of an error")
 
 
+def check_same_file(suite):
+    """That a trace replaces neither what the run reads nor what it writes."""
+    for name, target in (("link.npy", "A.npy"), ("here", ".")):
+        (suite.folder / name).symlink_to(target)
+    before = {name: (suite.folder / name).read_bytes() for name in ("A.npy", "B.npy")}
+    inputs = [(["--dry-run"], "A.npy", "--matrix A.npy"), ([], "link.npy", "--matrix A.npy"), ([], "here/B.npy", "--rhs B.npy")]
+    outputs = [([], "./none.npy", "--output none.npy"), (["--report", "none.json"], "here/none.json", "--report none.json")]
+    for number, (more, trace, mention) in enumerate(inputs + outputs):
+        run = solve(suite, "chrome:" + trace, *more, ranks=RANKS if number % 2 == 0 else None, output="none.npy")
+        suite.succeeded(run, 2)
+        suite.check(len(run.error_lines) == 1 and "GRIDLOPS_TRACE " + trace in run.errors and mention in run.errors, trace, run.errors)
+    run = suite.run("plan", "--matrix-size", "9x9", "--rhs", 1, "--json", "none.json", environment={"GRIDLOPS_TRACE": "chrome:none.json"})
+    suite.succeeded(run, 2)
+    suite.check("--json none.json and GRIDLOPS_TRACE none.json" in run.errors, "plan says", run.errors)
+    suite.check(all((suite.folder / name).read_bytes() == content for name, content in before.items()), "an input was replaced")
+    suite.check(not list(suite.folder.glob("none*")), "wrote", list(suite.folder.glob("none*")))
+
+
 def test(suite, full):
     make_problem(suite)
     check_timeline(suite)
     check_tables(suite)
     check_errors(suite)
+    check_same_file(suite)
 
 
 if __name__ == "__main__":
