@@ -74,6 +74,20 @@ Texts share_invocation(Communicator& world, const Texts& arguments) {
   return {texts.begin() + 1, texts.begin() + static_cast<std::ptrdiff_t>(environment_begin)};
 }
 
+/// Runs an action, and prints or writes its trace, also if all ranks end it because a checkpoint was asked
+/// for.
+ExitStatus run_traced(Communicator& world, const CommandLine::Action& action) {
+  TraceOutput trace(world);
+  try {
+    const ExitStatus status = action(world);
+    trace.finish();
+    return status;
+  } catch (const Error& error) {
+    if (error.status() == ExitStatus::try_again && error.known_to() == KnownTo::all_ranks) trace.finish();
+    throw;
+  }
+}
+
 /// The exit status of a run; rank 0 explains an error that all ranks have met.
 ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command_line) {
   const bool talks = world.rank() == 0;
@@ -81,10 +95,7 @@ ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command
     const CommandLine::Action action = command_line.parse(share_invocation(world, arguments));
     for (const std::string& warning : command_line.unknown_variables())
       if (talks) warn(warning);
-    TraceOutput trace(world);
-    const ExitStatus status = action(world);
-    trace.finish();
-    return status;
+    return run_traced(world, action);
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;  // it ends the job
     if (talks && error.status() == ExitStatus::try_again) warn(error.what());

@@ -36,12 +36,12 @@ PATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "1"}
 class Job:
     """A solver on several ranks, or on one without mpirun, that runs while the test does something to it."""
 
-    def __init__(self, suite, *options, solve=None, ranks=RANKS, first=None):
+    def __init__(self, suite, *options, solve=None, ranks=RANKS, first=None, environment=None):
         """first: a function that the new process calls before it becomes the job."""
         launcher = [] if ranks is None else [str(suite.launch), str(ranks)]
         self.process = subprocess.Popen(
             [*launcher, str(suite.program), *(solve or [*SOLVE, "--grid", GRID]), *options], cwd=suite.folder,
-            env={**os.environ, **program.ALWAYS, **PATIENT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **program.ALWAYS, **PATIENT, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True, preexec_fn=first)
 
     def ranks(self):
@@ -128,16 +128,19 @@ def test_kills(suite, expected):
 
 
 def test_warnings(suite, expected):
-    """Signals as schedulers send them save the state: USR1 goes through mpirun to all ranks, TERM to one rank."""
+    """Signals as schedulers send them save the state, and the trace: USR1 goes through mpirun to all ranks, TERM to one rank."""
     for number in (signal.SIGUSR1, signal.SIGTERM):
         shutil.rmtree(suite.folder / "saved", ignore_errors=True)
-        job = Job(suite, *SAVING, "--output", "warned.npy")
+        (suite.folder / "trace.json").unlink(missing_ok=True)
+        job = Job(suite, *SAVING, "--output", "warned.npy", environment={"GRIDLOPS_TRACE": "chrome:trace.json"})
         job.wait_until(lambda: (suite.folder / "saved" / "manifest.json").exists())
         os.kill(job.process.pid if number == signal.SIGUSR1 else job.ranks()[-1], number)
         run = job.end()
         suite.succeeded(run, status=75)
         suite.check(len(run.warning_lines) == 1 and "was saved in saved" in run.warning_lines[0] and not run.error_lines,
                     "one line should say that the state was saved:", run.errors)
+        events = json.loads((suite.folder / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+        suite.check({event["pid"] for event in events if event["name"] == "iteration"} == set(range(RANKS)), "the trace was lost")
         suite.check(not (suite.folder / "warned.npy").exists(), "a solver that was not done left an output")
         check_resumed(suite, expected, number)
 
