@@ -74,6 +74,23 @@ TEST_CASE("Arrays lie as the default split says, and are assembled from their bl
   }
 }
 
+TEST_CASE("What tests call the difference of arrays is NaN if an element is", "[pylops_mpi]") {
+  // On one rank, so that each place of NaN is here.
+  const auto self = world().split(world().rank(), 0);
+  const auto grid = std::make_shared<const ProcessGrid>(*self, GridShape{1, 1}, make_backend());
+  const Space space = array_space(grid, {3, 2}, 0);
+  const std::vector<double> numbers{1, 2, 3, 4, 5, 6};
+  CHECK(difference(placed(space, numbers), space, numbers) == 0);
+  for (std::size_t place = 0; place < numbers.size(); ++place) {
+    std::vector<double> with_nan = numbers;
+    with_nan[place] = std::nan("");
+    CHECK(std::isnan(difference(placed(space, with_nan), space, numbers)));
+    CHECK(std::isnan(difference(placed(space, numbers), space, with_nan)));
+    CHECK(std::isnan(difference(placed(space, with_nan), numbers)));
+    CHECK(std::isnan(difference(placed(space, numbers), with_nan)));
+  }
+}
+
 TEST_CASE("Arrays may be cut where the caller says, in reversed order of sizes", "[pylops_mpi]") {
   const GridPtr grid = line_of_ranks();
   for (const Case& of : cases) {

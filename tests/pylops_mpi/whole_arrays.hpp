@@ -78,10 +78,13 @@ DistMatrix<T> placed(const Space& space, const std::vector<T>& array) {
   return X;
 }
 
+/// The larger of two numbers; NaN if one is.
+inline double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
+
 template <Scalar T>
 double largest_of(const std::vector<T>& values) {
   double most = 0;
-  for (const T value : values) most = std::max(most, static_cast<double>(std::abs(value)));
+  for (const T value : values) most = larger(most, static_cast<double>(std::abs(value)));
   return most;
 }
 
@@ -93,7 +96,7 @@ double difference(const ConstDistMatrix<T>& X, const Space& space, const std::ve
   const std::vector<Index> sizes = space.dims.sizes();
   for_each_cell(space.local_box(), [&](Index row, const std::vector<Index>& place) {
     const double here = std::abs(X.local()(row, 0) - array[in_c_order(sizes, place)]);
-    most = here <= most ? most : here;
+    most = larger(most, here);
   });
   const double scale = largest_of(array);
   return scale == 0 ? most : most / scale;
@@ -123,7 +126,7 @@ double difference(const ConstDistMatrix<T>& X, const std::vector<T>& values) {
   for (Index i = 0; i < X.local().rows; ++i) {
     const double here =
         std::abs(X.local()(i, 0) - values[static_cast<std::size_t>(X.local_row_range().begin + i)]);
-    most = here <= most ? most : here;
+    most = larger(most, here);
   }
   const double scale = largest_of(values);
   return scale == 0 ? most : most / scale;
