@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gridlops/solver.hpp"
 #include "gridlops/threshold.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
@@ -89,6 +90,14 @@ Vector<T> plain_proximal_gradient(const Whole<T>& A, const Vector<T>& b, Vector<
     x = next;
   }
   return x;
+}
+
+/// Whether a solve with tolerance 0 made all iterations, or, after 20 of them at least, found that rounding
+/// lets it get no further.
+inline bool made_its_iterations(const SolveReport& report, Index iterations) {
+  const StopReason reason = report.columns[0].reason;
+  if (report.iterations == iterations) return true;
+  return report.iterations >= 20 && (reason == StopReason::stagnated || reason == StopReason::converged);
 }
 
 /// The largest eigenvalue of AᴴA, by many steps of power iteration.
