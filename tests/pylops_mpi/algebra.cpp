@@ -219,6 +219,10 @@ TEST_CASE("Stacks of block diagonals and derivatives are stacks of their matrice
                          column_of_two = adjoint(vertical_stack<T>({B, first}));
     const DistMatrix<T> both = stacked({data, model}, {y[0], y[1]});
     const DistMatrix<T> sum_of_row = applied(*column_of_two, both);
+    std::vector<T> of_both = times(matrices[0], y[0], Op::adjoint);
+    const std::vector<T> share = times(matrices[1], y[1], Op::adjoint);
+    for (std::size_t i = 0; i < of_both.size(); ++i) of_both[i] += share[i];
+    CHECK(difference(sum_of_row, of_both) <= 1e-14);
     CHECK(mismatches(applied(*row, both),
                      [&, here = sum_of_row.local(), begin = sum_of_row.local_row_range().begin](
                          Index i, Index) { return here(i - begin, 0); }) == 0);

@@ -74,7 +74,8 @@ TEST_CASE("Complex transforms of two and three dimensions are their sums, and in
        {Case{{41, 51}, {0, 1}, FourierNorm::none}, Case{{41, 51}, {1, 0}, FourierNorm::by_n},
         Case{{50, 50}, {0, 1}, FourierNorm::by_n}, Case{{50, 50}, {1}, FourierNorm::none},
         Case{{41, 51}, {0}, FourierNorm::ortho}, Case{{41, 51, 50}, {2, 1, 0}, FourierNorm::none},
-        Case{{21, 16, 15}, {2, 0, 1}, FourierNorm::by_n}}) {
+        Case{{21, 16, 15}, {2, 0, 1}, FourierNorm::by_n},
+        Case{{21, 16, 15}, {0, 2, 1}, FourierNorm::ortho}}) {
     for (const bool before : {false, true}) {
       for (const bool after : {false, true}) {
         if (product_of(of.sizes) > 100000 && before != after) continue;  // the sums take long
@@ -108,8 +109,9 @@ TEST_CASE("Real transforms of two and three dimensions are their sums, and inver
   // The last dimension gives its frequencies ≥ 0, scaled to keep norms; the others are complex.
   const GridPtr grid = line_of_ranks();
   for (const std::vector<Index>& sizes : {std::vector<Index>{41, 51}, {50, 50}, {11, 12, 15}, {12, 11, 10}}) {
-    for (const bool before : {false, true}) {
-      CAPTURE(sizes, before);
+    for (const auto& [before, after] :
+         {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+      CAPTURE(sizes, before, after);
       const int last = static_cast<int>(sizes.size()) - 1;
       const Index n = sizes.back();
       const Space samples = array_space(grid, sizes, 0);
@@ -120,8 +122,8 @@ TEST_CASE("Real transforms of two and three dimensions are their sums, and inver
       for (int dim = last; dim-- > 0;) {
         const Index m = sizes[static_cast<std::size_t>(dim)];
         const Space lines = array_space(grid, spectrum, dim == 0 ? last : 0);
-        const OperatorPtr<double> F =
-            on_pairs(fourier<double>(lines, dim, {FourierNorm::ortho, before ? m / 2 : 0, m / 2}));
+        const OperatorPtr<double> F = on_pairs(
+            fourier<double>(lines, dim, {FourierNorm::ortho, before ? m / 2 : 0, after ? m / 2 : 0}));
         op = product(F, product(identity<double>(F->domain(), op->range()), op));
       }
       const std::vector<double> x = random_array<double>(1, product_of(sizes));
@@ -135,7 +137,7 @@ TEST_CASE("Real transforms of two and three dimensions are their sums, and inver
       }
       for (int dim = last; dim-- > 0;) {
         const Index m = sizes[static_cast<std::size_t>(dim)];
-        kept = scaled(transformed(spectrum, dim, kept, -1, before ? m / 2 : 0, m / 2),
+        kept = scaled(transformed(spectrum, dim, kept, -1, before ? m / 2 : 0, after ? m / 2 : 0),
                       1 / std::sqrt(static_cast<double>(m)));
       }
       std::vector<double> pairs;
