@@ -125,7 +125,7 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
 
 /// Returns ‖xⱼ‖ₚ = (Σᵢ |xᵢⱼ|ᵖ)^(1/p) of order p ≥ 0 for each column on every rank (collective over the grid;
 /// one all_reduce): of order 0 the number of elements that are not 0, of infinite order the largest |xᵢⱼ|.
-/// NaN goes through. Powers are summed in double precision, so they may overflow where the norm would not.
+/// NaN counts in order 0, else it goes through. Powers are summed as double, and may over- or underflow.
 /// Throws UsageError, on all ranks, if p is negative or NaN.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
