@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr Index element = sizeof(double);
 
-/// One way of doing something with operands of one size.
+/// One way of doing something with operands of one size. It is made on all ranks; where that fails all throw
+/// alike.
 class Contender {
  public:
   virtual ~Contender() = default;
@@ -38,7 +39,7 @@ class ExchangeContender final : public Contender {
   ExchangeContender(Communicator& comm, MPI_Comm mpi, const std::string& name, Index bytes, bool has_barrier)
       : comm_(comm), has_barrier_(has_barrier), operation_(operation_of(name)) {
     const Operands operands{travel_types()[1], ReduceOp::sum, 0, operation_.can_be_in_place, bytes / element};
-    exchange_.emplace(comm, make_host_backend(), operation_, operands);
+    succeed_together(comm, [&] { exchange_.emplace(comm, make_host_backend(), operation_, operands); });
     if (operation_.is_one_sided()) exchange_->open_window(mpi);
   }
   void run() override {
@@ -70,10 +71,10 @@ class AccumulatedSum final : public Contender {
         result_(result),
         count_(bytes / element),
         part_(result == Result::on_root ? count_ : count_ / comm.size()),
-        data_(static_cast<std::size_t>(count_), 1.0),
-        all_(data_),
-        window_(mpi, 2 * part_ * element, WindowKind::allocated),
-        access_(window_) {
+        data_(program::allocate_together(comm, [&] { return ones(); })),
+        all_(program::allocate_together(comm, [&] { return ones(); })),
+        window_(comm, mpi, 2 * part_ * element, WindowKind::allocated) {
+    succeed_together(comm, [&] { access_.emplace(window_); });
     std::fill_n(half(0), 2 * part_, 0.0);
     check_mpi(MPI_Win_sync(window_.handle()), "MPI_Win_sync");
     comm.barrier();
@@ -112,6 +113,7 @@ class AccumulatedSum final : public Contender {
   }
 
  private:
+  std::vector<double> ones() const { return std::vector<double>(static_cast<std::size_t>(count_), 1.0); }
   double* half(Index turn) { return reinterpret_cast<double*>(window_.memory()) + turn * part_; }
 
   Communicator& comm_;
@@ -119,7 +121,7 @@ class AccumulatedSum final : public Contender {
   Index count_, part_;
   std::vector<double> data_, all_;
   Window window_;
-  AccessToAll access_;
+  std::optional<AccessToAll> access_;
   Index turn_ = 0;
 };
 
@@ -202,9 +204,7 @@ struct ContestTimes {
 
 ContestTimes times_of(Communicator& comm, const Contest& contest, Index bytes, int repetitions) {
   ContestTimes times{.bytes = bytes};
-  std::unique_ptr<Contender> way, other;
-  succeed_together(comm, [&] { way = contest.make_way(bytes); });
-  succeed_together(comm, [&] { other = contest.make_other(bytes); });
+  const std::unique_ptr<Contender> way = contest.make_way(bytes), other = contest.make_other(bytes);
   std::array<Index, 1> wrong{way->wrong() + other->wrong()};
   comm.all_reduce(wrong, ReduceOp::sum);
   times.wrong = wrong[0];

@@ -173,14 +173,15 @@ Exchange::Exchange(Communicator& comm, const std::shared_ptr<Backend>& backend, 
     in_ = take(memory_, in_count_);
     out_ = operation.kind == Exchanged::broadcast ? in_ : take(more_memory_, out_count_);
   }
+  host_.resize(static_cast<std::size_t>(std::max(in_count_, out_count_) * size));
 }
 
 Exchange::~Exchange() = default;
 
 void Exchange::open_window(MPI_Comm mpi) {
-  window_ =
-      std::make_unique<Window>(mpi, operands_.count * operands_.type.size(), window_kind(comm_.transport()));
-  access_ = std::make_unique<AccessToAll>(*window_);
+  window_ = std::make_unique<Window>(comm_, mpi, operands_.count * operands_.type.size(),
+                                     window_kind(comm_.transport()));
+  succeed_together(comm_, [&] { access_ = std::make_unique<AccessToAll>(*window_); });
   in_ = memory_.data();
   out_ = window_->memory();
   if (operation_.kind == Exchanged::get) std::swap(in_, out_);
@@ -297,9 +298,10 @@ void Exchange::fill(const Plan& plan) {
   with_real(operands_.type.real, [&]<class Real>() {
     const auto put = [&](const std::vector<Piece>& pieces, Index count, std::byte* where) {
       if (count == 0) return;
-      std::vector<Real> values(static_cast<std::size_t>(count * reals), Real(never_given));
-      write(pieces, values.data());
-      backend_->upload(values.data(), where, count * operands_.type.size());
+      Real* const values = reinterpret_cast<Real*>(host_.data());
+      std::fill_n(values, count * reals, Real(never_given));
+      write(pieces, values);
+      backend_->upload(values, where, count * operands_.type.size());
     };
     put(plan.before, out_count_, out_);
     // An operand in place, where this rank gives nothing, keeps what was just written.
@@ -313,12 +315,12 @@ void Exchange::prepare() {
   fill({{{&ones, 0, in_count_ * reals}}, {{&ones, 0, out_count_ * reals}}, {}});
 }
 
-Index Exchange::count_wrong(const Plan& plan) const {
+Index Exchange::count_wrong(const Plan& plan) {
   if (plan.out.empty() || out_count_ == 0) return 0;
   return with_real(operands_.type.real, [&]<class Real>() {
-    std::vector<Real> found(static_cast<std::size_t>(out_count_ * operands_.type.reals));
-    backend_->download(out_, found.data(), out_count_ * operands_.type.size());
-    return bench::count_wrong(plan.out, found.data());
+    Real* const found = reinterpret_cast<Real*>(host_.data());
+    backend_->download(out_, found, out_count_ * operands_.type.size());
+    return bench::count_wrong(plan.out, found);
   });
 }
 

@@ -76,7 +76,7 @@ class Exchange {
   ~Exchange();
 
   /// Makes the window of a one-sided operation (collective over comm, whose ranks those of mpi are). Throws
-  /// CommunicationError on this rank alone.
+  /// as Window does.
   void open_window(MPI_Comm mpi);
 
   /// Gives every rank ones, with which the operation can be repeated without end.
@@ -99,7 +99,7 @@ class Exchange {
     return {data, count, operands_.type.real, operands_.type.reals};
   }
   void fill(const Plan& plan);
-  Index count_wrong(const Plan& plan) const;
+  Index count_wrong(const Plan& plan);
 
   Communicator& comm_;
   std::shared_ptr<Backend> backend_;
@@ -109,6 +109,7 @@ class Exchange {
   std::vector<Index> send_counts_, receive_counts_;  // of all-to-all
   Index in_count_ = 0, out_count_ = 0;               // elements on this rank
   Buffer<std::byte> memory_, more_memory_;
+  std::vector<std::byte> host_;  // what goes to the operands, or comes from them
   std::unique_ptr<Window> window_;
   std::unique_ptr<AccessToAll> access_;
   std::byte *in_ = nullptr, *out_ = nullptr;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "grid.hpp"
 #include "measurement.hpp"
 
 namespace gridlops::bench {
@@ -69,12 +70,15 @@ enum class Epoch { fence, lock, flush };
 /// One-sided: only rank 0 calls, but for fences.
 class WindowAccess final : public MessageWay {
  public:
-  WindowAccess(MPI_Comm pair, Index bytes, WindowKind kind, Access access, Epoch epoch)
+  WindowAccess(const ProcessGrid& grid, MPI_Comm pair, Index bytes, WindowKind kind, Access access,
+               Epoch epoch)
       : is_active_(rank_of(pair) == 0),
         access_(access),
         epoch_(epoch),
-        window_(pair, bytes, kind),
-        data_(static_cast<std::size_t>(bytes) / sizeof(double)) {
+        data_(program::allocate_together(
+            grid.comm(),
+            [&] { return std::vector<double>(static_cast<std::size_t>(bytes) / sizeof(double)); })),
+        window_(grid.comm(), pair, bytes, kind) {
     if (epoch == Epoch::flush) access_to_all_.emplace(window_);
     if (access == Access::copy) peer_ = reinterpret_cast<double*>(window_.memory_of(1));
   }
@@ -131,9 +135,9 @@ class WindowAccess final : public MessageWay {
   bool is_active_;
   Access access_;
   Epoch epoch_;
+  std::vector<double> data_;
   Window window_;
   std::optional<AccessToAll> access_to_all_;
-  std::vector<double> data_;
   const double* peer_ = nullptr;
 };
 
@@ -181,8 +185,8 @@ std::vector<NamedWay> message_ways(const std::string& device) {
                                 return std::make_unique<Sends>(pair, bytes);
                               }}};
   const auto add = [&](const std::string& name, WindowKind kind, Access access, Epoch epoch) {
-    ways.push_back({name, [=](MPI_Comm pair, const ProcessGrid&, Index bytes) {
-                      return std::make_unique<WindowAccess>(pair, bytes, kind, access, epoch);
+    ways.push_back({name, [=](MPI_Comm pair, const ProcessGrid& grid, Index bytes) {
+                      return std::make_unique<WindowAccess>(grid, pair, bytes, kind, access, epoch);
                     }});
   };
   add("copy", WindowKind::shared, Access::copy, Epoch::flush);

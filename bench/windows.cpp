@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "gridlops/error.hpp"
@@ -47,32 +48,49 @@ MpiRanks::~MpiRanks() {
 
 MpiRanks::MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
 
-Window::Window(MPI_Comm comm, Index bytes, WindowKind kind) : kind_(kind) {
+Window::Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind) : kind_(kind) {
   const auto size = static_cast<MPI_Aint>(bytes);
-  if (kind == WindowKind::shared) {
-    check_mpi(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, comm, &memory_, &window_),
-              "MPI_Win_allocate_shared");
-  } else if (kind == WindowKind::allocated) {
-    check_mpi(MPI_Win_allocate(size, 1, MPI_INFO_NULL, comm, &memory_, &window_), "MPI_Win_allocate");
-  } else {
-    check_mpi(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &window_), "MPI_Win_create_dynamic");
-    attached_.resize(static_cast<std::size_t>(bytes) + 1);  // MPI need not attach nothing
-    memory_ = attached_.data();
-    check_mpi(MPI_Win_attach(window_, memory_, size + 1), "MPI_Win_attach");
-  }
+  succeed_together(ranks, [&] {
+    displacements_.resize(static_cast<std::size_t>(ranks.size()));
+    // MPI need not attach nothing.
+    if (kind == WindowKind::dynamic)
+      attached_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes) + 1);
+  });
+  succeed_together(ranks, [&] { make(comm, size); });
   MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
-  int ranks = 1;
-  MPI_Comm_size(comm, &ranks);
-  displacements_.resize(static_cast<std::size_t>(ranks));
   MPI_Aint mine = 0;
-  if (kind == WindowKind::dynamic) MPI_Get_address(memory_, &mine);
+  if (kind == WindowKind::dynamic) {
+    memory_ = attached_.get();
+    succeed_together(ranks, [&] { check_mpi(MPI_Win_attach(window_, memory_, size + 1), "MPI_Win_attach"); });
+    MPI_Get_address(memory_, &mine);
+  }
   check_mpi(MPI_Allgather(&mine, 1, MPI_AINT, displacements_.data(), 1, MPI_AINT, comm), "MPI_Allgather");
 }
 
+void Window::make(MPI_Comm comm, MPI_Aint size) {
+  if (kind_ == WindowKind::shared) {
+    check_mpi(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, comm, &memory_, &window_),
+              "MPI_Win_allocate_shared");
+  } else if (kind_ == WindowKind::allocated) {
+    check_mpi(MPI_Win_allocate(size, 1, MPI_INFO_NULL, comm, &memory_, &window_), "MPI_Win_allocate");
+  } else {
+    check_mpi(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &window_), "MPI_Win_create_dynamic");
+  }
+}
+
+// Freeing is collective, so while an exception unwinds the stack the window is left to the end of the job,
+// with its memory.
 Window::~Window() {
-  if (window_ == MPI_WIN_NULL) return;
+  if (std::uncaught_exceptions() > 0) {
+    static_cast<void>(attached_.release());
+    return;
+  }
   if (kind_ == WindowKind::dynamic) MPI_Win_detach(window_, memory_);
   MPI_Win_free(&window_);
+}
+
+AccessToAll::~AccessToAll() {
+  if (std::uncaught_exceptions() == 0) MPI_Win_unlock_all(window_);
 }
 
 std::byte* Window::memory_of(int rank) const {

@@ -4,9 +4,11 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "gridlops/communicator.hpp"
 #include "gridlops/elements.hpp"
 #include "gridlops/types.hpp"
 
@@ -45,8 +47,10 @@ enum class WindowKind {
 /// Memory of every rank that the others reach (collective). An access epoch of its user begins and ends it.
 class Window {
  public:
-  /// Throws CommunicationError, on this rank alone, if MPI refuses it.
-  Window(MPI_Comm comm, Index bytes, WindowKind kind);
+  /// The ranks are those of comm. Throws alike on all of them: OutOfMemory, or CommunicationError if MPI
+  /// refuses it. Where a rank lacks memory within MPI's own call, the others may wait in that for ever.
+  Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind);
+  /// Collective, but while an exception unwinds the stack: then it leaves the window to the end of the job.
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
@@ -59,10 +63,12 @@ class Window {
   std::byte* memory_of(int rank) const;
 
  private:
+  void make(MPI_Comm comm, MPI_Aint size);
+
   WindowKind kind_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* memory_ = nullptr;
-  std::vector<std::byte> attached_;
+  std::unique_ptr<std::byte[]> attached_;
   std::vector<MPI_Aint> displacements_;
 };
 
@@ -72,7 +78,7 @@ class AccessToAll {
   explicit AccessToAll(const Window& window) : window_(window.handle()) {
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
   }
-  ~AccessToAll() { MPI_Win_unlock_all(window_); }
+  ~AccessToAll();
   AccessToAll(const AccessToAll&) = delete;
   AccessToAll& operator=(const AccessToAll&) = delete;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Functions of MPI that lose the last number of long operands, for programs that must notice: preloaded, this
 // library stands before MPI. GRIDLOPS_TEST_BROKEN names the function; short operands, which programs steer
-// by, arrive. "NaN on R" makes the first number that MPI_Allgatherv brings to rank R no number.
+// by, arrive. MPI_Win_attach refuses memory on rank 1. "NaN on R" makes the first number that MPI_Allgatherv
+// brings to rank R no number.
 #include <mpi.h>
 
 #include <cstdlib>
@@ -45,6 +46,14 @@ int MPI_Allgatherv(const void* in, int count, MPI_Datatype in_type, void* out, c
   if (broken != nullptr && type == MPI_DOUBLE && "NaN on " + std::to_string(rank) == broken)
     *static_cast<double*>(out) = std::numeric_limits<double>::quiet_NaN();
   return code;
+}
+
+int MPI_Win_attach(MPI_Win window, void* memory, MPI_Aint size) {
+  const char* const broken = std::getenv("GRIDLOPS_TEST_BROKEN");
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const bool refuses = broken != nullptr && std::string_view(broken) == "MPI_Win_attach" && rank == 1;
+  return refuses ? MPI_ERR_NO_MEM : PMPI_Win_attach(window, memory, size);
 }
 
 int MPI_Get(void* mine, int count, MPI_Datatype type, int rank, MPI_Aint there, int, MPI_Datatype,

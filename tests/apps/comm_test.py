@@ -130,6 +130,10 @@ def check_broken(suite):
                     "a broken", function, "gives", run.status, verdict, run.errors[-500:])
     run = broken("MPI_Get", "messages", "--bytes", 4096, "--messages", 1, "--reps", 1, "--up-to", "1K")
     suite.check(run.status == 1 and "# WRONG: " in run.output and "by get, fence" in run.output, "broken messages", run.status, run.output[-300:])
+    # One rank is refused what the other has: both go on without it.
+    run = broken("MPI_Win_attach", "messages", "--bytes", 64, "--messages", 1, "--reps", 1, "--up-to", "1K")
+    refused = [line for line in run.output.splitlines() if ", attached" in line and "not here: rank" in line]
+    suite.check(run.status == 0 and len(refused) == 9, "a refusal on one rank", run.status, run.output[-3000:], run.errors[-300:])
     few = ["--rows", 400, "--cols", 300, "--rhs", 4, "--algorithm", "stationary-a", "--grid", "2x1", "--transport", "mpi", "--limit-order",
            64, "--limit-mib", 8, "--reps", 1]
     for words in (["matmul", "--both", *few], ["solve", *few]):
