@@ -119,14 +119,24 @@ MessageTime time_of(MessageWay& way, const ProcessGrid& pair, Index messages, In
   return time;
 }
 
+std::string title() {
+  return fmt::format("{:<28} {:>9} {:>9} {:>11} {:>11} {:>11} {:>9} {:>7}\n", "way", "bytes", "messages",
+                     "time us", "min", "max", "GB/s", "#wrong");
+}
+
+void add_too_long(ResultWriter& writer, const std::string& way, Index bytes, Index messages) {
+  const std::string instead = fmt::format("more than {} bytes together", most_bytes);
+  writer.add_row("not_measured", title(),
+                 fmt::format("{:<28} {:>9} {:>9} {}\n", way, bytes, messages, instead),
+                 {{"way", way}, {"bytes", bytes}, {"messages", messages}, {"instead", instead}});
+}
+
 void add(ResultWriter& writer, const std::string& way, const MessageTime& time, Index wrong) {
   const double seconds = median(time.seconds);
   const double rate = static_cast<double>(time.messages * time.bytes) / seconds / 1e9;
   const auto [least, most] = std::minmax_element(time.seconds.begin(), time.seconds.end());
   writer.add_row(
-      "results",
-      fmt::format("{:<28} {:>9} {:>9} {:>11} {:>11} {:>11} {:>9} {:>7}\n", "way", "bytes", "messages",
-                  "time us", "min", "max", "GB/s", "#wrong"),
+      "results", title(),
       fmt::format("{:<28} {:>9} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>9.3f} {:>7}\n", way, time.bytes,
                   time.messages, 1e6 * seconds, 1e6 * *least, 1e6 * *most, rate, wrong),
       {{"way", way},
@@ -148,11 +158,11 @@ void add_fit(ResultWriter& writer, const std::string& way, const std::vector<Mes
   });
   const double overhead = smallest->beginning / static_cast<double>(smallest->messages);
   const auto [latency, gap, per_byte] = model.terms;
-  const double rate = per_byte > 0 ? 1e-9 / per_byte : 0;
+  const std::string rate = per_byte > 0 ? fmt::format("{:.2f}", 1e-9 / per_byte) : "-";
   writer.add_row("fits",
                  fmt::format("{:<28} {:>11} {:>11} {:>11} {:>11} {:>9}\n", "way", "latency us", "overhead us",
                              "gap us", "1/G GB/s", "misfit"),
-                 fmt::format("{:<28} {:>11.3f} {:>11.3f} {:>11.3f} {:>11.2f} {:>9.2f}\n", way, 1e6 * latency,
+                 fmt::format("{:<28} {:>11.3f} {:>11.3f} {:>11.3f} {:>11} {:>9.2f}\n", way, 1e6 * latency,
                              1e6 * overhead, 1e6 * gap, rate, model.misfit),
                  {{"way", way},
                   {"latency_seconds", latency},
@@ -175,7 +185,10 @@ std::vector<MessageTime> measure(ResultWriter& writer, const MessageArguments& a
     succeed_together(pair.comm(), [&] { way = named.make(mpi, pair, most); });
     for (const Index messages : arguments.messages) {
       for (const Index bytes : arguments.bytes) {
-        if (bytes * messages > most_bytes) continue;
+        if (bytes * messages > most_bytes) {
+          add_too_long(writer, named.name, bytes, messages);
+          continue;
+        }
         const Index wrong = sum(pair, wrong_numbers(*way, pair, messages, bytes / Index{sizeof(double)}));
         times.push_back(time_of(*way, pair, messages, bytes, arguments.repetitions));
         add(writer, named.name, times.back(), wrong);
