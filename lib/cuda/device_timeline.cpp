@@ -62,7 +62,9 @@ std::uint64_t DeviceTimeline::begin(Stream stream, const char* name) {
   if (stream == Stream::communication && context_.is_group_open() &&
       std::exchange(group_, context_.group_number()) == context_.group_number())
     return 0;
-  while (first_ < next_ && region(first_).has_ended && context_.is_reached(region(first_).end))
+  latest_[static_cast<std::size_t>(stream)] = next_;
+  while (first_ < next_ &&
+         (region(first_).has_ended ? context_.is_reached(region(first_).end) : first_is_lost()))
     bring_in_first();
   if (next_ - first_ == regions_.size()) {
     add_to_trace_track(timeline_, tracks_[static_cast<std::size_t>(stream)], nullptr, 0, 0);
@@ -82,9 +84,16 @@ void DeviceTimeline::end(std::uint64_t number) noexcept {
   of.has_ended = cudaEventRecord(of.end, stream_of(of.stream)) == cudaSuccess;
 }
 
+/// Whether an exception left the first region without an end: a later one of its stream began.
+bool DeviceTimeline::first_is_lost() {
+  const Region& of = region(first_);
+  return !of.has_ended && latest_[static_cast<std::size_t>(of.stream)] != first_;
+}
+
 void DeviceTimeline::bring_in_first() {
   constexpr double far = 4e9;  // the times between events are single precision
   Region& of = region(first_++);
+  if (!of.has_ended) return;
   const double begin = reference_time_ + nanoseconds_between(reference_, of.begin);
   const double end = begin + nanoseconds_between(of.begin, of.end);
   add_to_trace_track(timeline_, tracks_[static_cast<std::size_t>(of.stream)], of.name, std::llround(begin),
@@ -97,7 +106,13 @@ void DeviceTimeline::bring_in_first() {
 void DeviceTimeline::bring_in() {
   if (context_.has_failed()) return;
   context_.make_current();
-  for (; first_ < next_ && region(first_).has_ended; bring_in_first()) context_.wait(region(first_).end);
+  for (; first_ < next_; bring_in_first()) {
+    if (region(first_).has_ended) {
+      context_.wait(region(first_).end);
+    } else if (context_.is_group_open()) {
+      return;  // it ends with the group
+    }
+  }
 }
 
 }  // namespace gridlops::cuda

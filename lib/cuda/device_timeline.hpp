@@ -40,6 +40,7 @@ class DeviceTimeline final : public TraceSource {
   static constexpr std::size_t most_under_way = 1024;
 
   void start(std::uint32_t timeline);
+  bool first_is_lost();
   void bring_in_first();
   cudaStream_t stream_of(Stream stream) const;
   Region& region(std::uint64_t number) { return regions_[number % regions_.size()]; }
@@ -49,7 +50,8 @@ class DeviceTimeline final : public TraceSource {
   std::array<std::size_t, 2> tracks_{};
   std::vector<Region> regions_;  // places of which those of the numbers first_ … next_ − 1 are taken
   std::uint64_t first_ = 1, next_ = 1;
-  Index group_ = 0;  // of operations, in which a region began last
+  std::array<std::uint64_t, 2> latest_{};  // of each stream
+  Index group_ = 0;                        // of operations, in which a region began last
   cudaEvent_t reference_ = nullptr;
   double reference_time_ = 0;  // by the host's clock, in nanoseconds
 };

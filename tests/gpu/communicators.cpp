@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "comm/communicator_contract.hpp"
 #include "cuda/gpu_backend.hpp"
 #include "cuda/nccl_communicator.hpp"
 #include "cuda/staged_communicator.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/gpu.hpp"
+#include "gridlops/trace.hpp"
+#include "gridlops/trace_report.hpp"
 #include "support/mpi_main.hpp"
 
 using namespace gridlops;
@@ -63,6 +71,34 @@ TEST_CASE("Communicators of GPUs keep the contract for host operands") {
       return Subject{make_gpu_communicator(world(), backend, transport), make_host_backend()};
     });
   }
+}
+
+TEST_CASE("A region of a stream that an exception leaves without an end hides no other from the timeline") {
+  if (world().size() == 1) return;  // without a region
+  const Subject subject = on_gpu("nccl");
+  testing::Operand<double> data(subject, testing::values<double>(world().rank(), 9));
+  const auto abandoned = [&] {
+    const CommunicationGroup group(*subject.comm);
+    subject.comm->broadcast(data, 0);  // waits, which a group forbids
+  };
+  start_trace({.timeline = true});
+  CHECK_THROWS_AS(abandoned(), UsageError);
+  for (int k = 0; k < 2; ++k) subject.comm->broadcast(data, 0);
+  CHECK_THROWS_AS(abandoned(), UsageError);  // no region comes after this one
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("gridlops_timeline_" + std::to_string(getpid()) + ".json");
+  write_trace_events(world(), path);
+  stop_trace();
+  subject.comm->broadcast(data, 0);  // those that were abandoned are over then, too
+  if (world().rank() != 0) return;
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::filesystem::remove(path);
+  int broadcasts = 0;
+  const std::string wanted = "\"ph\":\"X\",\"name\":\"broadcast\"";
+  for (auto at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) ++broadcasts;
+  // All four of every host, and two of its stream.
+  CHECK(broadcasts == 6 * world().size());
 }
 
 TEST_CASE("What NCCL holds back in a group cannot be waited for, and groups do not nest") {
