@@ -68,7 +68,7 @@ class Device {
   Moment host;  ///< what the host has waited for
   std::set<cudaStream_t> streams;
   std::set<cudaEvent_t> events;
-  int profiler_ranges = 0;  ///< that are open
+  int profiler_ranges = 0;                                     ///< that are open
   int blas_handles = 0, fourier_plans = 0, communicators = 0;  ///< that live
 
   /// Checks the regions against everything that is not ordered before, and queues the operation.
