@@ -84,8 +84,8 @@ def decades(axis):
     axis.grid(axis="y", which="both", alpha=0.3)
 
 
-def efficiency(study, series):
-    series = [one for one in series if len(one.points) > 1]
+def curves(study, series, values, ylabel, finish_axis):
+    """A panel for each work, a curve for each form; values(one) gives pairs of ranks and a value."""
     if not series:
         return None
     labels = sorted({one.label for one in series})
@@ -93,49 +93,32 @@ def efficiency(study, series):
     figure, axes = panels(len(groups))
     for axis, (work, members) in zip(axes, groups.items()):
         for one in members:
-            axis.plot([point.ranks for point in one.points], one.efficiencies(), label=one.label, **style(one.label, labels))
-        axis.axhline(1, color="black", linewidth=0.8)
+            axis.plot(*zip(*values(one)), label=one.label, **style(one.label, labels))
         ticks(axis, study.ranks)
-        axis.set_ylim(bottom=0)
+        finish_axis(axis)
         axis.set_title(title_of(work, study.scaling), fontsize="medium")
-        axis.set(xlabel="ranks", ylabel=f"efficiency of {study.scaling} scaling (1 = ideal)")
+        axis.set(xlabel="ranks", ylabel=ylabel)
     return finish(figure, axes)
+
+
+def efficiency(study, series):
+    def ideal(axis):
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set_ylim(bottom=0)
+
+    return curves(study, [one for one in series if len(one.points) > 1],
+                  lambda one: zip((point.ranks for point in one.points), one.efficiencies()),
+                  f"efficiency of {study.scaling} scaling (1 = ideal)", ideal)
 
 
 def times(study, series):
-    if not series:
-        return None
-    labels = sorted({one.label for one in series})
-    groups = by_work(series)
-    figure, axes = panels(len(groups))
-    for axis, (work, members) in zip(axes, groups.items()):
-        for one in members:
-            axis.plot([point.ranks for point in one.points], [1e3 * point.seconds for point in one.points], label=one.label,
-                      **style(one.label, labels))
-        ticks(axis, study.ranks)
-        decades(axis)
-        axis.set_title(title_of(work, study.scaling), fontsize="medium")
-        axis.set(xlabel="ranks", ylabel="time (ms)")
-    return finish(figure, axes)
+    return curves(study, series, lambda one: [(point.ranks, 1e3 * point.seconds) for point in one.points], "time (ms)", decades)
 
 
 def traffic(study, series):
-    series = [one for one in series if any(point.bytes_sent for point in one.points)]
-    if not series:
-        return None
-    labels = sorted({one.label for one in series})
-    groups = by_work(series)
-    figure, axes = panels(len(groups))
-    for axis, (work, members) in zip(axes, groups.items()):
-        for one in members:
-            points = [point for point in one.points if point.bytes_sent]
-            axis.plot([point.ranks for point in points], [point.bytes_sent / 1e6 for point in points], label=one.label,
-                      **style(one.label, labels))
-        ticks(axis, study.ranks)
-        decades(axis)
-        axis.set_title(title_of(work, study.scaling), fontsize="medium")
-        axis.set(xlabel="ranks", ylabel="sent by a rank, mean (MB)")
-    return finish(figure, axes)
+    return curves(study, [one for one in series if any(point.bytes_sent for point in one.points)],
+                  lambda one: [(point.ranks, point.bytes_sent / 1e6) for point in one.points if point.bytes_sent],
+                  "sent by a rank, mean (MB)", decades)
 
 
 def forms(study, figures):

@@ -9,6 +9,16 @@
 
 namespace gridlops::testing {
 
+/// Those of the tests of solvers.
+struct SolverCase {
+  Index rows, cols;  // of each rank's matrix
+  bool guess, complex;
+};
+inline const std::vector<SolverCase> solver_cases{
+    {11, 11, false, false}, {11, 11, false, true}, {11, 11, true, false}, {11, 11, true, true},
+    {31, 11, false, false}, {31, 11, false, true}, {31, 11, true, false}, {31, 11, true, true},
+};
+
 template <Scalar T>
 using Vector = std::vector<T>;
 

@@ -12,15 +12,6 @@ using namespace gridlops::testing;
 
 namespace {
 
-struct Case {
-  Index rows, cols;  // of each rank's matrix
-  bool guess, complex;
-};
-const std::vector<Case> cases{
-    {11, 11, false, false}, {11, 11, false, true}, {11, 11, true, false}, {11, 11, true, true},
-    {31, 11, false, false}, {31, 11, false, true}, {31, 11, true, false}, {31, 11, true, true},
-};
-
 /// Each rank's matrix: random, with a diagonal that keeps its smallest singular values from zero.
 template <Scalar T>
 OfRank<T> matrices(double diagonal) {
@@ -83,7 +74,7 @@ TEMPLATE_TEST_CASE("The map and the value of an L2 misfit are those of its defin
 
 TEST_CASE("Proximal gradient steps are those of their definition, wherever the model is", "[pylops_mpi]") {
   const GridPtr grid = line_of_ranks();
-  for (const Case& of : cases) {
+  for (const SolverCase& of : solver_cases) {
     for (const bool everywhere : {false, true}) {
       with_type(of.complex, [&](auto type) {
         using T = decltype(type);
@@ -121,7 +112,7 @@ TEST_CASE("Proximal gradient steps are those of their definition, wherever the m
 
 TEST_CASE("ADMM makes the iterates of its definition", "[pylops_mpi]") {
   const GridPtr grid = line_of_ranks();
-  for (const Case& of : cases) {
+  for (const SolverCase& of : solver_cases) {
     with_type(of.complex, [&](auto type) {
       using T = decltype(type);
       constexpr double tau = 1, sigma = 0.3;

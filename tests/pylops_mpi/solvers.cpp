@@ -12,19 +12,10 @@ using namespace gridlops::testing;
 
 namespace {
 
-struct Case {
-  Index rows, cols;  // of each rank's matrix
-  bool guess, complex;
-};
-const std::vector<Case> cases{
-    {11, 11, false, false}, {11, 11, false, true}, {11, 11, true, false}, {11, 11, true, true},
-    {31, 11, false, false}, {31, 11, false, true}, {31, 11, true, false}, {31, 11, true, true},
-};
-
 template <class Check>
 void for_each_case(Check&& check) {
   const GridPtr grid = line_of_ranks();
-  for (const Case& of : cases) {
+  for (const SolverCase& of : solver_cases) {
     CAPTURE(of.rows, of.cols, of.guess, of.complex);
     with_type(of.complex, [&](auto type) { check(grid, of, type); });
   }
@@ -71,7 +62,7 @@ SolveOptions exactly(Index iterations, bool guess, double damp = 0) {
 }
 
 template <Scalar T>
-Vector<T> guess_of(const Case& of, Index n) {
+Vector<T> guess_of(const SolverCase& of, Index n) {
   return of.guess ? random_array<T>(9, n) : Vector<T>(static_cast<std::size_t>(n));
 }
 
@@ -81,7 +72,7 @@ constexpr double cg_tolerance = 1e-9, cgls_tolerance = 1e-11;
 }  // namespace
 
 TEST_CASE("CG makes the iterates of its definition", "[pylops_mpi]") {
-  for_each_case([](const GridPtr& grid, const Case& of, auto type) {
+  for_each_case([](const GridPtr& grid, const SolverCase& of, auto type) {
     using T = decltype(type);
     const Space space = rows_on_ranks(grid, of.cols);
     const Member<T> A = member(space, space, positive_of_ranks<T>(of.rows));
@@ -118,7 +109,7 @@ TEST_CASE("CG makes the iterates of its definition", "[pylops_mpi]") {
 }
 
 TEST_CASE("CGLS makes the iterates of its definition, wherever model and data are", "[pylops_mpi]") {
-  for_each_case([](const GridPtr& grid, const Case& of, auto type) {
+  for_each_case([](const GridPtr& grid, const SolverCase& of, auto type) {
     using T = decltype(type);
     for (const auto& [data_everywhere, model_everywhere] :
          {std::pair{false, false}, {true, false}, {false, true}}) {
@@ -137,7 +128,7 @@ TEST_CASE("CGLS makes the iterates of its definition, wherever model and data ar
 }
 
 TEST_CASE("CGLS of stacked operators makes the iterates of its definition", "[pylops_mpi]") {
-  for_each_case([](const GridPtr& grid, const Case& of, auto type) {
+  for_each_case([](const GridPtr& grid, const SolverCase& of, auto type) {
     using T = decltype(type);
     const Space range = rows_on_ranks(grid, of.rows), domain = rows_on_ranks(grid, of.cols);
     const Member<T> A = member(range, domain, random_of_ranks<T>(1)),
