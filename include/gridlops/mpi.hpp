@@ -56,7 +56,7 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicato
 /// error's exit status (70 for exceptions of other libraries). A rank that reaches the end of its session
 /// alone, for example because it swallowed an exception, waits for the others GRIDLOPS_TIMEOUT seconds
 /// (default 600). Then it says so and ends the job with status 75, because MPI_Finalize would hang all ranks
-/// for ever.
+/// for ever. Where MPI itself crashes while it ends, a line says so, and that all work was done.
 class GRIDLOPS_EXPORT MpiSession {
  public:
   /// Collective over all processes of the job. Where MPI runs already, whoever started it also ends it. argc

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <map>
@@ -123,6 +124,15 @@ int end_well(int argc, char** argv) {
   return session.run([&] { return session.world().rank() == 3 ? 3 : 0; });
 }
 
+bool finalize_crashes = false;
+
+/// MPI crashes on rank 1 when all is done.
+int crash_in_finalize(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  finalize_crashes = am_faulty(session.world());
+  return session.run([] { return 0; });
+}
+
 /// MPI belongs to the program: after the session it still runs, with its error handler as it was.
 int lend_mpi(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -149,6 +159,12 @@ int lend_mpi(int argc, char** argv) {
 
 }  // namespace
 
+/// The program's own stands before MPI's.
+extern "C" int MPI_Finalize() {
+  if (finalize_crashes) std::abort();
+  return PMPI_Finalize();
+}
+
 int main(int argc, char** argv) {
   const std::map<std::string, int (*)(int, char**)> modes{
       {"throw_from_main", throw_from_main},
@@ -162,6 +178,7 @@ int main(int argc, char** argv) {
       {"leave_session", leave_session},
       {"abort_alone", abort_alone},
       {"end_well", end_well},
+      {"crash_in_finalize", crash_in_finalize},
       {"lend_mpi", lend_mpi},
   };
   const auto mode = argc > 1 ? modes.find(argv[1]) : modes.end();

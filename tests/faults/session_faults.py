@@ -39,6 +39,8 @@ CASES = [
     ("abort_alone", 74, None, None),
     ("end_well", 3, None, None),
     ("end_well", 2, r"^gridlops: rank \d on \S+: gridlops::UsageError: GRIDLOPS_TIMEOUT is 'soon'", "soon"),
+    ("crash_in_finalize", 134, r"^gridlops: rank 1 on \S+: MPI crashed in MPI_Finalize, after all ranks had done their work; "
+                               r"the exit status was 0$", None),
     ("lend_mpi", 0, None, None),
 ]
 
