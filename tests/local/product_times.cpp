@@ -119,7 +119,9 @@ TEST_CASE("Storage, passes and kernels of large blocks follow the measurements",
     CHECK(own(1 << 14));
     CHECK_FALSE(own(1));
     CHECK(packed_is_faster(ScalarType::f64, 1 << 14, 1 << 14, 8, choice));
-    CHECK_FALSE(packed_is_faster(ScalarType::f64, 100, 1 << 14, 8, choice));
+    CHECK(packed_is_faster(ScalarType::f64, 100, 1 << 14, 8, choice));
+    CHECK_FALSE(packed_is_faster(ScalarType::f64, 99, 1 << 14, 8, choice));
+    CHECK_FALSE(packed_is_faster(ScalarType::f64, 1 << 14, 100, 34, choice));
     CHECK_FALSE(packed_is_faster(ScalarType::f64, 1 << 14, 1 << 14, 8,
                                  {KernelChoice::Use::never, InstructionSet::avx2}));
     CHECK(one_pass_is_faster(shape, {1, 1}));

@@ -280,7 +280,7 @@ TEST_CASE("Packing is for some columns, and for blocks that leave the caches", "
   CHECK(storage(Algorithm::summa, 16) == Storage::columns);
   CHECK(storage(Algorithm::stationary_b, 16) == Storage::columns);
   CHECK(storage(Algorithm::stationary_a, 16, {64, 1}) == Storage::columns);
-  CHECK(storage(Algorithm::stationary_a, 16, {2, 1}, 1000) == Storage::columns);      // blocks of 500 rows
+  CHECK(storage(Algorithm::stationary_a, 16, {2, 1}, 1000) == Storage::columns);      // blocks of 16 MB
   CHECK(storage(Algorithm::stationary_a, 16, {1, 64}, 1 << 20) == Storage::columns);  // of 64 columns
   CHECK(storage(Algorithm::stationary_a, 100000) == Storage::columns);
   const Storage some = storage(Algorithm::stationary_a, 16);  // by the processor
