@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "benchmarks.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/comm/exchange.hpp"
+#include "bench/measurement.hpp"
+#include "bench/results.hpp"
 #include "console.hpp"
-#include "exchange.hpp"
 #include "file_checks.hpp"
 #include "grid.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "machine_file.hpp"
-#include "measurement.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

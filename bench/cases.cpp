@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cases.hpp"
+#include "bench/cases.hpp"
 
 #include <fmt/format.h>
 

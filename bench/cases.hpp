@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "benchmarks.hpp"
+#include "bench/benchmarks.hpp"
 #include "grid.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/random.hpp"

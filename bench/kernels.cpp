@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "benchmarks.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/results.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include "benchmarks.hpp"
-#include "exchange.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/comm/exchange.hpp"
 #include "gridlops/mpi.hpp"
 #include "option_parser.hpp"
 #include "run_program.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "measurement.hpp"
+#include "bench/measurement.hpp"
 
 #include <unistd.h>
 

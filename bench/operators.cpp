@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "benchmarks.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/results.hpp"
 #include "grid.hpp"
 #include "gridlops/array_operators.hpp"
 #include "gridlops/fourier.hpp"
 #include "gridlops/fredholm.hpp"
 #include "gridlops/kirchhoff.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

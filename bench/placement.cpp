@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "placement.hpp"
+#include "bench/placement.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

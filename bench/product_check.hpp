@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "cases.hpp"
+#include "bench/cases.hpp"
+#include "bench/measurement.hpp"
 #include "gridlops/buffer.hpp"
-#include "measurement.hpp"
 
 namespace gridlops::bench {
 

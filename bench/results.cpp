@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "results.hpp"
+#include "bench/results.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bench/commit.hpp"
+#include "bench/placement.hpp"
 #include "build_facts.hpp"
 #include "console.hpp"
 #include "file_checks.hpp"
@@ -18,7 +19,6 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
-#include "placement.hpp"
 
 namespace gridlops::bench {
 

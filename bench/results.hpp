@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cases.hpp"
-#include "exchange.hpp"
-#include "measurement.hpp"
+#include "bench/cases.hpp"
+#include "bench/comm/exchange.hpp"
+#include "bench/measurement.hpp"
 
 namespace gridlops::bench {
 

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "benchmarks.hpp"
-#include "cases.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/cases.hpp"
+#include "bench/product_check.hpp"
+#include "bench/results.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/sparse_solver.hpp"
-#include "product_check.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "message_ways.hpp"
+#include "bench/comm/message_ways.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
+#include "bench/measurement.hpp"
 #include "grid.hpp"
-#include "measurement.hpp"
 
 namespace gridlops::bench {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "bench/results.hpp"
 #include "console.hpp"
 #include "gridlops/gpu.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

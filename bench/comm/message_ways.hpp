@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/comm/windows.hpp"
 #include "gridlops/process_grid.hpp"
-#include "windows.hpp"
 
 namespace gridlops::bench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "crossovers.hpp"
+#include "bench/comm/crossovers.hpp"
 
 #include <fmt/format.h>
 

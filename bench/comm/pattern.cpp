@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pattern.hpp"
+#include "bench/comm/pattern.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "results.hpp"
+#include "bench/results.hpp"
 
 namespace gridlops::bench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "windows.hpp"
+#include "bench/comm/windows.hpp"
 
 #include <fmt/format.h>
 

@@ -7,12 +7,12 @@
 #include <map>
 #include <optional>
 
-#include "benchmarks.hpp"
-#include "exchange.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/comm/exchange.hpp"
+#include "bench/results.hpp"
 #include "grid.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

@@ -6,11 +6,11 @@
 #include <limits>
 #include <optional>
 
-#include "benchmarks.hpp"
-#include "crossovers.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/comm/crossovers.hpp"
+#include "bench/comm/message_ways.hpp"
+#include "bench/results.hpp"
 #include "grid.hpp"
-#include "message_ways.hpp"
-#include "results.hpp"
 
 namespace gridlops::bench {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exchange.hpp"
+#include "bench/comm/exchange.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
-#include "measurement.hpp"
+#include "bench/measurement.hpp"
 
 namespace gridlops::bench {
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "bench/comm/pattern.hpp"
+#include "bench/comm/windows.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/counters.hpp"
 #include "gridlops/process_grid.hpp"
-#include "pattern.hpp"
-#include "windows.hpp"
 
 namespace gridlops::bench {
 
