@@ -82,14 +82,16 @@ ScalarType type_of(std::string_view descr, const std::string& path) {
   refuse_type(path, elements_of(descr), descr);
 }
 
-/// Reads the dictionary, which begins at byte `offset` of the file.
+/// Reads the dictionary, which begins at byte `offset` of the file. Of the spellings that Python has for it,
+/// only some are read, and none that NumPy refuses.
 class DictParser {
  public:
-  DictParser(std::string_view text, Index offset, const std::string& path)
-      : text_(text), offset_(offset), path_(path) {}
+  DictParser(std::string_view text, Index offset, Index version, const std::string& path)
+      : text_(text), offset_(offset), version_(version), path_(path) {}
 
   NpyArrayHeader parse() {
-    expect('{');
+    if (peek() != '{') fail("'{'");
+    ++position_;
     while (!accept('}')) {
       parse_entry();
       if (!accept(',')) {
@@ -104,6 +106,7 @@ class DictParser {
           std::pair(shape_given_, "shape")}) {
       require<InputError>(given, path_, ": its header has no ", key, "; the file is damaged");
     }
+    if (text_.back() != '\n') fail("a newline");
     return header_;
   }
 
@@ -138,6 +141,9 @@ class DictParser {
     bool comma = true;
     while (!accept(')')) {
       if (!comma) fail("a comma or the end of the shape");
+      require<InputError>(header_.sizes.size() < most_dimensions_of_numpy, path_,
+                          ": its shape has more than ", most_dimensions_of_numpy,
+                          " dimensions, which no array has; the file is damaged");
       header_.sizes.push_back(parse_size());
       comma = accept(',');
     }
@@ -150,6 +156,7 @@ class DictParser {
     const std::size_t begin = position_;
     const bool negative = accept('-');
     if (peek() < '0' || peek() > '9') fail("a size");
+    const bool begins_with_zero = peek() == '0';
     Index size = 0;
     bool overflow = false;
     for (; peek() >= '0' && peek() <= '9'; ++position_) {
@@ -161,7 +168,9 @@ class DictParser {
                         "; the file is damaged");
     require<InputError>(!overflow, path_, ": its shape has a size beyond 64 bits, ", digits,
                         "; the file is damaged");
-    if (peek() == 'L') ++position_;  // a long integer of Python 2
+    require<InputError>(!begins_with_zero || position_ - begin == 1, path_, ": its shape has a size ", digits,
+                        ", but no size begins with a zero; the file is damaged");
+    if (peek() == 'L' && version_ < 3) ++position_;  // a long integer of Python 2
     return size;
   }
 
@@ -196,7 +205,7 @@ class DictParser {
     ++position_;
     return true;
   }
-  void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\n\r\f\v", position_), text_.size()); }
+  void skip_space() { position_ = std::min(text_.find_first_not_of(" \t\n\r\f", position_), text_.size()); }
   /// The next character, or NUL at the end.
   char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
 
@@ -207,8 +216,10 @@ class DictParser {
                 position_ < text_.size() ? quoted(text_.substr(position_, 1)) : "the end of the header"));
   }
 
+  static constexpr std::size_t most_dimensions_of_numpy = 64;
+
   std::string_view text_;
-  Index offset_;
+  Index offset_, version_;
   const std::string& path_;
   std::size_t position_ = 0;
   NpyArrayHeader header_;
@@ -264,7 +275,7 @@ NpyArrayHeader parse(std::span<const char> start_of_file, Index file_size, const
   const Range range = dictionary_range(start, file_size, path);
   const std::string_view dictionary =
       start.substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
-  NpyArrayHeader header = DictParser(dictionary, range.begin, path).parse();
+  NpyArrayHeader header = DictParser(dictionary, range.begin, start_of_file[6], path).parse();
   header.data_offset = range.end();
 
   const std::size_t dimensions = header.sizes.size();

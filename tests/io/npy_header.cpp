@@ -49,15 +49,14 @@ TEST_CASE("Headers are read as NumPy writes them, and in every other spelling of
   const Case cases[] = {
       {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }   \n", ScalarType::f64, 3, 4, 2, false},
       {"{'descr': '<f4', 'fortran_order': True, 'shape': (7,), }\n", ScalarType::f32, 7, 1, 1, true},
-      {"{'descr': '<c8', 'fortran_order': False, 'shape': (0, 4)}", ScalarType::c64, 0, 4, 2, false},
+      {"{'descr': '<c8', 'fortran_order': False, 'shape': (0, 4)}\n", ScalarType::c64, 0, 4, 2, false},
       {"{'descr': '<c16', 'fortran_order': True, 'shape': (5, 0), }\n", ScalarType::c128, 5, 0, 2, true},
-      {"{\"shape\":(2,3,),\"fortran_order\":True,\"descr\":\"=f8\"}", ScalarType::f64, 2, 3, 2, true},
-      {" \t{ 'shape' :( 2 , 3 )\n,\r'descr': '=c16' , 'fortran_order':False } \n\n", ScalarType::c128, 2, 3,
+      {"{\"shape\":(2,3,),\"fortran_order\":True,\"descr\":\"=f8\"}\n", ScalarType::f64, 2, 3, 2, true},
+      {"{ 'shape' :( 2 , 3 )\n,\r'descr': '=c16' ,\t'fortran_order':False } \f\n\n", ScalarType::c128, 2, 3,
        2, false},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L), }", ScalarType::f32, 3, 4, 2, false},
-      {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9007199254740992), }", ScalarType::f64, 0,
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9007199254740992), }\n", ScalarType::f64, 0,
        9007199254740992, 2, false},
-      {"{'descr': '<c16', 'fortran_order': False, 'shape': (4503599627370496, 0), }", ScalarType::c128,
+      {"{'descr': '<c16', 'fortran_order': False, 'shape': (4503599627370496, 0), }\n", ScalarType::c128,
        4503599627370496, 0, 2, false}};
   for (const Case& expected : cases) {
     for (const int version : {1, 2, 3}) {
@@ -136,6 +135,11 @@ TEST_CASE("Files whose shape is no matrix's are refused", "[npy]") {
       {"(2,, 3)", "a size"},
       {"(2, 3", "a size, but there is '}'"},
       {"(2.0, 3)", "a comma or the end"},
+      {"(07, 5)", "a size '07', but no size begins with a zero"},
+      {"(00, 5)", "a size '00'"},
+      {"(02L, 3)", "a size '02'"},
+      {"(2 L, 3)", "a comma or the end"},
+      {"(2\v, 3)", "a comma or the end"},
       {"(- 2, 3)", "a size"},
       {"[2, 3]", "'('"},
       {"7", "'('"},
@@ -145,6 +149,19 @@ TEST_CASE("Files whose shape is no matrix's are refused", "[npy]") {
         file_start(std::string("{'descr': '<f8', 'fortran_order': False, 'shape': ") + shape + ", }\n"), 48,
         expected);
   }
+}
+
+TEST_CASE("Sizes as Python 2 wrote them are read in the versions that it wrote", "[npy]") {
+  const std::string python_2 = "{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L), }\n";
+  for (const int version : {1, 2}) CHECK(parse(file_start(python_2, version), 48).cols == 4);
+  check_refused(file_start(python_2, 3), 48, "a comma or the end of the shape");
+}
+
+TEST_CASE("A header of any length takes little memory", "[npy]") {
+  std::string shape;
+  for (int k = 0; k < 65; ++k) shape += "1,";
+  check_refused(file_start("{'descr': '<f8', 'fortran_order': True, 'shape': (" + shape + ")}\n"), 8,
+                "more than 64 dimensions");
 }
 
 TEST_CASE("Headers with damaged dictionaries are refused, and the place is named", "[npy]") {
@@ -168,7 +185,13 @@ TEST_CASE("Headers with damaged dictionaries are refused, and the place is named
       {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,),,}", "a key in quotes"},
       {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,)", "the end of the header"},
       {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x",
-       "nothing after the dictionary, but there is 'x'"}};
+       "nothing after the dictionary, but there is 'x'"},
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} \v\n", "nothing after the dictionary"},
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,)}",
+       "at byte 65 there should be a newline, but there is the end of the header"},
+      {"{'descr': '<f8', 'fortran_order': False, 'shape': (6,)}\n  ", "there should be a newline"},
+      {" {'descr': '<f8', 'fortran_order': False, 'shape': (6,)}\n", "at byte 10 there should be '{'"},
+      {"({'descr': '<f8', 'fortran_order': False, 'shape': (6,)})\n", "at byte 10 there should be '{'"}};
   for (const auto& [dictionary, expected] : dictionaries) check_refused(file_start(dictionary), 48, expected);
   check_refused(file_start(std::string("{'descr': '<f8', 'fortran_order': False, 'shape': (6,)}\0", 56)), 48,
                 "nothing after the dictionary, but there is '?'");
