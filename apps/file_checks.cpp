@@ -44,8 +44,9 @@ struct Place {
 };
 
 /// Whether writing one replaces the other. Writing to one of several hard links leaves the others as they
-/// are.
+/// are, and devices and pipes take one text after the other.
 bool is_same(const Place& one, const Place& other) {
+  if (one.file && !S_ISREG(one.file->st_mode)) return false;
   if (one.file && other.file && one.file->st_nlink == 1 && is_same(*one.file, *other.file)) return true;
   return one.folder && other.folder && is_same(*one.folder, *other.folder) && one.name == other.name;
 }
@@ -70,7 +71,7 @@ void check_different(const std::vector<NamedFile>& inputs, const std::vector<Nam
 
 void check_writable(const NamedFile& output) {
   try {
-    check_output_file(output.path);
+    output.kind == NamedFile::text ? check_text_file(output.path) : check_output_file(output.path);
   } catch (const OutputError& error) {
     throw OutputError(
         fmt::format("{} {}; nothing was computed, as its result would be lost", output.option, error.what()));
@@ -113,7 +114,7 @@ void make_directory(Communicator& world, const std::string& directory) {
 
 void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
                    std::vector<NamedFile> outputs) {
-  outputs.push_back({"GRIDLOPS_TRACE", trace_file()});
+  outputs.push_back({"GRIDLOPS_TRACE", trace_file(), NamedFile::text});
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
     check_different(inputs, outputs);

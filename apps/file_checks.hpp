@@ -21,10 +21,14 @@ struct Fit {
 void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
                    const NpyHeader& header, Fit fit);
 
-/// A file that an option names.
+/// A file that an option names. Only a text may go to a device or a pipe, because all ranks write into an
+/// array's file.
 struct NamedFile {
+  enum Kind { array, text };
+
   const char* option;
   std::string path;  ///< empty: not asked for
+  Kind kind = array;
 };
 /// The manifest of a directory of checkpoints.
 NamedFile manifest_in(const char* option, const std::string& directory);

@@ -75,7 +75,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   measured.setup_seconds = clock.lap();
   check_outputs(world,
                 {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
-                {{"--output", arguments.output}, {"--report", common.report}});
+                {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
   const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
   check_operand(common.matrix, files.A, arguments.input, files.X,
                 arguments.adjoint ? Fit{files.A.rows, "rows of A"} : Fit{files.A.cols, "columns of A"});

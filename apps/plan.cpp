@@ -202,7 +202,7 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
 }  // namespace
 
 ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
-  check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json}});
+  check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json, NamedFile::text}});
   const Machine machine = read_machine(world, arguments.machine);
   succeed_together(world, [&] {
     if (world.rank() != 0) return;

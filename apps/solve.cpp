@@ -137,8 +137,16 @@ Task read_headers(Communicator& world, const SolveArguments& arguments, const Ra
   task.arguments = arguments;
   task.A = read_npy_header(world, matrix);
   task.B = read_npy_header(world, arguments.rhs);
-  if (!arguments.options.checkpoint.restart.empty())
-    task.saved = checkpoint_facts(world, arguments.options.checkpoint.restart);
+  if (const std::string& saved = arguments.options.checkpoint.restart; !saved.empty()) {
+    task.saved = checkpoint_facts(world, saved);
+    const std::string unfinished = unfinished_checkpoint(world, saved);
+    if (!unfinished.empty() && world.rank() == 0) {
+      warn(fmt::format(
+          "{} is left out, because the job that wrote it ended before it was complete; the restart goes "
+          "on after iteration {}",
+          unfinished, saved_fact(task.saved, "iteration")));
+    }
+  }
   check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
   if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
     throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
@@ -382,8 +390,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   if (!arguments.dry_run)
     outputs = {{"--output", arguments.output},
                {"--variances", arguments.variances},
-               {"--history", arguments.history},
-               {"--report", report_path}};
+               {"--history", arguments.history, NamedFile::text},
+               {"--report", report_path, NamedFile::text}};
   check_outputs(world,
                 {{"--matrix", arguments.product.matrix},
                  {"--rhs", arguments.rhs},

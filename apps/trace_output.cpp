@@ -109,7 +109,7 @@ TraceOutput::TraceOutput(Communicator& world) : world_(world), path_(trace_file(
     form_ = Form::chrome;
     if (path_.empty()) throw UsageError("GRIDLOPS_TRACE=chrome: names no file, as in chrome:trace.json");
     succeed_together(world, [&] {
-      if (world.rank() == 0) check_output_file(path_);
+      if (world.rank() == 0) check_text_file(path_);
     });
   } else if (const auto found = std::find_if(forms.begin(), forms.end(),
                                              [&](const auto& form) { return form.first == text; });

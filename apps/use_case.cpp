@@ -94,7 +94,8 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
   facts_.shape.type = arguments.type;
   facts_.device = arguments.device;
   facts_.transport = transport_of(*grid_);
-  std::vector<NamedFile> outputs{{"--cost", arguments.cost}, {"--report", arguments.report}};
+  std::vector<NamedFile> outputs{{"--cost", arguments.cost, NamedFile::text},
+                                 {"--report", arguments.report, NamedFile::text}};
   if (!arguments.save.empty()) {
     make_directory(world, arguments.save);
     for (const std::string& name : saved) outputs.push_back({"--save", path_of(name)});

@@ -140,7 +140,7 @@ std::string text_of(const Machine& machine) {
 }  // namespace
 
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
-  program::check_outputs(world, {}, {{"--json", arguments.machine}});
+  program::check_outputs(world, {}, {{"--json", arguments.machine, program::NamedFile::text}});
   Machine machine;
   machine.rates.ranks_of_links = world.size();
   measure_rates(*program::make_grid(world, GridShape{1, world.size()}, arguments.device, "auto"), arguments,

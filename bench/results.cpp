@@ -174,7 +174,7 @@ std::string title() {
 
 ResultWriter::ResultWriter(Communicator& world, std::string json_path)
     : world_(world), path_(std::move(json_path)) {
-  program::check_outputs(world, {}, {{"--json", path_}});
+  program::check_outputs(world, {}, {{"--json", path_, program::NamedFile::text}});
   document_ = {
       {"schema", "gridlops.bench/1"}, {"environment", environment(world)}, {"results", Json::array()}};
 }

@@ -39,4 +39,9 @@ struct CheckpointOptions {
 GRIDLOPS_EXPORT std::map<std::string, std::string> checkpoint_facts(Communicator& comm,
                                                                     const std::string& directory);
 
+/// The newest folder in a directory of checkpoints that a job left unfinished because it was killed; empty if
+/// there is none (collective over comm). A restart goes on from the last checkpoint that was finished. The
+/// next one that is removes the folder.
+GRIDLOPS_EXPORT std::string unfinished_checkpoint(Communicator& comm, const std::string& directory);
+
 }  // namespace gridlops

@@ -11,10 +11,16 @@ namespace gridlops {
 /// Writes a text file that appears complete or not at all. The pieces that next_piece() returns, up to an
 /// empty one, go to a temporary file beside it, which is synchronised and then takes the name. If writing
 /// fails, nothing is left behind. A link is followed. One rank alone calls it. Throws OutputError.
+///
+/// What exists and is a device, a pipe or a socket, or where standard output or standard error goes, is
+/// written in place, piece by piece: "/dev/stdout", say.
 GRIDLOPS_EXPORT void write_text_file(const std::string& path, const std::function<std::string()>& next_piece);
 
-/// Throws OutputError unless a file of this name can be made or replaced; it tries by making a file beside
-/// it. One rank alone calls it.
+/// Throws OutputError unless a regular file of this name can be made or replaced; it tries by making a file
+/// beside it. One rank alone calls it.
 GRIDLOPS_EXPORT void check_output_file(const std::string& path);
+
+/// The same for write_text_file(), which can write to other things than regular files.
+GRIDLOPS_EXPORT void check_text_file(const std::string& path);
 
 }  // namespace gridlops

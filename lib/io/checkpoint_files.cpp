@@ -19,6 +19,7 @@
 #include "gridlops/npy.hpp"
 #include "gridlops/text_file.hpp"
 #include "io/file.hpp"
+#include "io/npy_writer.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {
@@ -137,15 +138,13 @@ std::string make_generation(const std::string& directory) {
   }
 }
 
-std::string text_of(const std::string& path) {
-  const InputFile file(path);
-  std::string text(static_cast<std::size_t>(file.size()), ' ');
-  file.read(text.data(), file.size(), 0);
-  return text;
+std::string manifest_in(const std::string& path) {
+  constexpr Index most_bytes = Index{64} << 20;  // of 250000 blocks
+  return InputFile(path).text(most_bytes);
 }
 
 void write_manifest(const std::string& directory, const Manifest& manifest) {
-  write_text_file(message(directory, "/", manifest_name),
+  write_text_file(message(directory, "/", manifest_name), Access::owner,
                   [text = manifest_text(manifest)]() mutable { return std::exchange(text, {}); });
 }
 
@@ -153,7 +152,7 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
 std::string current_generation(const std::string& directory) {
   try {
     const std::string path = message(directory, "/", manifest_name);
-    return parse_manifest(text_of(path), path).folder;
+    return parse_manifest(manifest_in(path), path).folder;
   } catch (const InputError&) {
     return {};
   }
@@ -187,6 +186,8 @@ CheckpointWriter::CheckpointWriter(std::shared_ptr<const ProcessGrid> grid, cons
 
 CheckpointWriter::~CheckpointWriter() {
   if (finished_ || name_.empty() || grid_->comm().rank() != 0) return;
+  // The manifest may name it already, if its name alone did not reach the disk.
+  if (current_generation(directory_) == name_) return;
   std::error_code ignored;
   fs::remove_all(folder(), ignored);
 }
@@ -196,7 +197,7 @@ void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& 
   SavedBlock mine;
   succeed_together(grid_->comm(), [&] { mine = saved_block(X); });
   manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
-  write_npy(folder() + "/" + name + ".npy", X);
+  write_npy(folder() + "/" + name + ".npy", X, 2, Access::owner);
 }
 
 void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
@@ -230,9 +231,27 @@ Manifest read_manifest(Communicator& comm, const std::string& directory) {
     std::error_code error;
     require<InputError>(fs::exists(path, error), directory, ": holds no checkpoint: there is no ",
                         manifest_name, ", which is written last");
-    text = text_of(path);
+    text = manifest_in(path);
   });
   return parse_manifest(broadcast_text(comm, text, 0), path);
+}
+
+std::string unfinished_generation(Communicator& comm, const std::string& directory) {
+  std::string name;
+  succeed_together(comm, [&] {
+    if (comm.rank() != 0) return;
+    try {
+      std::uint64_t newest = generation_number(current_generation(directory)).value_or(0);
+      for (const fs::path& path : generations_in(directory)) {
+        if (*generation_number(path) <= newest) continue;
+        newest = *generation_number(path);
+        name = path.string();
+      }
+    } catch (const fs::filesystem_error& error) {
+      throw InputError(message(directory, ": cannot list the checkpoints there: ", error.code().message()));
+    }
+  });
+  return broadcast_text(comm, name, 0);
 }
 
 CheckpointReader::CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory)

@@ -48,6 +48,10 @@ void check_checkpoint_directory(Communicator& comm, const std::string& directory
 /// is none.
 Manifest read_manifest(Communicator& comm, const std::string& directory);
 
+/// The newest folder that is newer than the one that the manifest names; empty if there is none (collective).
+/// Throws InputError on all ranks if the directory cannot be read.
+std::string unfinished_generation(Communicator& comm, const std::string& directory);
+
 /// Reads a checkpoint, on any grid. All functions are collective over the grid, and throw InputError on all
 /// its ranks.
 class CheckpointReader {

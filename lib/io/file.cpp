@@ -81,6 +81,14 @@ void InputFile::read(void* to, Index bytes, Index offset) const {
   }
 }
 
+std::string InputFile::text(Index most_bytes) const {
+  require<InputError>(size_ <= most_bytes, path_, ": has ", size_, " bytes, but no such file has more than ",
+                      most_bytes);
+  std::string text(static_cast<std::size_t>(size_), '\0');
+  read(text.data(), size_, 0);
+  return text;
+}
+
 OutputFile::OutputFile(const std::string& path, FileDescriptor descriptor)
     : path_(path), descriptor_(std::move(descriptor)) {
   if (descriptor_.number() < 0) {
@@ -89,9 +97,10 @@ OutputFile::OutputFile(const std::string& path, FileDescriptor descriptor)
   }
 }
 
-std::optional<OutputFile> OutputFile::create(const std::string& path) {
+std::optional<OutputFile> OutputFile::create(const std::string& path, Access access) {
+  const mode_t mode = access == Access::owner ? 0600 : 0666;
   FileDescriptor descriptor(uninterrupted(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666); }));
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode); }));
   if (descriptor.number() < 0 && errno == EEXIST) return std::nullopt;
   return OutputFile(path, std::move(descriptor));
 }
@@ -205,7 +214,7 @@ void remove_dead(const fs::path& target) {
 
 }  // namespace
 
-TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
+TemporaryFile::TemporaryFile(const std::string& path, Access access) : target_(path) {
   std::error_code error;
   if (std::filesystem::is_symlink(target_, error)) {
     // The file that a link points to is replaced, not the link.
@@ -218,7 +227,7 @@ TemporaryFile::TemporaryFile(const std::string& path) : target_(path) {
   remove_dead(target_);
   for (int attempt = 0; !file_; ++attempt) {
     name_ = message(prefix_of(target_), ::getpid(), "-", attempt);
-    file_ = OutputFile::create(name_);
+    file_ = OutputFile::create(name_, access);
     if (file_ && !guard()) file_.reset();
   }
 }
@@ -259,17 +268,98 @@ void TemporaryFile::take_name() {
 }
 
 void synchronise_directory(const std::filesystem::path& directory) {
-  const FileDescriptor descriptor(
-      ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor.number() >= 0) static_cast<void>(::fsync(descriptor.number()));
+  const std::string name = directory.empty() ? "." : directory.string();
+  const FileDescriptor descriptor(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.number() < 0) return;
+  const bool failed = uninterrupted([&] { return ::fsync(descriptor.number()); }) != 0;
+  // Other errors say that this system cannot do it.
+  require<OutputError>(!failed || (errno != EIO && errno != ENOSPC && errno != EDQUOT), name,
+                       ": the names in this folder did not reach the disk: ", reason());
 }
 
-void write_text_file(const std::string& path, const std::function<std::string()>& next_piece) {
-  TemporaryFile file(path);
+namespace {
+
+/// What a path leads to, if it has to be written in place: a device, a pipe or a socket, whose name no other
+/// file should take, or the file that standard output or standard error goes to, which would be lost.
+class Stream {
+ public:
+  static std::optional<Stream> at(const std::string& path) {
+    struct stat target {};
+    if (::stat(path.c_str(), &target) != 0) return std::nullopt;
+    for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) {
+      struct stat status {};
+      if (::fstat(standard, &status) == 0 && status.st_dev == target.st_dev && status.st_ino == target.st_ino)
+        return Stream(path, standard);
+    }
+    if (S_ISREG(target.st_mode) || S_ISDIR(target.st_mode)) return std::nullopt;
+    return Stream(path, -1);
+  }
+
+  /// Opens nothing: somebody who waits at the end of a pipe would take that for the end.
+  void check() const {
+    if (standard_ < 0 && ::access(path_.c_str(), W_OK) != 0) refuse("cannot write there");
+  }
+
+  void fill(const std::function<std::string()>& next_piece) const {
+    const FileDescriptor descriptor = open();
+    Index size = 0;
+    for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
+      const auto bytes = static_cast<Index>(piece.size());
+      const Index done = transfer_all(bytes, [&](Index begin) {
+        return ::write(descriptor.number(), piece.data() + begin,
+                       piece.size() - static_cast<std::size_t>(begin));
+      });
+      size += done;
+      if (done < bytes) refuse(message("cannot write more than ", size, " bytes"));
+    }
+  }
+
+ private:
+  Stream(std::string path, int standard) : path_(std::move(path)), standard_(standard) {}
+
+  /// Standard output is opened by its own descriptor, which knows where in the file it is.
+  FileDescriptor open() const {
+    if (standard_ >= 0) {
+      FileDescriptor copy(::fcntl(standard_, F_DUPFD_CLOEXEC, 0));
+      if (copy.number() < 0) refuse("cannot open it for writing");
+      return copy;
+    }
+    // Without O_NONBLOCK opening a named pipe would wait for a reader, perhaps for ever.
+    FileDescriptor opened(
+        uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
+    if (opened.number() < 0) refuse(errno == ENXIO ? "nobody reads it" : "cannot open it for writing");
+    const int flags = ::fcntl(opened.number(), F_GETFL);
+    if (flags < 0 || ::fcntl(opened.number(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+      refuse("cannot open it for writing");
+    return opened;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw OutputError(message(path_, ": ", what, ": ", errno == 0 ? "the system takes no more" : reason()));
+  }
+
+  std::string path_;
+  int standard_;
+};
+
+}  // namespace
+
+void write_text_file(const std::string& path, Access access, const std::function<std::string()>& next_piece) {
+  if (const std::optional<Stream> stream = Stream::at(path)) return stream->fill(next_piece);
+  TemporaryFile file(path, access);
   file.fill(next_piece);
   file.take_name();
 }
 
+void write_text_file(const std::string& path, const std::function<std::string()>& next_piece) {
+  write_text_file(path, Access::by_umask, next_piece);
+}
+
 void check_output_file(const std::string& path) { const TemporaryFile trial(path); }
+
+void check_text_file(const std::string& path) {
+  if (const std::optional<Stream> stream = Stream::at(path)) return stream->check();
+  check_output_file(path);
+}
 
 }  // namespace gridlops

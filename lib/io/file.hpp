@@ -35,6 +35,8 @@ class InputFile {
   explicit InputFile(const std::string& path);
   Index size() const { return size_; }
   void read(void* to, Index bytes, Index offset) const;
+  /// All of it. Throws InputError if that is more than so many bytes.
+  std::string text(Index most_bytes) const;
 
  private:
   std::string path_;
@@ -42,11 +44,17 @@ class InputFile {
   Index size_ = 0;
 };
 
+/// Who may read and write a new file.
+enum class Access {
+  by_umask,  ///< whom the umask of the process allows
+  owner      ///< the user who runs the job, and nobody else
+};
+
 /// A file that one rank writes. Throws OutputError with the path, the position and the system's reason.
 class OutputFile {
  public:
   /// Makes a new file. Returns nothing if the name is taken, even by a dangling link.
-  static std::optional<OutputFile> create(const std::string& path);
+  static std::optional<OutputFile> create(const std::string& path, Access access);
   /// Opens a file that exists and is no link.
   static OutputFile open(const std::string& path);
 
@@ -72,7 +80,7 @@ class OutputFile {
 class TemporaryFile {
  public:
   /// Makes the file. Throws OutputError if the target exists and is no regular file.
-  explicit TemporaryFile(const std::string& path);
+  explicit TemporaryFile(const std::string& path, Access access = Access::by_umask);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -98,7 +106,10 @@ class TemporaryFile {
 };
 
 /// Writes the names in a directory to the disk, on systems that can do that. On others a file may have its
-/// old name again after a power cut.
+/// old name again after a power cut. Throws OutputError if the disk fails.
 void synchronise_directory(const std::filesystem::path& directory);
+
+/// write_text_file() with this access.
+void write_text_file(const std::string& path, Access access, const std::function<std::string()>& next_piece);
 
 }  // namespace gridlops

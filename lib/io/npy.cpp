@@ -13,6 +13,7 @@
 #include "gridlops/trace.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
+#include "io/npy_writer.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {
@@ -169,15 +170,15 @@ void write_block(const std::string& path, Index data_offset, const ConstDistMatr
 /// Makes a file that begins with `start` and has room for X (collective over the grid of X). Owners of a
 /// block write it by write_block(name).
 template <Scalar T, class WriteBlock>
-void write_together(const std::string& path, const std::string& start, const ConstDistMatrix<T>& X,
-                    WriteBlock&& write_block) {
+void write_together(const std::string& path, Access access, const std::string& start,
+                    const ConstDistMatrix<T>& X, WriteBlock&& write_block) {
   const TraceRegion region("write file");
   if (!X.grid()->is_member()) return;
   Communicator& comm = X.grid()->comm();
   std::optional<TemporaryFile> temporary;  // on rank 0
   succeed_together(comm, [&] {
     if (comm.rank() != 0) return;
-    temporary.emplace(path);
+    temporary.emplace(path, access);
     temporary->prepare(start, static_cast<Index>(start.size()) + X.rows() * X.cols() * Index{sizeof(T)});
   });
   const std::string name = broadcast_text(comm, temporary ? temporary->name() : std::string(), 0);
@@ -192,7 +193,7 @@ void write_together(const std::string& path, const std::string& start, const Con
 }  // namespace
 
 template <Scalar T>
-void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions) {
+void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions, Access access) {
   require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
                       " dimensions was asked for, but a matrix is written with two, or one");
   require<ShapeError>(dimensions == 2 || X.cols() == 1, path, ": a matrix of ", X.rows(), " x ", X.cols(),
@@ -202,8 +203,13 @@ void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensi
                                                       .cols = X.cols(),
                                                       .dimensions = dimensions,
                                                       .fortran_order = true});
-  write_together(path, start, X,
+  write_together(path, access, start, X,
                  [&](const std::string& name) { write_block(name, static_cast<Index>(start.size()), X); });
+}
+
+template <Scalar T>
+void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions) {
+  write_npy(path, X, dimensions, Access::by_umask);
 }
 
 namespace {
@@ -320,7 +326,7 @@ void write_npy_array(const std::string& path, const Dims& dims, const ConstDistM
                       " dimensions; one to five are possible");
   const std::string start = npy_header_text(NpyArrayHeader{scalar_type_of<T>, sizes, false, 0});
   constexpr Index size = sizeof(T);
-  write_together(path, start, X, [&](const std::string& name) {
+  write_together(path, Access::by_umask, start, X, [&](const std::string& name) {
     OutputFile file = OutputFile::open(name);
     std::vector<T> column(at(X.local().rows));
     for_each_column(X, dims, [&](Index j, const Box& box) {
@@ -337,6 +343,7 @@ void write_npy_array(const std::string& path, const Dims& dims, const ConstDistM
 #define GRIDLOPS_INSTANTIATE(T)                                                                         \
   template void read_npy(const std::string&, const NpyHeader&, DistMatrix<T>&);                         \
   template void write_npy(const std::string&, const ConstDistMatrix<T>&, int);                          \
+  template void write_npy(const std::string&, const ConstDistMatrix<T>&, int, Access);                  \
   template void read_npy_array(const std::string&, const NpyArrayHeader&, const Dims&, DistMatrix<T>&); \
   template void write_npy_array(const std::string&, const Dims&, const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -32,6 +32,10 @@ std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const st
   return read_manifest(comm, directory).facts;
 }
 
+std::string unfinished_checkpoint(Communicator& comm, const std::string& directory) {
+  return unfinished_generation(comm, directory);
+}
+
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
                             const ConstDistMatrix<T>& B, DistMatrix<T>& X)

@@ -5,6 +5,7 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
+#include "io/file.hpp"
 #include "io/npy_files.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
@@ -105,6 +106,21 @@ TEST_CASE("A disk that is full for any rank leaves the old file", "[npy]") {
         world().barrier();
       }
     }
+  }
+}
+
+TEST_CASE("A link with the name of a temporary file leads nowhere", "[npy]") {
+  const ScratchFolder folder;
+  if (world().rank() == 0) {
+    const std::string path = folder.file("A.npy");
+    const std::string next = TemporaryFile(path).name();
+    std::filesystem::create_symlink("elsewhere", next);
+    TemporaryFile file(path, Access::owner);
+    CHECK(file.name() != next);
+    struct stat status {};
+    CHECK((stat(file.name().c_str(), &status) == 0 && (status.st_mode & 0777) == 0600));
+    CHECK((std::filesystem::is_symlink(next) && !std::filesystem::exists(folder.file("elsewhere"))));
+    CHECK_THROWS_AS(OutputFile::open(next), OutputError);
   }
 }
 
