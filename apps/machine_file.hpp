@@ -30,6 +30,8 @@ const std::vector<CommOperation>& linked_operations();
 /// "all-gather", as gridlops-bench comm calls it.
 std::string name_of_link(CommOperation operation);
 
+/// The machine in the text of a file. Throws InputError with the key and the value that is wrong.
+Machine parse_machine(const std::string& text);
 /// The machine as one JSON object, with schema and source: {"schema": "gridlops.machine/1", …}.
 nlohmann::ordered_json json_of(const Machine& machine);
 

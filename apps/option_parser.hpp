@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,23 +15,9 @@
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
+#include "option_values.hpp"
 
 namespace gridlops::program {
-
-// Numbers from the texts of options. They throw a UsageError that has the text.
-
-/// A whole number that is not smaller than `lowest`.
-Index whole_number(const std::string& text, Index lowest);
-/// A finite number that is not smaller than `lowest`.
-double number(const std::string& text, double lowest);
-/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
-Index size_number(const std::string& text, Index lowest);
-
-/// "a,b,c" is a, b and c.
-std::vector<std::string> items(const std::string& list);
-/// The numbers of a list: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10, 20, 30 and
-/// 40 of "10..40+10".
-std::vector<Index> numbers(const std::string& list);
 
 /// The values that an option can take, each with its name.
 template <class Value>
@@ -76,6 +63,14 @@ Value value_of(const std::string& text, const Names<Value>& names) {
   throw unknown_name(text, words(known));
 }
 
+/// The greatest number of a type, as far as an Index can be as great.
+template <class Whole>
+constexpr Index greatest() {
+  constexpr Whole most = std::numeric_limits<Whole>::max();
+  return std::cmp_less(most, std::numeric_limits<Index>::max()) ? static_cast<Index>(most)
+                                                                : std::numeric_limits<Index>::max();
+}
+
 /// The options of one subcommand. Each of them can also come from the environment.
 class Options {
  public:
@@ -93,7 +88,9 @@ class Options {
                      const char* about) {
     return parsed(
         name,
-        [&value, lowest](const std::string& text) { value = static_cast<Whole>(whole_number(text, lowest)); },
+        [&value, lowest](const std::string& text) {
+          value = static_cast<Whole>(whole_number(text, lowest, greatest<Whole>()));
+        },
         placeholder, about);
   }
   template <class Number>

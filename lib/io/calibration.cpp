@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
+#include "io/calibration_file.hpp"
 #include "io/file.hpp"
 #include "local/instruction_set.hpp"
 #include "local/product_times.hpp"
@@ -31,7 +31,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr auto replace = Json::error_handler_t::replace;  // bytes that are no UTF-8
-constexpr const char* schema = "gridlops.calibration/1";
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
@@ -79,56 +78,6 @@ Calibration place_for(const Json& machine) {
   return place;
 }
 
-Json json_of(const ProductTimes& times) {
-  Json json;
-  for (std::size_t work = 0; work < kinds_of_work; ++work)
-    for (const Timing& timing : times.times[work])
-      json[name_of(static_cast<Work>(work))].push_back({timing.least, timing.second});
-  return json;
-}
-
-ProductTimes times_in(const Json& json) {
-  ProductTimes times;
-  for (std::size_t work = 0; work < kinds_of_work; ++work) {
-    const Json& row = json.at(name_of(static_cast<Work>(work)));
-    require<InputError>(row.size() == ProductTimes::columns.size(), "it has other numbers of columns");
-    for (std::size_t k = 0; k < row.size(); ++k) {
-      const Timing timing{row.at(k).at(0).get<double>(), row.at(k).at(1).get<double>()};
-      require<InputError>(0 < timing.least && timing.least <= timing.second && std::isfinite(timing.second),
-                          "it has times that cannot be");
-      times.times[work][k] = timing;
-    }
-  }
-  return times;
-}
-
-/// The JSON in a file. Throws InputError, or what the parser throws.
-Json json_in(const std::string& path) {
-  constexpr Index most = 1 << 16;
-  const InputFile file(path);
-  require<InputError>(file.size() <= most, "it has ", file.size(), " bytes, which no calibration has");
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
-  file.read(text.data(), file.size(), 0);
-  return Json::parse(text);
-}
-
-bool is_calibration(const Json& json) {
-  return json.value("schema", "").rfind("gridlops.calibration/", 0) == 0;
-}
-
-/// What a file has of this machine. Throws InputError, or what the parser throws.
-Json types_in(const Json& json, const Json& machine) {
-  require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
-                      "it is no calibration of this version");
-  require<InputError>(json.at("machine") == machine, "it is of another machine, library or number of ranks");
-  require<InputError>(json.at("types").is_object(), "its types are no object");
-  for (const auto& entry : json.at("types").items()) {
-    static_cast<void>(entry.value().at("measured").get<std::string>());
-    times_in(entry.value().at("seconds"));
-  }
-  return json.at("types");
-}
-
 /// What rank 0 knows.
 struct Found {
   Calibration calibration;  ///< the place
@@ -139,18 +88,22 @@ struct Found {
 
 /// Looks into the file. Rank 0 alone calls it.
 void look(Found& found) {
+  constexpr Index most_bytes = 1 << 16;
   const std::string& path = found.calibration.file;
   std::error_code unknown;
   if (path.empty() || !fs::exists(path, unknown)) return;
   found.is_free = found.is_calibration = false;
+  std::string problem;
   try {
-    const Json json = json_in(path);
-    found.is_calibration = is_calibration(json);
-    found.types = types_in(json, found.machine);
-    found.is_free = true;
-  } catch (const std::exception& error) {
-    found.calibration.note = message("it is not used: ", error.what());
+    CalibrationFile file = parse_calibration(InputFile(path).text(most_bytes), found.machine);
+    found.is_calibration = file.is_calibration;
+    found.is_free = file.is_of_machine;
+    found.types = std::move(file.types);
+    problem = std::move(file.problem);
+  } catch (const InputError& error) {
+    problem = error.what();
   }
+  if (!found.is_free) found.calibration.note = message("it is not used: ", problem);
 }
 
 /// Rank 0's, on all ranks (collective).
@@ -260,12 +213,10 @@ void check_place(const std::string& path) {
 }
 
 void write(const Found& found) {
-  const Json json{{"schema", schema},
-                  {"machine", found.machine},
-                  {"columns", ProductTimes::columns},
-                  {"types", found.types}};
   write_text_file(found.calibration.file,
-                  [text = json.dump() + "\n"]() mutable { return std::exchange(text, {}); });
+                  [text = calibration_file_text(found.machine, found.types)]() mutable {
+                    return std::exchange(text, {});
+                  });
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/npy.hpp"
 #include "gridlops/version.hpp"
+#include "io/json_text.hpp"
 
 namespace gridlops {
 
@@ -46,10 +48,16 @@ void require_plain(const std::string& name) {
   require<InputError>(plain || name == ".", "'", name, "' is no name of a checkpoint's file or folder");
 }
 
+/// A whole number. Throws InputError for others, which the parser would convert.
+Index index_in(const Json& json) {
+  require<InputError>(json.is_number_integer(), "a size that is no whole number");
+  return json.get<Index>();
+}
+
 Json range_json(Range range) { return {range.begin, range.size}; }
 
 Range range_in(const Json& json, Index total) {
-  const Range range{json.at(0).get<Index>(), json.at(1).get<Index>()};
+  const Range range{index_in(json.at(0)), index_in(json.at(1))};
   require<InputError>(range.begin >= 0 && range.size >= 0 && range.begin <= total - range.size,
                       "a block lies outside its matrix");
   return range;
@@ -69,14 +77,17 @@ SavedMatrix matrix_in(const Json& json) {
   const auto type = type_named(json.at("dtype").get<std::string>());
   require<InputError>(type.has_value(), "an unknown dtype");
   matrix.type = *type;
-  matrix.rows = json.at("rows").get<Index>();
-  matrix.cols = json.at("cols").get<Index>();
+  matrix.rows = index_in(json.at("rows"));
+  matrix.cols = index_in(json.at("cols"));
+  require<InputError>(matrix.rows >= 0 && matrix.cols >= 0 && fits_npy(matrix.rows, matrix.cols, matrix.type),
+                      "a matrix of an impossible size");
   Index elements = 0;
   for (const Json& block : json.at("blocks")) {
     const std::string hash = block.at("xxh3").get<std::string>();
     matrix.blocks.push_back({range_in(block.at("rows"), matrix.rows), range_in(block.at("cols"), matrix.cols),
                              std::stoull(hash, nullptr, 16)});
     elements += matrix.blocks.back().rows.size * matrix.blocks.back().cols.size;
+    require<InputError>(elements <= matrix.rows * matrix.cols, "blocks that overlap");
   }
   require<InputError>(elements == matrix.rows * matrix.cols, "blocks that do not make up their matrix");
   return matrix;
@@ -118,7 +129,7 @@ std::string manifest_text(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::string& path) {
   std::string found;
   try {
-    return manifest_in(Json::parse(text));
+    return manifest_in(parse_json(text));
   } catch (const std::exception& error) {
     found = error.what();
   }

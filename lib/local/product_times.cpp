@@ -42,13 +42,6 @@ bool corrected(bool usual, ScalarType type, Index columns, const Time& time) {
 
 }  // namespace
 
-const char* name_of(Work work) {
-  constexpr std::array<const char*, kinds_of_work> names{
-      "A X, BLAS",   "A^H Y, BLAS",   "A X, own kernels", "A^H Y, own kernels",
-      "A X, packed", "A^H Y, packed", "one pass"};
-  return names[static_cast<std::size_t>(work)];
-}
-
 double ProductTimes::unsteadiness() const {
   std::vector<double> ratios;
   for (const auto& row : times)

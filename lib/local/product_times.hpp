@@ -14,7 +14,12 @@ namespace gridlops {
 /// in columns, the same with A packed, and both in one pass.
 enum class Work { blas, blas_adjoint, own, own_adjoint, packed, packed_adjoint, one_pass };
 inline constexpr std::size_t kinds_of_work = 7;
-const char* name_of(Work work);
+constexpr const char* name_of(Work work) {
+  constexpr std::array<const char*, kinds_of_work> names{
+      "A X, BLAS",   "A^H Y, BLAS",   "A X, own kernels", "A^H Y, own kernels",
+      "A X, packed", "A^H Y, packed", "one pass"};
+  return names[static_cast<std::size_t>(work)];
+}
 
 /// Seconds: the least and the second least of some repetitions.
 struct Timing {

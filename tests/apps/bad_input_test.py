@@ -123,6 +123,7 @@ CASES = [
     (solve(conlim="10"), USAGE, ["--conlim", "lsqr, lsmr", "cgls"]),
     (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
     ([], USAGE, ["subcommand", "make-problem", "multiply", "solve", "info"]),
+    (["plan", "--matrix-size", "9x9", "--rhs", "1", "--ranks", "1..1G+1"], USAGE, ["--ranks", "'1..1G+1'", "10000"]),
     (make(cols="-1"), USAGE, ["--cols", "'-1'"]),
     (make(kind="spd"), USAGE, ["6", "5", "square"]),
     (make(kind="multiples", dtype="f64"), USAGE, ["f64", "multiples"]),

@@ -144,7 +144,7 @@ def check_broken(suite):
 
 
 def check_refusals(suite):
-    for options, word in [(["--dtype", "c64", "--reduction", "max"], "c64"), (["--root", 1, "--operation", "broadcast"], "--root 1"),
+    for options, word in [(["--dtype", "c64", "--reduction", "max"], "c64"), (["--root", 1, "--operation", "broadcast"], "--root 1"), (["--root", 2**32], "2147483647"),
                           (["--grid", "2x2"], "2x2"), (["--operation", "all-gathr"], "all-gather"), (["--bytes", "1Q"], "1Q"),
                           (["--bytes", "9999999999G"], "9999999999G"), (["--bytes", "1..8*1"], "'1'"),
                           (["--bytes", 2**63 - 1, "--operation", "all-gather"], "too large"),

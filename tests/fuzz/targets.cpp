@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "targets.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "gridlops/error.hpp"
+#include "gridlops/process_grid.hpp"
+#include "io/calibration_file.hpp"
+#include "io/manifest.hpp"
+#include "io/npy_header.hpp"
+#include "machine_file.hpp"
+#include "option_values.hpp"
+
+namespace {
+
+std::size_t largest_allocation = 0;  // since a check has set it to 0
+
+}  // namespace
+
+// All other forms call these.
+void* operator new(std::size_t bytes) {
+  largest_allocation = std::max(largest_allocation, bytes);
+  if (void* memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace gridlops::fuzz {
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+/// The first three bytes say how many bytes of the file follow the text.
+void check_npy_header(const std::string& text) {
+  if (text.size() < 3) return;
+  const auto byte = [&](std::size_t k) { return Index{static_cast<unsigned char>(text[k])}; };
+  const std::string start = text.substr(3);
+  const Index file_size = static_cast<Index>(start.size()) + byte(0) + (byte(1) << 8) + (byte(2) << 16);
+  constexpr std::size_t messages = 1024;
+  largest_allocation = 0;
+  try {
+    const NpyArrayHeader header = parse_npy_array_header(start, file_size, "fuzz.npy");
+    require(1 <= header.sizes.size() && header.sizes.size() <= 5,
+            "a number of dimensions that is impossible");
+    Index elements = 1;
+    for (const Index size : header.sizes) {
+      require(size >= 0, "a size below zero");
+      elements *= size;
+    }
+    const Index bytes = elements * size_of(header.type);
+    require(header.data_offset + bytes == file_size, "a header that does not fit its file");
+    const std::string again = npy_header_text(header);
+    const NpyArrayHeader copy =
+        parse_npy_array_header(again, static_cast<Index>(again.size()) + bytes, "again.npy");
+    require(
+        copy.sizes == header.sizes && copy.type == header.type && copy.fortran_order == header.fortran_order,
+        "a header that is read otherwise than it is written");
+    const NpyHeader matrix = parse_npy_header(start, file_size, "fuzz.npy");
+    require(matrix.rows * matrix.cols == elements, "a matrix that is no such array");
+  } catch (const InputError&) {
+  }
+  require(largest_allocation <= 2 * text.size() + messages, "an allocation larger than twice the file");
+}
+
+std::string signed_manifest(nlohmann::json json) {
+  json.erase("xxh3");
+  const std::string contents = json.dump();
+  constexpr const char* digits = "0123456789abcdef";
+  std::string hash;
+  for (int shift = 60; shift >= 0; shift -= 4)
+    hash += digits[(XXH3_64bits(contents.data(), contents.size()) >> shift) & 15];
+  json["xxh3"] = hash;
+  return json.dump();
+}
+
+void check_sound_manifest(const std::string& text) {
+  try {
+    const Manifest manifest = parse_manifest(text, "fuzz");
+    require(manifest.folder.find('/') == std::string::npos, "a folder elsewhere");
+    for (const auto& [name, matrix] : manifest.matrices) {
+      require(name.find('/') == std::string::npos, "a file elsewhere");
+      Index elements = 0;
+      for (const SavedBlock& block : matrix.blocks) {
+        require(0 <= block.rows.begin && block.rows.end() <= matrix.rows && 0 <= block.rows.size,
+                "rows that are none");
+        require(0 <= block.cols.begin && block.cols.end() <= matrix.cols && 0 <= block.cols.size,
+                "columns that are none");
+        elements += block.rows.size * block.cols.size;
+      }
+      require(elements == matrix.rows * matrix.cols, "blocks that are not the matrix");
+    }
+    const std::string again = manifest_text(manifest);
+    require(manifest_text(parse_manifest(again, "again")) == again,
+            "a manifest that is read otherwise than written");
+  } catch (const InputError&) {
+  }
+}
+
+/// The text as it is, and, if it is JSON, with the hash that it should have.
+void check_manifest(const std::string& text) {
+  check_sound_manifest(text);
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_object() && text.size() < 10000) try {
+      check_sound_manifest(signed_manifest(json));
+    } catch (const nlohmann::json::exception&) {  // it has bytes that JSON cannot have
+    }
+}
+
+void check_machine(const std::string& text) {
+  try {
+    const program::Machine machine = program::parse_machine(text);
+    const MachineModel& rates = machine.rates;
+    for (const double seconds : rates.seconds_per_flop)
+      require(std::isfinite(seconds) && seconds > 0, "a rate that is none");
+    require(std::isfinite(rates.seconds_per_read_byte) && std::isfinite(rates.seconds_per_copied_byte),
+            "a rate that is none");
+    for (const auto& [name, links] : machine.links)
+      for (const CommOperation operation : program::linked_operations()) {
+        const LinkModel& link = links[static_cast<std::size_t>(operation)];
+        require(std::isfinite(link.seconds_per_call) && std::isfinite(link.seconds_per_byte),
+                "a link that is none");
+      }
+    require(rates.ranks_of_links > 0, "ranks that are none");
+    static_cast<void>(program::json_of(machine));
+  } catch (const InputError&) {
+  }
+}
+
+void check_calibration(const std::string& text) {
+  const CalibrationFile file = parse_calibration(text, {{"cpu", "fuzz"}});
+  require(file.is_of_machine == file.problem.empty(),
+          "a calibration that is refused without a word, or used with one");
+  require(file.is_of_machine || file.types.empty(), "figures of a calibration that is refused");
+  for (const auto& entry : file.types.items()) times_in(entry.value().at("seconds"));
+}
+
+template <class Parse>
+void check_usage(Parse&& parse) {
+  try {
+    parse();
+  } catch (const UsageError&) {
+  }
+}
+
+void check_numbers(const std::string& text) {
+  check_usage([&] {
+    const std::vector<Index> numbers = program::numbers(text);
+    for (const Index number : numbers) require(number >= 0, "a number below zero");
+    require(numbers.size() <= 10000 * program::items(text).size(), "too many numbers");
+  });
+  check_usage([&] { require(program::whole_number(text, -5, 7) >= -5, "a whole number below the lowest"); });
+  check_usage([&] { require(program::size_number(text, 1024) >= 1024, "a size below the lowest"); });
+  check_usage([&] { require(std::isfinite(program::number(text, 1)), "a number that is none"); });
+}
+
+void check_grid(const std::string& text) {
+  check_usage([&] {
+    for (const std::string& item : program::items(text)) {
+      const GridShape shape = parse_grid_shape(item);
+      require(shape.rows > 0 && shape.cols > 0 && shape.size() / shape.rows == shape.cols,
+              "a grid that is none");
+    }
+  });
+}
+
+}  // namespace
+
+const std::array<Target, 6> targets{{{"npy_header", check_npy_header},
+                                     {"manifest", check_manifest},
+                                     {"machine", check_machine},
+                                     {"calibration", check_calibration},
+                                     {"numbers", check_numbers},
+                                     {"grid", check_grid}}};
+
+}  // namespace gridlops::fuzz
