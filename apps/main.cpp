@@ -173,6 +173,8 @@ class Gridlops : public CommandLine {
                                 "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column"));
     options.whole("--batch", solver.batch, "COLUMNS", 0,
                   "So many columns at a time, to save memory [0: all]");
+    options.whole("--guard", solver.guard, "N", 0,
+                  "Every N iterations compares the recurrence with B - A X: finds flipped bits [0: never]");
     options.flag("--column-stable", solver.column_stable,
                  "A column's bits do not depend on the other columns");
     CLI::Option* checkpoint = options.text(

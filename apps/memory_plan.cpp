@@ -50,7 +50,7 @@ class RankPlan {
   Index solver_workspace() const {
     return solver_workspace_bytes(
         {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, plan_.shape.nrhs, plan_.batch,
-         plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled},
+         plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled, plan_.guarded},
         row_, col_);
   }
 

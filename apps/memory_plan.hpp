@@ -16,7 +16,8 @@ struct PlannedSolve {
   ProductShape shape;
   Index panel = 0;
   Index batch = 0;
-  bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false;
+  bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
+       guarded = false;
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the operator that is solved with, which may redistribute besides

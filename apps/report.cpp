@@ -64,6 +64,26 @@ Json json_of(const ColumnReport& column) {
   return json;
 }
 
+const char* name_of(GuardAlarm::Kind kind) {
+  switch (kind) {
+    case GuardAlarm::Kind::gap:
+      return "gap";
+    case GuardAlarm::Kind::norm:
+      return "norm";
+    case GuardAlarm::Kind::non_finite:
+      break;
+  }
+  return "non_finite";
+}
+
+Json json_of(const GuardAlarm& alarm) {
+  return {{"kind", name_of(alarm.kind)},
+          {"iteration", alarm.iteration},
+          {"column", alarm.column},
+          {"found", alarm.found},
+          {"limit", alarm.limit}};
+}
+
 /// The model's figures beside what was measured and counted; null is not known.
 Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all) {
   const double measured = all.predicted_part_seconds;
@@ -115,6 +135,9 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
   report["iterations"] = solved->iterations;
   report["columns"] = Json::array();
   for (const ColumnReport& column : solved->columns) report["columns"].push_back(json_of(column));
+  if (solved->guard_products == 0) return report;
+  report["guard"] = {{"products", solved->guard_products}, {"alarms", Json::array()}};
+  for (const GuardAlarm& alarm : solved->alarms) report["guard"]["alarms"].push_back(json_of(alarm));
   return report;
 }
 

@@ -211,8 +211,8 @@ void print_plan(const Task& task) {
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({solver_of(task), task.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.options.batch, task.one_pass, is_damped(task.arguments),
-                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(), layout,
-                   product->range(), op->range(), op->domain()}));
+                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
+                   task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
@@ -368,6 +368,31 @@ std::string advice(const SolveReport& report) {
          "their norms are about 1";
 }
 
+/// Says what the guard found, in a few lines at most.
+void warn_of_alarms(const SolveReport& report) {
+  constexpr std::size_t most = 5;
+  for (std::size_t k = 0; k < std::min(most, report.alarms.size()); ++k) {
+    const GuardAlarm& alarm = report.alarms[k];
+    std::string what;
+    if (alarm.kind == GuardAlarm::Kind::gap) {
+      what =
+          fmt::format("B - A X and the residual of the recurrence are {:.3g} apart; rounding explains {:.3g}",
+                      alarm.found, alarm.limit);
+    } else if (alarm.kind == GuardAlarm::Kind::norm) {
+      what =
+          fmt::format("the recurrence met |A| >= {:.3g}, but |A| is below {:.3g}", alarm.found, alarm.limit);
+    } else {
+      what = "NaN or infinity turned up in the iterations";
+    }
+    warn(fmt::format(
+        "the guard found right-hand side {} wrong after iteration {}: {}; X went back to the last "
+        "iterate that was checked",
+        alarm.column, alarm.iteration, what));
+  }
+  if (report.alarms.size() > most)
+    warn(fmt::format("the guard raised {} more alarms; --report lists them", report.alarms.size() - most));
+}
+
 void warn_of_rounding(const Task& task) {
   const std::string difference = rounding_difference(
       task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product, choices_of(task)));
@@ -426,6 +451,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                     "iteration", task.machine_source,
                     iteration_seconds(iteration, grid.shape(), with_shared_memory(task.machine, grid))}},
                measured, &report);
+  if (talks) warn_of_alarms(report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),

@@ -21,7 +21,8 @@ enum class StopReason {
   user_stop,        ///< an observer or residual_ratio asked for it
   breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite; for
                     ///< CGLS, products are too small for the type
-  non_finite        ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
+  non_finite,       ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
+  corrupted  ///< the guard found x and the recurrence apart; X has the last iterate that it had checked
 };
 /// The name as in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
@@ -54,6 +55,13 @@ struct SolveOptions {
   std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of that at the start. 0: never.
   double residual_ratio = 0;
+  /// After every so many iterations, counted from the start of a batch, b − Ax is computed anew and compared
+  /// with what the recurrence says; the same once more when columns have ended. Where they differ by more
+  /// than rounding explains, as after a flipped bit, the column goes back to the last iterate that was
+  /// checked, and begins anew from there once the others have ended. If it fails again at once, or the method
+  /// cannot begin anew (lsqr(), lsmr()), it ends as corrupted. Takes a product for each check, and ten
+  /// products of one column to estimate ‖A‖. 0: never.
+  Index guard = 0;
   CheckpointOptions checkpoint;
 };
 
@@ -82,6 +90,20 @@ struct IterationRecord {
   std::vector<double> tested_norms;
 };
 
+/// What SolveOptions::guard found wrong with a column, after which iteration of its batch.
+struct GuardAlarm {
+  enum class Kind {
+    gap,        ///< `found` is how far x and the recurrence are apart, beside b
+    norm,       ///< `found` is an ‖A‖ that the recurrence cannot have met
+    non_finite  ///< NaN or infinity turned up after the start
+  };
+  Kind kind = Kind::gap;
+  Index iteration = 0;
+  Index column = 0;  ///< of B
+  double found = 0;
+  double limit = 0;  ///< what rounding explains
+};
+
 /// What a solver returns: the same on all members of the grid, and empty on idle ranks. After a restart (see
 /// cgls()) iterations in the history are counted on from the batch's last one.
 struct SolveReport {
@@ -89,6 +111,8 @@ struct SolveReport {
   Index iterations = 0;  ///< the most of any column
   std::vector<ColumnReport> columns;
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
+  std::vector<GuardAlarm> alarms;
+  Index guard_products = 0;  ///< columns that were multiplied with A or Aᴴ for SolveOptions::guard
 };
 
 /// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš:
@@ -165,6 +189,7 @@ struct SolverMemory {
   bool damped = false, initial_guess = false, one_pass = false;
   /// The solver is called by preconditioned_inversion(), which damps x, and whose P is from domain to domain.
   bool preconditioned = false;
+  bool guarded = false;
 };
 
 /// Returns the bytes that a solver takes on the rank at (row, col) besides A, B and X, the scratch memory of

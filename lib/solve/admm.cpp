@@ -99,6 +99,13 @@ class Admm final : public ColumnMethod<T> {
 
   /// All norms are recomputed in each iteration, so that there is nothing to restart.
   bool can_restart() const override { return false; }
+  ColumnScalars residual_gap(ColumnRun<T>& run) override {
+    DistMatrix<T> misfit = stack_rows(stack_, 0, r);
+    run.copy_data(misfit);
+    A->apply(-1, x, 1, misfit);
+    return abs(sqrt(run.sum(norm2(misfit))[0]) - run.damped_residual_norms(0));
+  }
+  bool follows_residual() const override { return false; }
   bool starts_too_small(const ColumnState&) const override { return false; }
   /// That −u/τ is a subgradient of g holds from the first step on.
   bool meets_tolerance(const ColumnState& column, double tolerance) const override {

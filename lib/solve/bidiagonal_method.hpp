@@ -60,6 +60,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     state.vector("u", u, A.range(), range_stack_);
     state.vector("v", v, A.domain());
     state.scalars(alpha);
+    if (options_.guard > 0) state.scratch(true_r, A.range());
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) final {
@@ -71,6 +72,14 @@ class BidiagonalMethod : public ColumnMethod<T> {
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
   bool can_restart() const final { return false; }
+
+  /// The recurrence has only the norm of the damped system's residual.
+  ColumnScalars residual_gap(ColumnRun<T>& run) final {
+    run.copy_data(true_r);
+    A.apply(-1, x, 1, true_r);
+    const auto [rr, xx] = run.sum(norm2(true_r), norm2(x));
+    return abs(sqrt(rr + D2 * xx) - run.damped_residual_norms(D));
+  }
 
   // LSQR converges with a small residual or with a small gradient (Paige, Saunders: LSQR: an algorithm for
   // sparse linear equations and sparse least squares, ACM TOMS 8, 1982, §6).
@@ -122,6 +131,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
  private:
   const SolveOptions& options_;
   const std::vector<Space> range_stack_;
+  DistMatrix<T> true_r;  // b − Ax, for the guard alone
 };
 
 }  // namespace gridlops

@@ -57,6 +57,8 @@ class BlockCgls final : public ColumnMethod<T> {
   void iterate(ColumnRun<T>& run) override;
   TrueNorms true_norms(ColumnRun<T>& run) override;
   void restart(ColumnRun<T>& run) override { begin_space(run); }
+  ColumnScalars residual_gap(ColumnRun<T>& run) override;
+  bool follows_residual() const override { return false; }
 
   // The level is that of CGLS, with the norms of the damped system.
   bool at_rounding_level(const ColumnState& column) const override {
@@ -269,6 +271,16 @@ TrueNorms BlockCgls<T>::true_norms(ColumnRun<T>& run) {
   const ConstDistMatrix<T> upper = data_rows(R);
   const auto [rr, ss, xx] = run.sum(norm2(upper), norm2(S), norm2(x_));
   return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
+}
+
+/// The recurrence has only norms. u's candidate is free between iterations.
+template <Scalar T>
+ColumnScalars BlockCgls<T>::residual_gap(ColumnRun<T>& run) {
+  DistMatrix<T> R = u_.candidate(run.active_count()), upper = data_rows(R);
+  run.copy_data(upper);
+  A_.apply(T(-1), x_, T(1), upper);
+  const auto [rr, xx] = run.sum(norm2(upper), norm2(x_));
+  return abs(sqrt(rr + damp_ * damp_ * xx) - run.damped_residual_norms(damp_));
 }
 
 }  // namespace

@@ -105,6 +105,20 @@ class Cg final : public ColumnMethod<T> {
     copy(Mr, p);
   }
 
+  ColumnScalars residual_gap(ColumnRun<T>& run) override {
+    run.copy_data(q);
+    A.apply(-1, x, 1, q);
+    q -= D2 * x;
+    q -= r;  // b − A x − D² x − r
+    return sqrt(run.sum(norm2(q))[0]);
+  }
+  // r is orthogonal to the direction before, so rᴴp = γ. What a fault adds to either side stays the same part
+  // of γ from then on.
+  ColumnScalars direction_gap(ColumnRun<T>& run) override {
+    const auto [rp, pp] = run.sum(dot(r, p), norm2(p));
+    return ratio(abs(rp - gamma), sqrt(pp));
+  }
+
   // The recurrence for r never stops falling, but the true residual stays at a few ε‖A‖‖x‖ (Greenbaum:
   // Estimating the attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl.
   // 18, 1997). ‖A‖ includes the damping here.

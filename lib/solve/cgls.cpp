@@ -97,6 +97,19 @@ class Cgls final : public ColumnMethod<T> {
 
   void restart(ColumnRun<T>&) override { copy(s, p); }
 
+  ColumnScalars residual_gap(ColumnRun<T>& run) override {
+    run.copy_data(q);
+    A.apply(-1, x, 1, q);
+    q -= r;  // b − A x − r
+    return sqrt(run.sum(norm2(q))[0]);
+  }
+  // s is orthogonal to the direction before, so sᴴp = γ. What a fault adds to either side stays the same part
+  // of γ from then on.
+  ColumnScalars direction_gap(ColumnRun<T>& run) override {
+    const auto [sp, pp] = run.sum(dot(s, p), norm2(p));
+    return ratio(abs(sp - gamma), run.norm_A() * sqrt(pp));
+  }
+
   // Rounding keeps Aᴴr − D²x from falling below a few ε(‖A‖‖r‖ + D²‖x‖). If r itself goes to zero, the
   // recurrence never stops falling, but once ‖r‖ ≤ ε‖A‖‖x‖ x is a solution to within rounding of A (Paige,
   // Saunders: LSQR, ACM TOMS 8, 1982, §6).

@@ -41,6 +41,18 @@ class ColumnMethod : public StoppingTests {
   /// Computes the norms. All columns are in their places.
   virtual TrueNorms true_norms(ColumnRun<T>& run) = 0;
 
+  // For SolveOptions::guard. They use scratch matrices only.
+
+  /// Computes b − Ax of the active columns, and returns how far the recurrence is from it: ‖b − Ax − r‖, or
+  /// the difference of norms where the method has no r. x and r have not changed since an iteration.
+  virtual ColumnScalars residual_gap(ColumnRun<T>& run) = 0;
+  /// Whether rounding alone parts the two. False where the recurrence rests on vectors that are orthogonal,
+  /// which they are not for long.
+  virtual bool follows_residual() const { return true; }
+  /// What else is zero but for rounding right after an iteration, on the scale of the residual; by default
+  /// nothing.
+  virtual ColumnScalars direction_gap(ColumnRun<T>& run);
+
   /// Whether a column that claimed to have converged, and has not, may go on from where it is.
   virtual bool can_restart() const { return true; }
   /// Begins anew from the x that is there, after true_norms(). All columns are in their places.

@@ -7,6 +7,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "solve/column_blocks.hpp"
@@ -16,13 +17,14 @@ namespace gridlops {
 
 template <Scalar T>
 ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, MethodState<T>& state,
-                        SolveLog<T>& log, Checkpoints<T>& checkpoints, const ConstDistMatrix<T>& B,
-                        DistMatrix<T>& X, const ColumnBatch& batch)
+                        SolveLog<T>& log, Checkpoints<T>& checkpoints, const Guard& guard,
+                        const ConstDistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& batch)
     : method_(method),
       options_(options),
       state_(state),
       log_(log),
       checkpoints_(checkpoints),
+      guard_(guard),
       grid_(*B.grid()),
       batch_(batch),
       B_(B.column_slice(batch.first, batch.sizes)),
@@ -86,8 +88,11 @@ void ColumnRun<T>::iterate() {
     if (!column(k).reason) ++column(k).iterations;
   }
   if (!ends()) {
-    keep_best();
+    const bool checks = guard_.is_due(iteration_);
+    if (checks) check_residuals(false);
+    keep_best(checks || !guard_.is_on());
     test_convergence();
+    if (guard_.is_on()) check_norms();
     log_.record(iteration_, block_.columns(), verdicts_);
     tell_observers(false);
   }
@@ -100,6 +105,7 @@ bool ColumnRun<T>::verify() {
   const TraceRegion region("verify");
   block_.restore();
   flags_are_due_ = true;
+  if (guard_.is_on()) check_residuals(true);
   const TrueNorms norms = method_.true_norms(*this);
   std::vector<char> goes_on(verdicts_.all().size(), 0);
   for (Index j = 0; j < block_.count(); ++j) {
@@ -156,6 +162,22 @@ void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
   set(norms.data, &ColumnState::data_norm);
 }
 
+template <Scalar T>
+ColumnScalars ColumnRun<T>::damped_residual_norms(double damp) {
+  ColumnScalars norms(block_.count());
+  for (Index k = 0; k < block_.count(); ++k)
+    norms[k] = std::hypot(column(k).residual_norm, damp * column(k).x_norm);
+  return norms;
+}
+
+template <Scalar T>
+void ColumnRun<T>::copy_data(DistMatrix<T>& Y) const {
+  const std::vector<Index>& order = block_.columns().order(grid_.my_part(B_.layout().cols.axis));
+  const Kernels<T>& kernels = grid_.backend()->template kernels<T>();
+  for (Index k = 0; k < Y.local().cols; ++k)
+    kernels.copy(B_.local().col_block({order[at(k)], 1}), Y.local().col_block({k, 1}));
+}
+
 /// Makes x the best iterate so far.
 template <Scalar T>
 void ColumnRun<T>::begin_descents() {
@@ -163,13 +185,68 @@ void ColumnRun<T>::begin_descents() {
   for (Index k = 0; k < block_.count(); ++k) column(k).begin_descent();
 }
 
-/// Keeps x where it has become much better, so that a column that stagnates can go back.
+/// Keeps x where it has become much better, so that a column that stagnates can go back. With a guard only
+/// what that has checked is kept.
 template <Scalar T>
-void ColumnRun<T>::keep_best() {
+void ColumnRun<T>::keep_best(bool x_is_checked) {
   std::vector<char> better(at(block_.count()), 0);
-  for (Index k = 0; k < block_.count(); ++k)
-    better[at(k)] = !column(k).reason && column(k).finite() && column(k).note_descent() ? 1 : 0;
+  for (Index k = 0; k < block_.count(); ++k) {
+    if (column(k).reason || !column(k).finite()) continue;
+    column(k).note_descent();
+    better[at(k)] = x_is_checked && column(k).is_to_be_kept() ? 1 : 0;
+  }
   copy_columns(better, state_.x(), state_.best_x());
+}
+
+/// Compares the recurrence with x, after an iteration or, with all columns in their places, at the end. There
+/// columns that have gone back to the best iterate are left out, since r is not theirs.
+template <Scalar T>
+void ColumnRun<T>::check_residuals(bool at_end) {
+  const TraceRegion region("guard");
+  ColumnScalars gap = method_.residual_gap(*this);
+  if (!at_end) gap = max(gap, method_.direction_gap(*this));
+  log_.count_guard_products(block_.count());
+  std::vector<char> fails(at(block_.count()), 0);
+  for (Index k = 0; k < block_.count(); ++k) {
+    const std::optional<StopReason>& reason = column(k).reason;
+    if (at_end ? reason == StopReason::non_finite || verdicts_.goes_back_to_best(column(k))
+               : reason.has_value())
+      continue;
+    const double limit = guard_.largest_gap(column(k), method_.follows_residual());
+    if (gap[k] <= limit) {
+      column(k).failed_checks = 0;
+    } else {
+      raise_alarm(k, std::isfinite(gap[k]) ? GuardAlarm::Kind::gap : GuardAlarm::Kind::non_finite, gap[k],
+                  limit);
+      fails[at(k)] = 1;
+    }
+  }
+  if (at_end) copy_columns(fails, state_.best_x(), state_.x());
+}
+
+/// Distrusts numbers that only a fault can have brought into an iteration, before they end a column.
+template <Scalar T>
+void ColumnRun<T>::check_norms() {
+  for (Index k = 0; k < block_.count(); ++k) {
+    const ColumnState& state = column(k);
+    if (state.reason == StopReason::corrupted) continue;
+    if (state.reason == StopReason::non_finite) {
+      if (state.iterations > 0 && state.failed_checks == 0)
+        raise_alarm(k, GuardAlarm::Kind::non_finite, std::numeric_limits<double>::quiet_NaN(), 0);
+    } else if (const double limit = guard_.largest_norm(state); state.operator_norm > limit) {
+      raise_alarm(k, GuardAlarm::Kind::norm, state.operator_norm, limit);
+    }
+  }
+}
+
+/// The column goes back to the best iterate when it leaves the products.
+template <Scalar T>
+void ColumnRun<T>::raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit) {
+  log_.raise_alarm({kind, iteration_, right_hand_side(k), found, limit});
+  ColumnState& state = column(k);
+  state.reason = StopReason::corrupted;
+  state.operator_norm = std::isfinite(norm_A()) ? norm_A() : 0;
+  ++state.failed_checks;
 }
 
 template <Scalar T>
@@ -283,7 +360,14 @@ void ColumnRun<T>::take_flags(std::vector<double>& numbers) {
   numbers.pop_back();
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class ColumnRun<T>;
+template <Scalar T>
+ColumnScalars ColumnMethod<T>::direction_gap(ColumnRun<T>& run) {
+  return ColumnScalars(run.active_count());
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                         \
+  template ColumnScalars ColumnMethod<T>::direction_gap(ColumnRun<T>&); \
+  template class ColumnRun<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -8,6 +8,7 @@
 #include "solve/active_block.hpp"
 #include "solve/checkpoints.hpp"
 #include "solve/column_method.hpp"
+#include "solve/guard.hpp"
 #include "solve/solve_log.hpp"
 #include "solve/verdicts.hpp"
 
@@ -32,7 +33,7 @@ template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, MethodState<T>& state, SolveLog<T>& log,
-            Checkpoints<T>& checkpoints, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+            Checkpoints<T>& checkpoints, const Guard& guard, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
             const ColumnBatch& batch);
   void solve();
 
@@ -40,6 +41,8 @@ class ColumnRun {
 
   /// B with all columns of the batch in their places, for the start and for true norms.
   const ConstDistMatrix<T>& B() const { return B_; }
+  /// Y ← b of the active columns, as they lie now.
+  void copy_data(DistMatrix<T>& Y) const;
   bool begins_from_guess() const { return options_.initial_guess; }
   double tolerance() const { return verdicts_.tolerance(); }
   Index active_count() const { return block_.count(); }
@@ -72,6 +75,10 @@ class ColumnRun {
   void raise_operator_norms(const ColumnScalars& from_below);
   /// Sets the norms of columns that did not end in this iteration.
   void set_norms(const ColumnNorms& norms);
+  /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
+  ColumnScalars damped_residual_norms(double damp);
+  /// An estimate of ‖A‖, where there is a guard.
+  double norm_A() const { return guard_.norm_A(); }
 
  private:
   void reserve();
@@ -81,7 +88,10 @@ class ColumnRun {
   void write_report();
 
   void begin_descents();
-  void keep_best();
+  void keep_best(bool x_is_checked);
+  void check_residuals(bool at_end);
+  void check_norms();
+  void raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit);
   void test_convergence();
   void end_iteration();
   void deflate(const std::function<bool(StopReason)>& which);
@@ -102,6 +112,7 @@ class ColumnRun {
   MethodState<T>& state_;
   SolveLog<T>& log_;
   Checkpoints<T>& checkpoints_;
+  const Guard& guard_;
   const ProcessGrid& grid_;
   const ColumnBatch& batch_;
   const ConstDistMatrix<T> B_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/column_state.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gridlops {
@@ -16,21 +17,25 @@ void ColumnState::visit(StateArchive& archive) {
   bool ended = reason.has_value();
   StopReason how = reason.value_or(StopReason::iteration_limit);
   archive.visit(ended, how, iterations, tested_norm, residual_norm, first_residual_norm, x_norm, reference,
-                data_norm, condition, operator_norm, snapshot_norm, lowest_norm, lowest_at, verified_norm,
-                final_residual_norm, final_normal_norm);
+                largest_x_norm, data_norm, condition, operator_norm, snapshot_norm, lowest_norm, lowest_at,
+                verified_norm, failed_checks, final_residual_norm, final_normal_norm);
   reason = ended ? std::optional(how) : std::nullopt;
 }
 
 void ColumnState::begin_descent() {
   lowest_norm = snapshot_norm = tested_norm;
   lowest_at = iterations;
+  largest_x_norm = x_norm;
 }
 
-bool ColumnState::note_descent() {
-  if (tested_norm < 0.9 * lowest_norm) {
-    lowest_norm = tested_norm;
-    lowest_at = iterations;
-  }
+void ColumnState::note_descent() {
+  largest_x_norm = std::max(largest_x_norm, x_norm);
+  if (tested_norm >= 0.9 * lowest_norm) return;
+  lowest_norm = tested_norm;
+  lowest_at = iterations;
+}
+
+bool ColumnState::is_to_be_kept() {
   // A copy of x for every halving costs little, and the best iterate is known to a factor of two.
   if (tested_norm >= 0.5 * snapshot_norm) return false;
   snapshot_norm = tested_norm;

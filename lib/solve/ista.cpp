@@ -50,7 +50,8 @@ class Ista final : public ColumnMethod<T> {
   void start(ColumnRun<T>& run) override;
   void iterate(ColumnRun<T>& run) override;
   TrueNorms true_norms(ColumnRun<T>& run) override;
-  void restart(ColumnRun<T>&) override { begin_momentum(); }
+  void restart(ColumnRun<T>& run) override;
+  ColumnScalars residual_gap(ColumnRun<T>& run) override;
 
   bool meets_tolerance(const ColumnState& column, double tolerance) const override {
     return column.tested_norm <=
@@ -298,6 +299,20 @@ TrueNorms Ista<T>::true_norms(ColumnRun<T>& run) {
   take_proximal_step(run, x);
   const auto [rr, gg, xx, dd] = run.sum(norm2(r), norm2(x_change), norm2(x), distance2(x_next, x, x_change));
   return {.residual = sqrt(rr), .normal = sqrt(gg), .tested = sqrt(dd), .x = sqrt(xx)};
+}
+
+template <Scalar T>
+void Ista<T>::restart(ColumnRun<T>& run) {
+  copy(run.B(), b);
+  begin_momentum();
+}
+
+template <Scalar T>
+ColumnScalars Ista<T>::residual_gap(ColumnRun<T>& run) {
+  run.copy_data(r_next);
+  A.apply(-1, x, 1, r_next);
+  r_next -= r;  // b − A x − r
+  return sqrt(run.sum(norm2(r_next))[0]);
 }
 
 }  // namespace

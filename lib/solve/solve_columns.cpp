@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/spectrum.hpp"
 #include "gridlops/trace.hpp"
 #include "solve/column_run.hpp"
 
@@ -23,21 +26,44 @@ void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<
                       "the tolerance is ", options.tolerance.value_or(0), "; it must be a finite number ≥ 0");
   require<UsageError>(options.residual_ratio >= 0 && std::isfinite(options.residual_ratio),
                       "the residual ratio is ", options.residual_ratio, "; it must be a finite number ≥ 0");
+  require<UsageError>(options.guard >= 0, "a guard every ", options.guard,
+                      " iterations is impossible; 0 leaves it out");
   require<UsageError>(options.batch >= 0, "batches of ", options.batch,
                       " columns are impossible; 0 takes all at once");
 }
+
+namespace {
+
+/// Estimates ‖A‖ from a few products (collective over the grid).
+template <Scalar T>
+Guard make_guard(const LinearOperator<T>& A, const SolveOptions& options, SolveReport& report) {
+  if (options.guard == 0) return {};
+  constexpr int steps = 5;
+  const Index before = A.activity().forward_columns + A.activity().adjoint_columns;
+  const double norm = estimate_norm(A, steps);
+  report.guard_products += A.activity().forward_columns + A.activity().adjoint_columns - before;
+  return {options.guard, norm, options.damp, static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
+          std::max(A.rows(), A.cols())};
+}
+
+}  // namespace
 
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
   check_solve_arguments(method, B, X, options);
   SolveLog<T> log(method.name(), options, X);
-  if (!B.grid()->is_member()) return {method.name(), 0, {}, {}};
+  if (!B.grid()->is_member()) {
+    SolveReport of_idle_rank;
+    of_idle_rank.solver = method.name();
+    return of_idle_rank;
+  }
   const TraceRegion region(method.name());
   FailureScope failures;
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
              options.tolerance.value_or(default_tolerance(scalar_type_of<T>)), options.damp,
              options.max_iterations, B.grid()->comm().rank()});
+  const Guard guard = make_guard(method.op(), options, log.report());
   Checkpoints<T> checkpoints(method, options, B, X);
   if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   MethodState<T> state(method.op().domain());
@@ -45,7 +71,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
   for (Index batch = log.batch(); batch < static_cast<Index>(batches.size()); ++batch) {
     log.begin_batch(batch, batches[at(batch)]);
-    ColumnRun<T>(method, options, state, log, checkpoints, B, X, batches[at(batch)]).solve();
+    ColumnRun<T>(method, options, state, log, checkpoints, guard, B, X, batches[at(batch)]).solve();
   }
   log.end();
   failures.settle(B.grid()->comm());

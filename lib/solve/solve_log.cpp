@@ -100,11 +100,16 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
 
 template <Scalar T>
 void SolveLog<T>::visit(StateArchive& archive) {
-  archive.visit(batch_, report_.iterations);
+  archive.visit(batch_, report_.iterations, report_.guard_products);
   for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_}) archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
                   column.operator_norm, column.condition);
+  auto alarms = static_cast<Index>(report_.alarms.size());
+  archive.visit(alarms);
+  report_.alarms.resize(at(alarms));
+  for (GuardAlarm& alarm : report_.alarms)
+    archive.visit(alarm.kind, alarm.iteration, alarm.column, alarm.found, alarm.limit);
   auto records = static_cast<Index>(report_.history.size());
   archive.visit(records);
   report_.history.resize(at(records));

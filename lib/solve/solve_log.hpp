@@ -38,6 +38,9 @@ class SolveLog {
   /// Writes the final verdicts of a batch to the report.
   void report_batch(const Verdicts& verdicts);
 
+  void raise_alarm(const GuardAlarm& alarm) { report_.alarms.push_back(alarm); }
+  void count_guard_products(Index columns) { report_.guard_products += columns; }
+
   void visit(StateArchive& archive);
 
  private:

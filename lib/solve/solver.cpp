@@ -24,9 +24,11 @@ const char* name_of(StopReason reason) {
     case StopReason::breakdown:
       return "breakdown";
     case StopReason::non_finite:
+      return "non_finite";
+    case StopReason::corrupted:
       break;
   }
-  return "non_finite";
+  return "corrupted";
 }
 
 double default_tolerance(ScalarType type) {
@@ -102,6 +104,7 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     SolveOptions options;
     options.damp = damp;
     options.one_pass = of.one_pass;
+    options.guard = of.guarded ? 1 : 0;
     const SparseOptions sparse_options;
     const OperatorPtr<double> M = identity<double>(A.domain());
     MethodState<double> state(A.domain());

@@ -38,8 +38,9 @@ void Verdicts::test(ColumnState& column) const {
 }
 
 bool Verdicts::goes_back_to_best(const ColumnState& column) const {
-  return column.reason == StopReason::stagnated && !tests_.at_rounding_level(column) &&
-         column.tested_norm > column.snapshot_norm;
+  return column.reason == StopReason::corrupted ||
+         (column.reason == StopReason::stagnated && !tests_.at_rounding_level(column) &&
+          column.tested_norm > column.snapshot_norm);
 }
 
 bool Verdicts::verify(ColumnState& column, double tested, bool can_restart, bool stop_asked) const {
@@ -50,6 +51,13 @@ bool Verdicts::verify(ColumnState& column, double tested, bool can_restart, bool
   column.residual_norm = column.final_residual_norm;
   if (tests_.meets_tolerance(column, tolerance_)) {
     column.reason = StopReason::converged;
+  } else if (column.reason == StopReason::corrupted) {
+    if (column.failed_checks > 1 || !can_restart || stop_asked ||
+        column.iterations >= options_.max_iterations)
+      return false;
+    column.reason.reset();
+    column.verified_norm = 0;
+    return true;
   } else if (claimed) {
     const bool closer = column.verified_norm == 0 || tested < 0.5 * column.verified_norm;
     if (column.iterations >= options_.max_iterations) {

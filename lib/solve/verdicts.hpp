@@ -48,12 +48,13 @@ class Verdicts {
   double step(ColumnState& column, double gamma, double delta, bool fits_type) const;
   /// Gives a column that ends after this iteration a reason.
   void test(ColumnState& column) const;
-  /// Whether a column that stagnated goes back to the best iterate. At the rounding level it does not: the
-  /// last iterate is as good as any, and if the level is one of ‖r‖, an earlier iterate with a smaller
-  /// gradient may be far worse.
+  /// Whether a column goes back to the best iterate: if it is corrupted, or stagnated. At the rounding level
+  /// it does not: the last iterate is as good as any, and if the level is one of ‖r‖, an earlier iterate with
+  /// a smaller gradient may be far worse.
   bool goes_back_to_best(const ColumnState& column) const;
   /// Gives the final verdict, now that the tested norm is known from its definition. True if the column goes
-  /// on: it claimed to have converged, has not, and has come closer since it was last restarted.
+  /// on: it claimed to have converged, has not, and has come closer since it was last restarted; or the guard
+  /// has found it corrupted, for the first time in a row.
   bool verify(ColumnState& column, double tested, bool can_restart, bool stop_asked) const;
   /// Applies the limit of iterations where a saved run goes on; it may be another one now.
   void renew_limit(ColumnState& column) const;

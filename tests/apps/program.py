@@ -18,7 +18,7 @@ TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.c
 WIDE = {"f32": np.longdouble, "f64": np.longdouble, "c64": np.clongdouble, "c128": np.clongdouble}
 SOLVERS = {"cgls", "one-pass-cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"}
 SOLVED = {"converged", "stagnated"}
-REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite"}
+REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite", "corrupted"}
 
 
 # The device and transport of products, which the program gets by its environment.

@@ -119,6 +119,31 @@ def check_starts(suite, rng):
     wide.check(X, damped_solution(wide.A, wide.B), 1e-8, "underdetermined: the shortest solution")
 
 
+def check_guard(suite, rng):
+    """Where nothing fails the guard is silent, changes no bit, and its products are counted. Where the recurrence of blocks leaves
+    the residual, beyond what single precision bears, the alarms of the report are told."""
+    problem = Problem(suite, conditioned(rng, 30, 20, "f64"), program.random_matrix(rng, (30, 4), "f64"))
+    for solver in ("cgls", "lsqr"):
+        _, X, report = problem.solve("--solver", solver, grid=(2, 1))
+        run, guarded, of_guard = problem.solve("--solver", solver, "--guard", 3, grid=(2, 1))
+        if X is None or guarded is None:
+            return
+        suite.check((X == guarded).all() and report["columns"] == of_guard["columns"], "the guard changes X")
+        checks = sum(column["iterations"] // 3 + 1 for column in report["columns"])
+        suite.check(of_guard["guard"] == {"products": 9 + checks, "alarms": []} and "guard" not in report,
+                    "products of the guard", of_guard.get("guard"), checks)
+        suite.check(run.errors == "", "warnings", run.errors)
+    problem = Problem(suite, conditioned(rng, 60, 30, "c64", 1e8), program.random_matrix(rng, (60, 4), "c64"))
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", "R.json", "--quiet",
+                    "--solver", "block-cgls", "--iterations", 60, "--guard", 1, "--grid", "1x1")
+    suite.check(run.status in (0, 3), "status", run.status, run.errors)
+    alarms = suite.report("R.json", "solve", 1, (1, 1))["guard"]["alarms"]
+    told = [line for line in run.warning_lines if "the guard found right-hand side" in line]
+    suite.check(len(told) == min(len(alarms), 5), "told of", told, "of", alarms)
+    for alarm in alarms:
+        suite.check(set(alarm) == {"kind", "iteration", "column", "found", "limit"}, "alarm", alarm)
+
+
 def check_odd_columns(suite, rng):
     B = program.random_matrix(rng, (24, 5), "c128")
     B[3, 1], B[:, 3] = np.nan, 0
@@ -435,6 +460,7 @@ def test(suite, full):
     check_types(suite, rng, full)
     check_report(suite, rng)
     check_starts(suite, rng)
+    check_guard(suite, rng)
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)

@@ -117,7 +117,7 @@ namespace {
 template <Scalar T>
 void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T>& A, MeteredBackend& backend,
                   Index nrhs, Index batch, double damp = 0, bool initial_guess = false,
-                  bool preconditioned = false) {
+                  bool preconditioned = false, bool guarded = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
   B.fill(random_elements<T>(1));
@@ -126,6 +126,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   options.batch = batch;
   options.damp = damp;
   options.initial_guess = initial_guess;
+  options.guard = guarded ? 2 : 0;
   solver(A, B, X, options);  // the operator has its scratch memory now
   const Index before = backend.bytes_in_use();
   std::vector<Index> allocations;
@@ -134,10 +135,10 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   backend.forget_most();
   solver(A, B, X, options);
   if (!grid->is_member()) return;
-  const Index predicted =
-      solver_workspace_bytes({which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0,
-                              initial_guess, solver == SolverFunction<T>(one_pass_cgls<T>), preconditioned},
-                             grid->my_row(), grid->my_col());
+  const Index predicted = solver_workspace_bytes(
+      {which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0, initial_guess,
+       solver == SolverFunction<T>(one_pass_cgls<T>), preconditioned, guarded},
+      grid->my_row(), grid->my_col());
   CAPTURE(name_of(which), grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_bytes_in_use() - before;
   CHECK(took >= predicted);
@@ -210,6 +211,11 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
                                  guess, true);
         }
       }
+      for (const SolverFunction<TestType> guarded :
+           {SolverFunction<TestType>(cgls<TestType>), SolverFunction<TestType>(lsqr<TestType>)})
+        check_memory<TestType>(
+            guarded, guarded == SolverFunction<TestType>(lsqr<TestType>) ? Solver::lsqr : Solver::cgls, *tall,
+            *backend, 13, batch, 0.1, true, false, true);
       check_memory<TestType>(ista_with<TestType>, Solver::ista, *tall, *backend, 13, batch);
       check_memory<TestType>(fista_with<TestType>, Solver::fista, *tall, *backend, 13, batch);
       for (const double damp : {0.0, 0.1})

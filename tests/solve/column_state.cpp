@@ -12,7 +12,8 @@ namespace {
 bool advance(ColumnState& state, double norm) {
   ++state.iterations;
   state.tested_norm = norm;
-  return state.note_descent();
+  state.note_descent();
+  return state.is_to_be_kept();
 }
 
 }  // namespace

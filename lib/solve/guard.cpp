@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/guard.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gridlops {
+
+Guard::Guard(Index every, double norm_A, double damp, double epsilon, Index longest_sum)
+    : every_(every),
+      norm_A_(std::isfinite(norm_A) ? norm_A : std::numeric_limits<double>::infinity()),
+      norm_with_damping_(norm_A_ + std::max(damp, damp * damp)),
+      epsilon_(epsilon),
+      rounding_of_sums_(epsilon * std::sqrt(static_cast<double>(std::max<Index>(longest_sum, 1)))) {}
+
+double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {
+  constexpr double a_few = 10;
+  const double scale = norm_with_damping_ * column.largest_x_norm + column.first_residual_norm;
+  const double of_rounding = a_few * rounding_of_sums_ * static_cast<double>(column.iterations + 1) * scale;
+  return follows_residual ? of_rounding : std::max(of_rounding, std::sqrt(epsilon_) * scale);
+}
+
+// The estimate after few steps is no less than a quarter of ‖A‖ unless the largest singular value stands
+// alone far above a very dense spectrum.
+double Guard::largest_norm(const ColumnState& column) const {
+  constexpr double more_than_estimated = 4;
+  return more_than_estimated * std::sqrt(static_cast<double>(column.iterations + 1)) * norm_with_damping_;
+}
+
+}  // namespace gridlops
