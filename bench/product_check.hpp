@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -26,7 +27,9 @@ inline double comparable(double error) {
 }
 
 /// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for some w, with sums over all elements of A and X that this rank's
-/// part of Y depends on, in double precision; the largest of any rank (collective over the grid).
+/// part of Y depends on, in double precision; the largest of any rank (collective over the grid). The
+/// denominator is what so many rows have on the average of all ranks: a row alone may be small by
+/// cancellation.
 template <Scalar T>
 double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& part) {
   using Sum = Accumulator<T>;
@@ -39,7 +42,9 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     for (const Index j : part.cols) sum += wide(counter_random<T>(seed_of_input, k, j)) * weight(j);
     Xw.push_back(sum);
   }
-  double difference = 0, size = 0;
+  double difference = 0;
+  std::array<double, 2> sizes{0, static_cast<double>(part.rows.size())};
+  auto& [size, rows] = sizes;
   for (std::size_t i = 0; i < part.rows.size(); ++i) {
     Sum found{}, expected{};
     for (std::size_t j = 0; j < part.cols.size(); ++j)
@@ -52,7 +57,10 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     difference += std::norm(found - expected);
     size += std::norm(expected);
   }
-  return maximum(*what.grid, comparable(std::sqrt(size > 0 ? difference / size : difference)));
+  const double my_rows = rows;
+  what.grid->comm().all_reduce(sizes, ReduceOp::sum);
+  const double usual = rows > 0 ? size / rows * my_rows : 0;
+  return maximum(*what.grid, comparable(std::sqrt(usual > 0 ? difference / usual : difference)));
 }
 
 /// The same for a product Y in a layout of this library.
