@@ -175,6 +175,8 @@ class Gridlops : public CommandLine {
                   "So many columns at a time, to save memory [0: all]");
     options.whole("--guard", solver.guard, "N", 0,
                   "Every N iterations compares the recurrence with B - A X: finds flipped bits [0: never]");
+    options.flag("--verify-matrix", solve_.verify_matrix,
+                 "Fails with status 1, without X, if A has changed in memory during the solve");
     options.flag("--column-stable", solver.column_stable,
                  "A column's bits do not depend on the other columns");
     CLI::Option* checkpoint = options.text(

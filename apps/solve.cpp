@@ -10,8 +10,10 @@
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "grid.hpp"
+#include "gridlops/block_hash.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/non_finite.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/plan.hpp"
@@ -21,6 +23,7 @@
 #include "gridlops/spectrum.hpp"
 #include "memory_plan.hpp"
 #include "metered_product.hpp"
+#include "number_checks.hpp"
 #include "report.hpp"
 #include "solve_progress.hpp"
 #include "subcommands.hpp"
@@ -305,8 +308,28 @@ void note_bytes(const Task& task, const ReceivedBytes& received, Measurements& m
   }
 }
 
+/// What the inputs hold that is not finite, in words (collective over the grid). A and the guess are read
+/// again, since packing and the solver have changed their memory.
 template <Scalar T>
-SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& measured) {
+std::string non_finite_inputs(const Task& task, const DistMatrix<T>& B, DistMatrix<T>& X) {
+  const SolveArguments& arguments = task.arguments;
+  std::string text = non_finite_text(arguments.rhs, find_non_finite(B));
+  if (task.X0) {
+    read_npy(arguments.initial, *task.X0, X);
+    text += non_finite_text(arguments.initial, find_non_finite(X));
+  }
+  DistMatrix<T> A = allocate_matrix<T>(task.grid, layout_of_matrix(task));
+  read_npy(arguments.product.matrix, task.A, A);
+  return text + non_finite_text(arguments.product.matrix, find_non_finite(A));
+}
+
+struct Solved {
+  SolveReport report;
+  std::string non_finite_inputs;  ///< in words, where a column is not finite
+};
+
+template <Scalar T>
+Solved solve_on_grid(const Task& task, bool shows_progress, Measurements& measured) {
   const SolveArguments& arguments = task.arguments;
   const auto& grid = task.grid;
   Stopwatch clock;
@@ -320,9 +343,10 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> product = make_product(task, std::move(A));
+  OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;
   if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
-  const OperatorPtr<T> op = make_operator(task, product);
-  const OperatorPtr<T> P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
+  OperatorPtr<T> op = make_operator(task, product),
+                 P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
   DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
   std::optional<DistMatrix<T>> variances;
@@ -332,10 +356,13 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   if (task.X0) read_npy(arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
 
-  SolveReport report;
+  Solved solved;
+  const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress);
+    solved.report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress);
   });
+  if (matrix)
+    require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
   measured.predicted_part_seconds = times->median();
   note_bytes(task, *received, measured);
 
@@ -343,7 +370,11 @@ SolveReport solve_on_grid(const Task& task, bool shows_progress, Measurements& m
   write_npy(arguments.output, X, task.B.dimensions);
   if (variances) write_npy(arguments.variances, *variances, task.B.dimensions);
   measured.write_seconds = clock.lap();
-  return report;
+  if (has_column(solved.report, StopReason::non_finite)) {
+    op = product = matrix = P = nullptr;  // their memory is needed to read A again
+    solved.non_finite_inputs = non_finite_inputs(task, B, X);
+  }
+  return solved;
 }
 
 std::string headline(const Task& task) {
@@ -355,42 +386,16 @@ std::string headline(const Task& task) {
 }
 
 /// What can be done about columns that are not finite, or broke down.
-std::string advice(const SolveReport& report) {
-  const auto count = [&report](StopReason reason) {
-    return std::count_if(report.columns.begin(), report.columns.end(),
-                         [reason](const ColumnReport& column) { return column.reason == reason; });
-  };
+std::string advice(const Solved& solved) {
+  const SolveReport& report = solved.report;
   const bool breaks_down_otherwise =
       report.solver == "cg" || report.solver == "ista" || report.solver == "fista";
-  if (count(StopReason::non_finite) == 0 && (breaks_down_otherwise || count(StopReason::breakdown) == 0))
-    return "";
-  return "; if no input holds NaN or infinity, numbers left the range of their type: scale A and B so that "
-         "their norms are about 1";
-}
-
-/// Says what the guard found, in a few lines at most.
-void warn_of_alarms(const SolveReport& report) {
-  constexpr std::size_t most = 5;
-  for (std::size_t k = 0; k < std::min(most, report.alarms.size()); ++k) {
-    const GuardAlarm& alarm = report.alarms[k];
-    std::string what;
-    if (alarm.kind == GuardAlarm::Kind::gap) {
-      what =
-          fmt::format("B - A X and the residual of the recurrence are {:.3g} apart; rounding explains {:.3g}",
-                      alarm.found, alarm.limit);
-    } else if (alarm.kind == GuardAlarm::Kind::norm) {
-      what =
-          fmt::format("the recurrence met |A| >= {:.3g}, but |A| is below {:.3g}", alarm.found, alarm.limit);
-    } else {
-      what = "NaN or infinity turned up in the iterations";
-    }
-    warn(fmt::format(
-        "the guard found right-hand side {} wrong after iteration {}: {}; X went back to the last "
-        "iterate that was checked",
-        alarm.column, alarm.iteration, what));
-  }
-  if (report.alarms.size() > most)
-    warn(fmt::format("the guard raised {} more alarms; --report lists them", report.alarms.size() - most));
+  const bool is_non_finite = has_column(report, StopReason::non_finite);
+  if (!solved.non_finite_inputs.empty()) return solved.non_finite_inputs;
+  if (!is_non_finite && (breaks_down_otherwise || !has_column(report, StopReason::breakdown))) return "";
+  return fmt::format(
+      "; {}numbers left the range of their type: scale A and B so that their norms are about 1",
+      is_non_finite ? "no input holds NaN or infinity, so " : "");
 }
 
 void warn_of_rounding(const Task& task) {
@@ -435,12 +440,13 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print_plan<T>(task); });
     return ExitStatus::done;
   }
-  SolveReport report;
+  Solved solved;
   run_on_grid(world, grid, [&] {
     with_scalar_type(task.shape.type, [&]<Scalar T>() {
-      report = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
+      solved = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
     });
   });
+  const SolveReport& report = solved.report;
   if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
   const PlannedIteration iteration = planned_iteration(task, task.algorithm, task.one_pass, grid.shape());
@@ -455,7 +461,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
-                     arguments.output, advice(report)));
+                     arguments.output, advice(solved)));
   }
   return ExitStatus::not_converged;
 }

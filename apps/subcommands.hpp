@@ -78,6 +78,7 @@ struct SolveArguments {
   std::optional<double> lambda, step;
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;
+  bool verify_matrix = false;
   bool dry_run = false;
   bool quiet = false;
 };

@@ -15,21 +15,22 @@
 
 namespace gridlops {
 
-namespace {
-
 template <Scalar T>
-Index hash_of_block(const ConstDistMatrix<T>& X) {
-  const MatrixView<const T> local = X.local();
-  std::vector<T> column(at(local.rows));
-  XXH64_hash_t hash = 0;
-  for (Index j = 0; j < local.cols && local.rows > 0; ++j) {
-    X.grid()->backend()->download(local.column(j), column.data(), local.rows * Index{sizeof(T)});
-    hash = XXH3_64bits_withSeed(column.data(), column.size() * sizeof(T), hash);
-  }
-  return static_cast<Index>(hash);
+std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before) {
+  return XXH3_64bits_withSeed(column.data(), column.size_bytes(), before);
 }
 
-}  // namespace
+template <Scalar T>
+std::uint64_t hash_of_block(const ConstDistMatrix<T>& X) {
+  const MatrixView<const T> local = X.local();
+  std::vector<T> column(at(local.rows));
+  std::uint64_t hash = 0;
+  for (Index j = 0; j < local.cols && local.rows > 0; ++j) {
+    X.grid()->backend()->download(local.column(j), column.data(), local.rows * Index{sizeof(T)});
+    hash = hash_of_column<T>(column, hash);
+  }
+  return hash;
+}
 
 bool copies_are_checked() {
   static const std::string value = [] {
@@ -46,7 +47,7 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return;
   std::vector<Index> mine(1), all(at(grid.comm().size()));
-  succeed_together(grid.comm(), [&] { mine[0] = hash_of_block(X); });
+  succeed_together(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
   grid.comm().all_gather(mine, all);
   const Layout& layout = X.layout();
   const auto block_of = [&](std::size_t rank) {
@@ -66,7 +67,9 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   }
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
+#define GRIDLOPS_INSTANTIATE(T)                                             \
+  template std::uint64_t hash_of_column(std::span<const T>, std::uint64_t); \
+  template std::uint64_t hash_of_block(const ConstDistMatrix<T>&);          \
   template void require_equal_copies(const ConstDistMatrix<T>&, std::string_view);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

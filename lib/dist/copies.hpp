@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "gridlops/dist_matrix.hpp"
@@ -10,6 +12,13 @@ namespace gridlops {
 /// Whether the environment variable GRIDLOPS_CHECK asks that copies be compared before each product: "all"
 /// does, "off" or nothing does not. Throws UsageError if it is anything else.
 bool copies_are_checked();
+
+/// The hash (XXH3) of columns up to this one, from that of the columns before it.
+template <Scalar T>
+std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before);
+/// A hash of this rank's block. Not collective; OutOfMemory is this rank's alone.
+template <Scalar T>
+std::uint64_t hash_of_block(const ConstDistMatrix<T>& X);
 
 /// Throws ShapeError, on all ranks, unless the copies that ranks have of blocks of X are the same bit by bit
 /// (collective over the grid). The text calls the matrix `name`.

@@ -44,6 +44,14 @@ Tile<Real<T>> PackedMatrix<T>::tile(Index strip, Index col) const {
 }
 
 template <Scalar T>
+void PackedMatrix<T>::read_column(Index j, T* to) const {
+  const Index height = kernels_->height, rows = parts_ * rows_;
+  Real<T>* const reals = reinterpret_cast<Real<T>*>(to);
+  for (Index strip = 0; strip < strips(); ++strip)
+    std::copy_n(tile(strip, j).begin, std::min(height, rows - strip * height), reals + strip * height);
+}
+
+template <Scalar T>
 void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
   multiply_tiles(*this, *kernels_, op, alpha, X, beta, Y, column_stable_);
 }

@@ -27,6 +27,9 @@ class PackedMatrix {
 
   bool empty() const { return kernels_ == nullptr; }
 
+  /// Copies the elements of column j out.
+  void read_column(Index j, T* to) const;
+
   /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 

@@ -2,9 +2,11 @@
 #include "ops/matrix_block.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "dist/copies.hpp"
 #include "gridlops/trace.hpp"
 #include "local/few_columns.hpp"
 
@@ -76,6 +78,19 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
     trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
     packed_.multiply(op, alpha, X, beta, Y);
   }
+}
+
+template <Scalar T>
+std::uint64_t MatrixBlock<T>::hash() const {
+  if (packed_.empty()) return hash_of_block(A_);
+  const MatrixView<const T> A = A_.local();
+  std::vector<T> column(at(A.rows));
+  std::uint64_t hash = 0;
+  for (Index j = 0; j < A.cols; ++j) {
+    packed_.read_column(j, column.data());
+    hash = hash_of_column<T>(column, hash);
+  }
+  return hash;
 }
 
 template <Scalar T>

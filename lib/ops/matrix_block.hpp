@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "gridlops/matrix_mult.hpp"
@@ -50,6 +51,8 @@ class MatrixBlock {
   const ProcessGrid& grid() const { return *A_.grid(); }
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
   Index rows() const { return A_.local().rows; }
+  /// Of the elements, the same however they are stored.
+  std::uint64_t hash() const;
   /// Whether it is packed from its first product on; the same on all ranks.
   bool is_packed() const { return is_packed_; }
 

@@ -3,9 +3,11 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "gridlops/block_hash.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "ops/algorithms.hpp"
+#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -51,8 +53,16 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   }
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
-  template OperatorPtr<T> matrix_mult(Algorithm, DistMatrix<T>, const MatrixMultOptions&);
+template <Scalar T>
+std::optional<std::uint64_t> block_hash(const LinearOperator<T>& A) {
+  const auto* const stored = dynamic_cast<const StoredMatrix*>(&A);
+  if (stored == nullptr || !A.domain().grid->is_member()) return {};
+  return stored->hash();
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                            \
+  template OperatorPtr<T> matrix_mult(Algorithm, DistMatrix<T>, const MatrixMultOptions&); \
+  template std::optional<std::uint64_t> block_hash(const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,19 +3,23 @@
 
 #include <array>
 
+#include "dist/copies.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/pipeline.hpp"
+#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
 /// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
 template <Scalar T>
-class PanelMult final : public LinearOperator<T> {
+class PanelMult final : public LinearOperator<T>, public StoredMatrix {
  public:
   /// Panels begin to travel `lookahead` steps before their use. Idle ranks have no plans.
   PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
             PanelPlan<T> for_adjoint = {});
+
+  std::uint64_t hash() const override { return hash_of_block<T>(A_); }
 
  private:
   void do_reserve(Op op, const Partition& columns) const override;

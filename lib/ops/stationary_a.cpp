@@ -9,6 +9,7 @@
 #include "ops/block_exchange.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
+#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -136,7 +137,7 @@ class NormalProduct {
 /// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
 /// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
 template <Scalar T>
-class StationaryA final : public LinearOperator<T> {
+class StationaryA final : public LinearOperator<T>, public StoredMatrix {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
       : LinearOperator<T>(range_nested(A), domain_nested(A)),
@@ -149,6 +150,7 @@ class StationaryA final : public LinearOperator<T> {
   }
 
   bool has_one_pass() const override { return A_.is_packed(); }
+  std::uint64_t hash() const override { return A_.hash(); }
 
  private:
   void do_reserve(Op op, const Partition& columns) const override {

@@ -144,6 +144,23 @@ def check_guard(suite, rng):
         suite.check(set(alarm) == {"kind", "iteration", "column", "found", "limit"}, "alarm", alarm)
 
 
+def check_places_of_bad_numbers(suite, rng):
+    """The warning names the input with NaN or infinity, its first place by columns, and the rank; or says that there is none."""
+    A, B = conditioned(rng, 24, 15, "f64"), program.random_matrix(rng, (24, 3), "f64")
+    for storage in ("columns", "packed"):
+        broken = A.copy()
+        broken[20, 7], broken[2, 9] = np.inf, np.nan
+        run, _, _ = Problem(suite, broken, B).solve("--storage", storage, "--algorithm", "stationary-a", ranks=4, grid=(2, 2), status=3)
+        suite.check("A.npy holds inf at row 20, column 7 (from 0), in the part of rank 2" in run.errors, "place in A", run.errors)
+    start = np.zeros((15, 3))
+    start[4, 2] = -np.inf
+    np.save(suite.folder / "X0.npy", start)
+    run, _, _ = Problem(suite, A, B).solve("--initial", "X0.npy", status=3)
+    suite.check("X0.npy holds -inf at row 4, column 2" in run.errors, "place in X0", run.errors)
+    run, _, _ = Problem(suite, A * 1e200, B).solve(status=3)
+    suite.check("no input holds NaN or infinity" in run.errors, "no place", run.errors)
+
+
 def check_odd_columns(suite, rng):
     B = program.random_matrix(rng, (24, 5), "c128")
     B[3, 1], B[:, 3] = np.nan, 0
@@ -156,7 +173,8 @@ def check_odd_columns(suite, rng):
         suite.check(column[3]["iterations"] == 0 and not X[:, 3].any(), "zero column", column[3], X[:, 3])
         good = [0, 2, 4]
         problem.check(X[:, good], damped_solution(problem.A, B[:, good]), 1e-8, "beside a NaN")
-        suite.check(len(run.warning_lines) == 1 and "1 non_finite" in run.warning_lines[0], "warning", run.errors)
+        suite.check(len(run.warning_lines) == 1 and "1 non_finite" in run.warning_lines[0]
+                    and "B.npy holds nan at row 3, column 1 (from 0), in the part of rank" in run.warning_lines[0], "warning", run.errors)
     for shape in [(24, 0), (24,)]:
         problem = Problem(suite, problem.A, program.random_matrix(rng, shape, "c128"))
         _, X, _ = problem.solve()
@@ -461,6 +479,7 @@ def test(suite, full):
     check_report(suite, rng)
     check_starts(suite, rng)
     check_guard(suite, rng)
+    check_places_of_bad_numbers(suite, rng)
     check_odd_columns(suite, rng)
     check_cg(suite, rng)
     check_other_solvers(suite, rng)
