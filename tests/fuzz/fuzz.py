@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--runs", type=int, default=-1)
     parser.add_argument("targets", nargs="*", default=TARGETS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     clang = compiler()
     if clang is None:
         print("skipped: there is no clang++ with libFuzzer")
