@@ -92,29 +92,28 @@ int failed(int number) {
 // In a build for files of any length, which Meson makes, these are the functions with 64 in their names.
 extern "C" {
 
-ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, off_t offset) {
+ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {
   static const auto write = next<ssize_t(int, const void*, std::size_t, off_t)>("pwrite64");
-  if (!is_temporary(path_of(descriptor)) || !befalls("write")) return write(descriptor, data, bytes, offset);
-  if (fault().kind == "short") return write(descriptor, data, (bytes + 2) / 3, offset);
+  if (!is_temporary(path_of(fd)) || !befalls("write")) return write(fd, buf, nbytes, offset);
+  if (fault().kind == "short") return write(fd, buf, (nbytes + 2) / 3, offset);
   return failed(std::atoi(fault().kind.c_str()));
 }
 
-int ftruncate(int descriptor, off_t bytes) noexcept {
+int ftruncate(int fd, off_t length) noexcept {
   static const auto resize = next<int(int, off_t)>("ftruncate64");
-  const int number = is_temporary(path_of(descriptor)) ? error("resize") : 0;
-  return number == 0 ? resize(descriptor, bytes) : failed(number);
+  const int number = is_temporary(path_of(fd)) ? error("resize") : 0;
+  return number == 0 ? resize(fd, length) : failed(number);
 }
 
-int fsync(int descriptor) {
+int fsync(int fd) {
   static const auto flush = next<int(int)>("fsync");
   struct stat status {};
-  const bool is_folder = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
-  const int number = is_folder                           ? error("flush-folder")
-                     : is_temporary(path_of(descriptor)) ? error("flush")
-                                                         : 0;
-  return number == 0 ? flush(descriptor) : failed(number);
+  const bool is_folder = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+  const int number = is_folder ? error("flush-folder") : is_temporary(path_of(fd)) ? error("flush") : 0;
+  return number == 0 ? flush(fd) : failed(number);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): `new` is no name here
 int rename(const char* from, const char* to) noexcept {
   static const auto rename = next<int(const char*, const char*)>("rename");
   const int number = is_temporary(from) ? error("rename") : 0;

@@ -52,8 +52,7 @@ void check_npy_header(const std::string& text) {
   largest_allocation = 0;
   try {
     const NpyArrayHeader header = parse_npy_array_header(start, file_size, "fuzz.npy");
-    require(1 <= header.sizes.size() && header.sizes.size() <= 5,
-            "a number of dimensions that is impossible");
+    require(!header.sizes.empty() && header.sizes.size() <= 5, "a number of dimensions that is impossible");
     Index elements = 1;
     for (const Index size : header.sizes) {
       require(size >= 0, "a size below zero");
