@@ -130,7 +130,7 @@ std::string make_generation(const std::string& directory) {
     std::uint64_t number = 1;
     for (const fs::path& path : generations_in(directory))
       number = std::max(number, *generation_number(path) + 1);
-    const std::string name = message(generation_prefix, number);
+    std::string name = message(generation_prefix, number);
     fs::create_directory(fs::path(directory) / name);
     return name;
   } catch (const fs::filesystem_error& error) {
@@ -266,8 +266,9 @@ std::string CheckpointReader::path_of(const std::string& name) const {
 void CheckpointReader::verify_blocks() const {
   Communicator& comm = grid_->comm();
   int turn = 0;
-  for (const auto& [name, matrix] : manifest_.matrices) {
-    const std::string path = path_of(name);
+  for (const auto& entry : manifest_.matrices) {
+    const std::string path = path_of(entry.first);
+    const SavedMatrix& matrix = entry.second;
     const std::string advice = manifest_.previous.empty()
                                    ? std::string("there is no older one")
                                    : message("the one before it is ", directory_, "/", manifest_.previous);
