@@ -36,7 +36,7 @@ void append_numbers(const std::string& item, std::vector<Index>& numbers) {
     throw UsageError(fmt::format("'{}' doubles from 0 and never ends; add a step, as in 0..8+2", item));
   constexpr std::size_t most = 10000;
   for (Index number = first; number <= last;) {
-    if (numbers.size() == most)
+    if (numbers.size() >= most)
       throw UsageError(fmt::format("'{}' leads to more than {} numbers", item, most));
     numbers.push_back(number);
     if (number > (adds ? last - step : last / step)) break;

@@ -12,8 +12,8 @@ namespace gridlops {
 /// empty one, go to a temporary file beside it, which is synchronised and then takes the name. If writing
 /// fails, nothing is left behind. A link is followed. One rank alone calls it. Throws OutputError.
 ///
-/// What exists and is a device, a pipe or a socket, or where standard output or standard error goes, is
-/// written in place, piece by piece: "/dev/stdout", say.
+/// What exists and is a device, a pipe or a socket, or where standard output or standard error of this
+/// process goes, is written in place, piece by piece: "/dev/stdout", say.
 GRIDLOPS_EXPORT void write_text_file(const std::string& path, const std::function<std::string()>& next_piece);
 
 /// Throws OutputError unless a regular file of this name can be made or replaced; it tries by making a file

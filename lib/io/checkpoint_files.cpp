@@ -138,14 +138,16 @@ std::string make_generation(const std::string& directory) {
   }
 }
 
-std::string manifest_in(const std::string& path) {
-  constexpr Index most_bytes = Index{64} << 20;  // of 250000 blocks
-  return InputFile(path).text(most_bytes);
-}
+constexpr Index most_manifest_bytes = Index{64} << 20;  // of a manifest of 250000 blocks
+
+std::string manifest_in(const std::string& path) { return InputFile(path).text(most_manifest_bytes); }
 
 void write_manifest(const std::string& directory, const Manifest& manifest) {
-  write_text_file(message(directory, "/", manifest_name), Access::owner,
-                  [text = manifest_text(manifest)]() mutable { return std::exchange(text, {}); });
+  const std::string path = message(directory, "/", manifest_name);
+  std::string text = manifest_text(manifest);
+  require<OutputError>(static_cast<Index>(text.size()) <= most_manifest_bytes, path, ": would have ",
+                       text.size(), " bytes, but manifests have at most ", most_manifest_bytes);
+  write_text_file(path, Access::owner, [&] { return std::exchange(text, {}); });
 }
 
 /// The folder that the manifest in a directory names; nothing if there is no undamaged manifest.

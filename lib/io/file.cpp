@@ -2,7 +2,6 @@
 #include "io/file.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -167,15 +166,15 @@ FileDescriptor open_to_lock(const std::string& name) {
   return FileDescriptor(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-/// The process PID of a temporary name that ends with "PID-N" after the prefix; 0 for other names.
-pid_t process_of(std::string_view rest) {
+/// Whether what follows the prefix of a temporary name is "PID-N".
+bool ends_as_temporary(std::string_view rest) {
   pid_t process = 0;
   int attempt = 0;
   const char* const end = rest.data() + rest.size();
   const auto [dash, error] = std::from_chars(rest.data(), end, process);
-  if (error != std::errc() || dash == end || *dash != '-') return 0;
+  if (error != std::errc() || dash == end || *dash != '-') return false;
   const auto [stopped, wrong] = std::from_chars(dash + 1, end, attempt);
-  return wrong == std::errc() && stopped == end && process > 0 ? process : 0;
+  return wrong == std::errc() && stopped == end && process > 0;
 }
 
 /// Whether the name still leads to the open file: another run may have removed that file meanwhile.
@@ -186,12 +185,9 @@ bool is_regular_file_at(const fs::path& path, int descriptor) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// Removes a temporary file unless the run that made it is alive.
-void remove_if_dead(const fs::path& path, pid_t process) {
-  // The process is asked first: where locks are impossible, files of live processes must stay. This process's
-  // own number does not count, because a container may give every run the same one.
-  const bool has_process = ::kill(process, 0) == 0 || errno != ESRCH;
-  if (has_process && process != ::getpid()) return;
+/// Removes a temporary file unless the run that made it is alive, and locks it. The process that its name
+/// tells is not asked: a killed one may be there for long, as a zombie, and another may have its number.
+void remove_if_dead(const fs::path& path) {
   const FileDescriptor descriptor = open_to_lock(path);
   if (descriptor.number() >= 0 && lock(descriptor.number()) == Lock::taken &&
       is_regular_file_at(path, descriptor.number()))
@@ -206,9 +202,9 @@ void remove_dead(const fs::path& target) {
   for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (name.compare(0, prefix.size(), prefix) != 0) continue;
-    if (const pid_t process = process_of(std::string_view(name).substr(prefix.size())); process > 0)
-      remove_if_dead(entry->path(), process);
+    if (name.compare(0, prefix.size(), prefix) == 0 &&
+        ends_as_temporary(std::string_view(name).substr(prefix.size())))
+      remove_if_dead(entry->path());
   }
 }
 

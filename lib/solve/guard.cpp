@@ -16,7 +16,9 @@ Guard::Guard(Index every, double norm_A, double damp, double epsilon, Index long
 
 double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {
   constexpr double a_few = 10;
-  const double scale = norm_with_damping_ * column.largest_x_norm + column.first_residual_norm;
+  // The norm of the iterate that is checked is not among the largest yet.
+  const double x_norm = std::max(column.largest_x_norm, column.x_norm);
+  const double scale = norm_with_damping_ * x_norm + column.first_residual_norm;
   const double of_rounding = a_few * rounding_of_sums_ * static_cast<double>(column.iterations + 1) * scale;
   return follows_residual ? of_rounding : std::max(of_rounding, std::sqrt(epsilon_) * scale);
 }

@@ -170,7 +170,7 @@ def check_streams(suite):
     suite.succeeded(run, BAD_OUTPUT)
     suite.check("nobody reads it" in run.errors, run.errors)
     texts = []
-    reader = threading.Thread(target=lambda: texts.append(pipe.read_text(encoding="utf-8")))
+    reader = threading.Thread(target=lambda: texts.append(pipe.read_text(encoding="utf-8")), daemon=True)
     reader.start()
     suite.succeeded(suite.run(*multiply, "pipe"))
     reader.join(30)
