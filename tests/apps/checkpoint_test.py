@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks `gridlops solve --checkpoint` and `--restart` with jobs that are killed, warned, or told to do what they cannot.
-checkpoint_test.py LAUNCH PROGRAM"""
+checkpoint_test.py LAUNCH PROGRAM [--full]: with --full more kills and more systems"""
 import json
 import os
 import random
@@ -17,8 +17,6 @@ import program
 RANKS = 4
 GRID = "2x2"
 FEW_RANKS, FEW_GRID = 2, "2x1"  # for what does not depend on them
-KILLS_AT_ANY_TIME = 5
-KILLS_IN_A_WRITE = 5
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-8", "--iterations", "400", "--damp-relative",
          "1e-4", "--quiet"]
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
@@ -100,15 +98,15 @@ def check_resumed(suite, expected, *what):
     suite.check(solution(suite, "again.npy") == expected, "the restart ends with other bits:", *what)
 
 
-def test_kills(suite, expected):
+def test_kills(suite, expected, at_any_time, in_writes):
     chance = random.Random(5)
     in_a_write = 0
-    for trial in range(KILLS_AT_ANY_TIME + KILLS_IN_A_WRITE):
+    for trial in range(at_any_time + in_writes):
         shutil.rmtree(suite.folder / "saved", ignore_errors=True)
         saved = suite.folder / "saved"
         job = Job(suite, *SAVING, "--output", "killed.npy")
         job.wait_until(lambda: len(job.ranks()) == RANKS)
-        if trial < KILLS_AT_ANY_TIME:
+        if trial < at_any_time:
             time.sleep(chance.uniform(0.05, 0.8))
         else:
             # A new folder of a generation shows that a checkpoint is being written.
@@ -296,17 +294,18 @@ def test_refusals(suite):
         suite.check(not (folder / "refused.npy").exists(), "an output after a refusal:", run.command)
 
 
-def test_systems_of_the_program(suite):
+def test_systems_of_the_program(suite, full):
     """A restart has the same bits also where the operator has the scaling or the damping, and where more than X is written."""
     rng = np.random.default_rng(4)
     np.save(suite.folder / "small_A.npy", rng.standard_normal((60, 40)))
     np.save(suite.folder / "small_B.npy", rng.standard_normal((60, 3)))
     np.save(suite.folder / "small_X0.npy", np.ones((40, 3)))
-    for options in (["--solver", "cgls", "--damp-relative", "0.01", "--precondition", "column-norms"],
-                    ["--one-pass", "on", "--damp-relative", "0.01"],
-                    ["--storage", "packed", "--algorithm", "stationary-a"],
-                    ["--solver", "lsqr", "--damp-relative", "0.02", "--initial", "small_X0.npy"],
-                    ["--solver", "lsqr", "--variances", "V.npy"], ["--solver", "fista", "--lambda", "0.1"]):
+    systems = [["--solver", "cgls", "--damp-relative", "0.01", "--precondition", "column-norms"],
+               ["--solver", "lsqr", "--damp-relative", "0.02", "--initial", "small_X0.npy"]]
+    if full:
+        systems += [["--one-pass", "on", "--damp-relative", "0.01"], ["--storage", "packed", "--algorithm", "stationary-a"],
+                    ["--solver", "lsqr", "--variances", "V.npy"], ["--solver", "fista", "--lambda", "0.1"]]
+    for options in systems:
         solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--grid", FEW_GRID, *options]
         results = []
         for more in (["--iterations", "30"], ["--iterations", "9", "--checkpoint", "small", "--checkpoint-every", "4"],
@@ -354,19 +353,21 @@ def test_storage(suite):
         shutil.rmtree(suite.folder / "small")
 
 
-def test(suite, _full):
+def test(suite, full):
     make_problem(suite)
     run = suite.run(*SOLVE, "--grid", GRID, "--output", "whole.npy", ranks=RANKS)
     suite.succeeded(run)
     expected = solution(suite, "whole.npy")
-    test_kills(suite, expected)
+    kills = 5 if full else 2
+    test_kills(suite, expected, at_any_time=kills, in_writes=kills)
     test_warnings(suite, expected)
     test_limit(suite, expected)
     test_other_grids(suite, expected)
     test_refusals(suite)
-    test_systems_of_the_program(suite)
-    test_form_of_one_pass(suite)
-    test_storage(suite)
+    test_systems_of_the_program(suite, full)
+    if full:
+        test_form_of_one_pass(suite)
+        test_storage(suite)
     test_guesses(suite)
     test_signals_without_checkpoints(suite)
     test_interrupts(suite)
