@@ -3,26 +3,20 @@
 """Checks that the installed library is complete: consume.py BUILD_FOLDER SOURCE_ROOT [COMPILER…].
 
 Installs the build into a temporary folder, checks what is there, then builds tests/install/program.cpp and gpu_program.cpp
-against it with nothing but pkg-config, and runs them.
+against it with nothing but pkg-config, an example with CMake where that is installed, and runs them.
 """
 import os
 import re
 import shlex
-import subprocess
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from ways import make_project, run
+
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 PACKAGES = ("gridlops", "gridlops_gpu")  # each with a library of that name
-
-
-def run(command, **options):
-    """The output of a command that must succeed."""
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
-    if result.returncode != 0:
-        sys.exit(f"{shlex.join(str(word) for word in command)}\nended with status {result.returncode}:\n"
-                 f"{result.stdout}{result.stderr}")
-    return result.stdout
 
 
 def only(paths, what):
@@ -37,6 +31,14 @@ def check_headers(include, source):
     installed = {path.name for path in include.glob("gridlops/*")}
     if expected != installed:
         sys.exit(f"installed headers differ from include/gridlops: {sorted(expected ^ installed)}")
+
+
+def check_warnings(include, flags, compilers):
+    """Users who have warnings on see none of ours, whichever compiler they use."""
+    headers = "".join(f"#include <gridlops/{path.name}>\n" for path in sorted(include.glob("gridlops/*")))
+    for compiler in compilers:
+        if shutil.which(compiler[0]):
+            run([*compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, "-x", "c++", "-"], input=headers)
 
 
 def check_library(library, soname):
@@ -67,6 +69,14 @@ def check_requirements(name, environment):
         sys.exit(f"{name}.pc asks users for {foreign}")
 
 
+def build_with_cmake(folder, prefix, compiler, *options):
+    """Builds a project against the library that is installed there, and returns its program."""
+    run(["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", *options],
+        env=dict(os.environ, CXX=shlex.join(compiler)))
+    run(["cmake", "--build", folder / "build"])
+    return folder / "build/mine"
+
+
 def main(build, source, compiler):
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch) / "root"
@@ -76,7 +86,7 @@ def main(build, source, compiler):
             only(root.rglob("bin/gridlops-bench"), "gridlops-bench")
             run([only(root.rglob("bin/gridlops-scaling"), "gridlops-scaling"), "list", only(root.rglob("studies/strong.toml"), "study")])
         for name in PACKAGES:
-            soname = f"lib{name}.so.0"
+            soname = f"lib{name}.so.0.1"
             package = only(root.rglob(f"{name}.pc"), f"{name}.pc")
             move_package(package, root)
             library = only(root.rglob(soname), soname)
@@ -87,6 +97,8 @@ def main(build, source, compiler):
 
         found = with_path("PKG_CONFIG_PATH", package.parent)
         environment = with_path("LD_LIBRARY_PATH", library.parent)
+        flags = shlex.split(run(["pkg-config", "--cflags", "gridlops_gpu"], env=found))
+        check_warnings(only(root.rglob("include"), "include folder"), flags, [compiler, ["clang++"]])
         for name, source_file, launch in (("gridlops", "program.cpp", [source / "tests/support/launch", "2"]),
                                           ("gridlops_gpu", "gpu_program.cpp", [])):
             check_requirements(name, found)
@@ -94,6 +106,12 @@ def main(build, source, compiler):
             program = Path(scratch) / "program"
             run([*compiler, "-std=c++20", source / "tests/install" / source_file, *flags, "-o", program])
             print(run([*launch, program], env=environment), end="")
+        if shutil.which("cmake"):
+            project = make_project(Path(scratch) / "mine", source, "cmake", source / "docs/examples/steepest_descent.cpp")
+            program = build_with_cmake(project, only(root.rglob("include"), "include folder").parent, compiler)
+            print(run([source / "tests/support/launch", "2", program]), end="")
+        else:
+            print("CMake is not tested, because it is not installed")
         for tool in root.rglob("bin/gridlops"):
             print(run([tool, "--version"], env=environment), end="")
 
