@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""GridLOps: distributed linear operators and least-squares solvers, on MPI.
+
+A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
+
+    import numpy as np
+    import gridlops as gl
+
+    grid = gl.Grid()                                        # of MPI.COMM_WORLD
+    A = gl.Matrix(grid, grid.matrix_layout(600, 400))       # this rank's block is A.local
+    A.fill(lambda i, j: np.cos(i * j) + (i == j))
+    op = gl.matrix_mult(A)
+    B = gl.zeros(op.range, 8).fill(lambda i, j: np.sin(i + j))
+    X, report = gl.cgls(op, B, damp=0.1)
+    print(report["reasons"], op.shape)
+
+Matrices are cut over a process grid (:class:`Grid`), each rank having one block as a NumPy array (:class:`Matrix`).
+An :class:`Operator` has products ``A @ X`` and ``A.H @ Y``, and an algebra. Solvers return X and a report. Functions that
+are collective say so: all ranks must call them. An exception that ends one rank leaves the others waiting; run programs by
+``python3 -m mpi4py program.py``, which then ends the job.
+"""
+
+from mpi4py import MPI as _MPI
+
+from . import _native
+from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
+from .grids import Cut, Grid, Layout, Space
+from .matrices import Matrix, from_local, zeros
+from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
+                        local_matrix, local_operator, matrix_mult, vertical_stack, zero)
+from .solvers import (Iteration, IterationRecord, Observer, SolveOptions, SolveReport, block_cgls, cg, cgls, lsmr, lsqr,
+                      stop_at_cost_ratio, stop_on_non_finite)
+
+__version__: str = _native.version
+
+# Handles of communicators mean something to one MPI only.
+if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\0 \n"):
+    raise ImportError(f"mpi4py uses {_MPI.Get_library_version()!r}, but GridLOps was built with "
+                      f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
+                      "mpi4py mpi4py'")
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "grids", "matrices", "operators", "solvers")]

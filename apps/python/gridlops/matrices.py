@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Distributed matrices."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from .errors import UsageError
+from .grids import Grid, Layout, Space
+
+_TYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def type_name(dtype: npt.DTypeLike) -> str:
+    """The name of an element type that the library has; UsageError for any other."""
+    name = np.dtype(dtype).name
+    if name not in _TYPES:
+        raise UsageError(f"there are no matrices of {name}: element types are {', '.join(_TYPES)}; try array.astype(...)")
+    return name
+
+
+def functions_for(dtype: npt.DTypeLike) -> Any:
+    """The native functions for an element type."""
+    return getattr(_native, type_name(dtype))
+
+
+class Matrix:
+    """A matrix on a process grid. Every rank has one block of it, as its layout says.
+
+    ``Matrix(grid, layout, dtype)`` is a matrix of zeros with memory of its own (collective over the grid).
+    :meth:`from_local` uses arrays that exist, without a copy. Elements are read and written through :attr:`local`.
+    """
+
+    def __init__(self, grid: Grid, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
+        self._adopt(grid, dtype, functions_for(dtype).allocate(grid.native, layout))
+
+    def _adopt(self, grid: Grid, dtype: npt.DTypeLike, native: Any) -> None:
+        self.grid = grid
+        self.dtype = np.dtype(dtype)
+        self.native = native
+
+    @classmethod
+    def of(cls, grid: Grid, dtype: npt.DTypeLike, native: Any) -> Matrix:
+        matrix = cls.__new__(cls)
+        matrix._adopt(grid, dtype, native)
+        return matrix
+
+    @classmethod
+    def from_local(cls, grid: Grid, layout: Layout, block: npt.NDArray[Any]) -> Matrix:
+        """Uses this rank's block in place; changes of one are changes of the other. Not collective.
+
+        The block has the shape that the layout gives this rank (a vector is one column), one of the four element types,
+        and columns without gaps inside: column-major (Fortran) order, as ``numpy.asfortranarray`` makes it. Idle ranks
+        give an empty block. Raises UsageError or ShapeError, on this rank alone.
+        """
+        block = block.reshape(-1, 1) if block.ndim == 1 else block
+        native = functions_for(block.dtype).view(grid.native, layout, block, block.flags.writeable)
+        return cls.of(grid, block.dtype, native)
+
+    @property
+    def layout(self) -> Layout:
+        return self.native.layout
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the whole matrix."""
+        return self.layout.shape
+
+    @property
+    def local(self) -> npt.NDArray[Any]:
+        """This rank's block, not a copy: rows × columns, column-major. It is 0 × 0 on idle ranks."""
+        return np.asarray(self.native)
+
+    @property
+    def rows(self) -> slice:
+        """The global rows of this rank's block."""
+        return slice(*self.native.rows)
+
+    @property
+    def cols(self) -> slice:
+        """The global columns of this rank's block."""
+        return slice(*self.native.cols)
+
+    @property
+    def owned(self) -> bool:
+        """Whether this rank's copy of its block is the one that counts in sums."""
+        return self.native.owned
+
+    def fill(self, value: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Any]) -> Matrix:
+        """Elements become ``value(i, j)``, with arrays of global row and column numbers that broadcast. Not collective."""
+        i = np.arange(self.rows.start, self.rows.stop)[:, np.newaxis]
+        j = np.arange(self.cols.start, self.cols.stop)[np.newaxis, :]
+        self.local[...] = value(i, j)
+        return self
+
+    def zeros_like(self) -> Matrix:
+        """A matrix of zeros with the same layout (collective)."""
+        return Matrix(self.grid, self.layout, self.dtype)
+
+    def copy(self) -> Matrix:
+        """The same elements in memory of their own (collective)."""
+        result = self.zeros_like()
+        result.local[...] = self.local
+        return result
+
+    def redistribute(self, layout: Layout) -> Matrix:
+        """The same matrix in another layout on the same grid (collective; one all-to-all)."""
+        result = Matrix(self.grid, layout, self.dtype)
+        functions_for(self.dtype).redistribute(1, self.native, 0, result.native)
+        return result
+
+    def gather(self, root: int = 0) -> npt.NDArray[Any] | None:
+        """The whole matrix on the grid's rank ``root``, and None elsewhere (collective)."""
+        is_root = self.grid.is_member and self.grid.rank == root
+        whole = np.empty(self.shape, self.dtype, order="F") if is_root else None
+        functions_for(self.dtype).gather_into(self.native, root, whole)
+        return whole
+
+    def scatter(self, whole: npt.ArrayLike | None, root: int = 0) -> Matrix:
+        """Takes the whole matrix that the grid's rank ``root`` has (collective); others pass None."""
+        is_root = self.grid.is_member and self.grid.rank == root
+        array = np.asfortranarray(np.asarray(whole, self.dtype).reshape(self.shape)) if is_root else None
+        functions_for(self.dtype).scatter_from(array, root, self.native)
+        return self
+
+    def column_dots(self, other: Matrix) -> npt.NDArray[Any]:
+        """xⱼᴴ yⱼ for each column, on every rank (collective; one reduction)."""
+        return np.asarray(functions_for(self.dtype).column_dots(self.native, same_type(self, other).native))
+
+    def column_norms(self, order: float = 2) -> npt.NDArray[np.float64]:
+        """‖xⱼ‖ₚ for each column, on every rank (collective; one reduction)."""
+        return np.asarray(functions_for(self.dtype).column_norms(self.native, order))
+
+    def __repr__(self) -> str:
+        return f"<Matrix {self.layout!r}, {self.dtype.name}>"
+
+
+def same_type(first: Any, *others: Any) -> Any:
+    """The last one, if all have one element type; UsageError otherwise, on all ranks."""
+    for other in others:
+        if other.dtype != first.dtype:
+            raise UsageError(f"operands of {first.dtype.name} and of {other.dtype.name} do not go together: "
+                             f"make all of them {np.result_type(first.dtype, other.dtype).name}")
+    return others[-1] if others else first
+
+
+def zeros(space: Space, nrhs: int = 1, dtype: npt.DTypeLike = np.float64) -> Matrix:
+    """A matrix of zeros in a space, with nrhs columns (collective over the grid)."""
+    return Matrix(space.grid, space.layout(nrhs), dtype)
+
+
+def from_local(space: Space, block: npt.NDArray[Any], nrhs: int | None = None) -> Matrix:
+    """This rank's block as a matrix in a space, without a copy; see :meth:`Matrix.from_local`. Not collective.
+
+    ``nrhs`` is the number of all columns; needed only where columns are cut over ranks.
+    """
+    columns = (1 if block.ndim == 1 else block.shape[1]) if nrhs is None else nrhs
+    return Matrix.from_local(space.grid, space.layout(columns), block)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear operators, their algebra, and operators that are written in Python."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import UsageError
+from .grids import Grid, Space
+from .matrices import Matrix, functions_for, same_type, zeros
+
+
+class Operator:
+    """A linear map A from its domain to its range, applied to many columns at once.
+
+    ``A @ X`` and ``A.H @ Y`` are products, which are collective over the grid. With operators of the same element type
+    ``A @ B``, ``A + B``, ``A - B`` and ``2 * A`` are operators; making one communicates nothing. Operators are made by
+    functions such as :func:`matrix_mult`.
+    """
+
+    __array_priority__ = 100  # NumPy's scalars leave products with an operator to it
+
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any) -> None:
+        self.grid = grid
+        self.dtype = np.dtype(dtype)
+        self.native = native
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.native.range.dimension, self.native.domain.dimension
+
+    @property
+    def domain(self) -> Space:
+        """Where models live."""
+        return Space.of(self.grid, self.native.domain)
+
+    @property
+    def range(self) -> Space:
+        """Where data live."""
+        return Space.of(self.grid, self.native.range)
+
+    @property
+    def activity(self) -> dict[str, int]:
+        """How often this operator was applied, and to how many columns."""
+        return self.native.activity
+
+    def apply(self, X: Matrix, Y: Matrix, alpha: complex = 1, beta: complex = 0) -> Matrix:
+        """Y ← α A X + β Y (collective over the grid); returns Y.
+
+        X is in the domain and Y in the range, with the same columns; they must not overlap. With β = 0 the old Y is not
+        read. Raises ShapeError, on all ranks, before anything is sent.
+        """
+        same_type(self, X, Y)
+        self.native.apply(alpha, X.native, beta, Y.native)
+        return Y
+
+    def apply_adjoint(self, Y: Matrix, X: Matrix, alpha: complex = 1, beta: complex = 0) -> Matrix:
+        """X ← α Aᴴ Y + β X; otherwise as :meth:`apply`."""
+        same_type(self, Y, X)
+        self.native.apply_adjoint(alpha, Y.native, beta, X.native)
+        return X
+
+    def matvec(self, X: Matrix) -> Matrix:
+        """A X, in a new matrix (collective over the grid)."""
+        return self.apply(X, zeros(self.range, X.shape[1], self.dtype))
+
+    def rmatvec(self, Y: Matrix) -> Matrix:
+        """Aᴴ Y, in a new matrix (collective over the grid)."""
+        return self.apply_adjoint(Y, zeros(self.domain, Y.shape[1], self.dtype))
+
+    @property
+    def H(self) -> Operator:
+        """Aᴴ."""
+        return self._made(functions_for(self.dtype).adjoint(self.native))
+
+    def dot_test(self, columns: int = 3, tolerance: float = 0, seed: int = 1) -> tuple[bool, float, float]:
+        """Whether ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ for random columns: (passed, mismatch, tolerance). Collective over the grid.
+
+        The tolerance is what rounding allows, unless a positive one is given.
+        """
+        return self.native.dot_test(columns, tolerance, seed)
+
+    def estimate_norm(self, steps: int = 20, seed: int = 1) -> float:
+        """‖A‖ from below, within a per cent unless large singular values cluster (collective)."""
+        return self.native.estimate_norm(steps, seed)
+
+    def lanczos_extremes(self, steps: int = 30, seed: int = 1) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue of a Hermitian operator, both from within (collective)."""
+        return self.native.lanczos_extremes(steps, seed)
+
+    def power_iteration(self, max_iterations: int = 100, tolerance: float = 1e-5, seed: int = 1) -> tuple[complex, Matrix, int, bool]:
+        """The eigenvalue of largest modulus and its vector, the iterations, and whether they converged (collective)."""
+        value, iterations, converged, vector = self.native.power_iteration(max_iterations, tolerance, seed)
+        return value, Matrix.of(self.grid, self.dtype, vector), iterations, converged
+
+    def _made(self, native: Any) -> Operator:
+        return Operator(self.grid, self.dtype, native)
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Matrix):
+            return self.matvec(other)
+        if isinstance(other, Operator):
+            return self._made(functions_for(self.dtype).product(self.native, same_type(self, other).native))
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Operator:
+        if not isinstance(other, Operator):
+            return NotImplemented
+        return self._made(functions_for(self.dtype).sum(self.native, same_type(self, other).native))
+
+    def __sub__(self, other: Any) -> Operator:
+        return self + -other if isinstance(other, Operator) else NotImplemented
+
+    def __mul__(self, factor: complex) -> Operator:
+        if not np.isscalar(factor):
+            return NotImplemented
+        return self._made(functions_for(self.dtype).scale(factor, self.native))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Operator:
+        return -1 * self
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.shape[0]} x {self.shape[1]}, {self.dtype.name}>"
+
+
+def matrix_mult(A: Matrix, algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
+                column_stable: bool = False, storage: str = "columns") -> Operator:
+    """A dense matrix as an operator, which uses the matrix in place and keeps it alive. Not collective.
+
+    The algorithm says which of the matrices moves in Y = A X: ``"stationary-a"`` never moves A and is best for few
+    columns; ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows.
+    A must lie as :meth:`Grid.matrix_layout` says for it, at balanced or other places; otherwise ShapeError.
+    ``storage="packed"`` keeps a second, packed copy of A for products with few columns.
+    """
+    made = functions_for(A.dtype).matrix_mult(algorithm, A.native, panel, lookahead, column_stable, storage)
+    return Operator(A.grid, A.dtype, made)
+
+
+def identity(range: Space, domain: Space | None = None, dtype: npt.DTypeLike = np.float64) -> Operator:
+    """I between two spaces of one dimension; between different ones it redistributes."""
+    return _between(range, domain, dtype, "identity")
+
+
+def zero(range: Space, domain: Space | None = None, dtype: npt.DTypeLike = np.float64) -> Operator:
+    """The operator that is zero."""
+    return _between(range, domain, dtype, "zero")
+
+
+def _between(range: Space, domain: Space | None, dtype: npt.DTypeLike, maker: str, *args: Any) -> Operator:
+    made = getattr(functions_for(dtype), maker)(range.native, (range if domain is None else domain).native, *args)
+    return Operator(range.grid, dtype, made)
+
+
+def diagonal(space: Space, d: Matrix) -> Operator:
+    """diag(d) in this space. d is one column, cut as its rows, and is used in place."""
+    return Operator(space.grid, d.dtype, functions_for(d.dtype).diagonal(space.native, d.native))
+
+
+def vertical_stack(operators: Sequence[Operator]) -> Operator:
+    """[A₁; A₂; …], of operators with the same domain. A rank's data are its parts of each, one below the other."""
+    return _of_several(operators, "vertical_stack")
+
+
+def horizontal_stack(operators: Sequence[Operator]) -> Operator:
+    """[A₁ A₂ …], of operators with the same range."""
+    return _of_several(operators, "horizontal_stack")
+
+
+def block_diagonal(operators: Sequence[Operator]) -> Operator:
+    """The block-diagonal operator with these blocks."""
+    return _of_several(operators, "block_diagonal")
+
+
+def _of_several(operators: Sequence[Operator], maker: str) -> Operator:
+    if not operators:
+        raise UsageError("a stack of no operators has no shape: give one at least")
+    same_type(*operators)
+    first = operators[0]
+    made = getattr(functions_for(first.dtype), maker)([each.native for each in operators])
+    return Operator(first.grid, first.dtype, made)
+
+
+def damped(A: Operator, damp: float) -> Operator:
+    """[A; damp · I], the operator of Tikhonov regularisation."""
+    return Operator(A.grid, A.dtype, functions_for(A.dtype).damped(A.native, damp))
+
+
+def function_operator(range: Space, domain: Space, forward: Callable[[Matrix, Matrix], None],
+                      adjoint: Callable[[Matrix, Matrix], None], dtype: npt.DTypeLike = np.float64) -> Operator:
+    """An operator whose products are Python functions of distributed matrices. Not collective.
+
+    ``forward(X, Y)`` writes A X to ``Y.local``, and ``adjoint(Y, X)`` writes Aᴴ Y to ``X.local``. The output holds
+    anything before. Both are called on every member of the grid and may communicate there, for example by mpi4py. The
+    matrices must not be kept after the call. What a function raises on one rank, solvers and :meth:`Operator.dot_test`
+    raise on all, as long as it took its part in the communication.
+    """
+    def of_matrices(function: Callable[[Matrix, Matrix], None]) -> Callable[[Any, Any], None]:
+        return lambda given, result: function(Matrix.of(range.grid, dtype, given), Matrix.of(range.grid, dtype, result))
+
+    return _between(range, domain, dtype, "function_operator", of_matrices(forward), of_matrices(adjoint))
+
+
+Block = npt.NDArray[Any]
+
+
+def local_operator(range: Space, domain: Space, forward: Callable[[Block, Block], None],
+                   adjoint: Callable[[Block, Block], None], dtype: npt.DTypeLike = np.float64) -> Operator:
+    """The operator that is made of one matrix for each rank, given by its products. Not collective.
+
+    ``forward(x, y)`` writes B x to y, and ``adjoint(y, x)`` writes Bᴴ y to x; both are blocks of (rows, columns), the
+    output holds anything before, and neither must be kept. Which operator it is depends on how the spaces are cut:
+
+    ==================  ==================  =========================================================
+    range               domain              operator
+    ==================  ==================  =========================================================
+    cut                 cut the same way    block-diagonal; nothing moves
+    cut                 uncut               [B₀; B₁; …]; the adjoint sums models over the parts
+    uncut               cut                 [B₀ B₁ …]; the forward product sums data
+    ``grid_rows``       ``grid_cols``       a matrix of blocks; both sum over a row or column of the grid
+    ==================  ==================  =========================================================
+    """
+    def of_arrays(function: Callable[[Block, Block], None]) -> Callable[[Any, Any], None]:
+        return lambda given, result: function(np.asarray(given), np.asarray(result))
+
+    return _between(range, domain, dtype, "local_operator", of_arrays(forward), of_arrays(adjoint))
+
+
+def local_matrix(range: Space, domain: Space, B: Any) -> Operator:
+    """:func:`local_operator` of this rank's B: a NumPy array, a SciPy sparse matrix or LinearOperator, a PyLops operator.
+
+    B has this rank's rows of the range and of the domain, and knows ``B @ x`` for a block of columns, and ``B.conj().T``
+    or ``B.H``.
+    """
+    Bh = B.H if hasattr(B, "H") and not hasattr(B, "toarray") else B.conj().T
+
+    def forward(x: Block, y: Block) -> None:
+        y[...] = B @ x
+
+    def backward(y: Block, x: Block) -> None:
+        x[...] = Bh @ y
+
+    return local_operator(range, domain, forward, backward, B.dtype)

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string>
+#include <vector>
+
+#include "gridlops/redistribute.hpp"
+#include "native.hpp"
+
+namespace gridlops::python {
+namespace {
+
+using GridPtr = std::shared_ptr<ProcessGrid>;
+
+/// The caller's array as a block of this type. Throws UsageError unless its columns lie one after the other.
+template <Scalar T>
+MatrixView<T> view_of(const py::buffer_info& info) {
+  constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
+  if (info.ndim != 2 || !py::detail::compare_buffer_info<T>::compare(info)) {
+    throw UsageError("a block must be a two-dimensional array of the matrix's type");
+  }
+  const Index rows = info.shape[0], cols = info.shape[1];
+  if (rows == 0 || cols == 0) return {nullptr, rows, cols, rows};
+  const bool column_major = (rows == 1 || info.strides[0] == size) &&
+                            (cols == 1 || (info.strides[1] % size == 0 && info.strides[1] >= rows * size));
+  if (!column_major) {
+    throw UsageError(
+        "a block of " + std::to_string(rows) + " x " + std::to_string(cols) + " with strides of " +
+        std::to_string(info.strides[0]) + " and " + std::to_string(info.strides[1]) +
+        " bytes is not in column-major (Fortran) order, so that it cannot be used in place: make it by "
+        "numpy.asfortranarray(block), or allocate it with order='F'");
+  }
+  return {static_cast<T*>(info.ptr), rows, cols, cols == 1 ? rows : info.strides[1] / size};
+}
+
+template <Scalar T>
+std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, const py::buffer& block,
+                                     bool writable) {
+  const py::buffer_info info = block.request(writable);
+  const MatrixView<T> view = view_of<T>(info);
+  return std::make_shared<Matrix<T>>(
+      Matrix<T>{DistMatrix<T>(std::move(grid), layout, view), keep(block), writable});
+}
+
+/// All ranks of the grid learn of it where one has not enough memory.
+template <Scalar T>
+std::shared_ptr<Matrix<T>> allocate(GridPtr grid, const Layout& layout) {
+  auto result = std::make_shared<Matrix<T>>();
+  if (!grid->is_member()) {
+    result->matrix = DistMatrix<T>(grid, layout);
+    return result;
+  }
+  layout.check(*grid);
+  succeed_together(grid->comm(), [&] { result->matrix = DistMatrix<T>(grid, layout); });
+  result->matrix.set_zero();
+  return result;
+}
+
+template <Scalar T>
+py::buffer_info buffer_of(Matrix<T>& X) {
+  const MatrixView<T> local = X.matrix.local();
+  constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
+  return {local.data,
+          size,
+          py::format_descriptor<T>::format(),
+          2,
+          {local.rows, local.cols},
+          {size, local.stride * size},
+          !X.writable};
+}
+
+template <Scalar T>
+void bind_type(py::module_ native) {
+  using M = Matrix<T>;
+  py::class_<M, std::shared_ptr<M>>(native, "Matrix", py::buffer_protocol())
+      .def_buffer([](M& X) { return buffer_of(X); })
+      .def_property_readonly("layout", [](const M& X) { return X.matrix.layout(); })
+      .def_property_readonly("owned", [](const M& X) { return X.matrix.owned(); })
+      .def_readonly("writable", &M::writable)
+      .def_property_readonly("rows",
+                             [](const M& X) {
+                               return std::pair(X.matrix.local_row_range().begin,
+                                                X.matrix.local_row_range().end());
+                             })
+      .def_property_readonly("cols", [](const M& X) {
+        return std::pair(X.matrix.local_col_range().begin, X.matrix.local_col_range().end());
+      });
+  const py::call_guard<py::gil_scoped_release> unlocked;
+  native.def("allocate", allocate<T>, unlocked);
+  native.def("view", make_view<T>);
+  native.def(
+      "redistribute",
+      [](T alpha, const M& from, T beta, M& to) { redistribute<T>(alpha, from.matrix, beta, to.output()); },
+      unlocked);
+  // `whole`, on the root alone, is a buffer with the whole matrix in column-major order.
+  native.def("gather_into", [](const M& X, int root, const py::object& whole) {
+    std::vector<T> values;
+    {
+      const py::gil_scoped_release release;
+      values = gather<T>(X.matrix, root);
+    }
+    if (whole.is_none()) return;
+    const py::buffer_info info = whole.cast<py::buffer>().request(true);
+    const MatrixView<T> to = view_of<T>(info);
+    for (Index j = 0; j < to.cols; ++j) {
+      for (Index i = 0; i < to.rows; ++i) to(i, j) = values[static_cast<std::size_t>(i + j * to.rows)];
+    }
+  });
+  native.def("scatter_from", [](const py::object& whole, int root, M& X) {
+    std::vector<T> values;
+    if (!whole.is_none()) {
+      const py::buffer_info info = whole.cast<py::buffer>().request();
+      const MatrixView<T> from = view_of<T>(info);
+      for (Index j = 0; j < from.cols; ++j)
+        values.insert(values.end(), from.column(j), from.column(j) + from.rows);
+    }
+    const py::gil_scoped_release release;
+    scatter<T>(values, root, X.output());
+  });
+  native.def(
+      "column_dots", [](const M& X, const M& Y) { return column_dots<T>(X.matrix, Y.matrix); }, unlocked);
+  native.def(
+      "column_norms", [](const M& X, double order) { return column_norms<T>(X.matrix, order); }, unlocked);
+  native.def(
+      "copy", [](const M& X, M& Y) { copy<T>(X.matrix, Y.output()); }, unlocked);
+}
+
+}  // namespace
+
+void bind_matrices(py::module_& native) {
+  bind_type<float>(submodule_of<float>(native));
+  bind_type<double>(submodule_of<double>(native));
+  bind_type<std::complex<float>>(submodule_of<std::complex<float>>(native));
+  bind_type<std::complex<double>>(submodule_of<std::complex<double>>(native));
+}
+
+}  // namespace gridlops::python

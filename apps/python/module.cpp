@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <mpi.h>
+
+#include <string>
+
+#include "gridlops/version.hpp"
+#include "native.hpp"
+
+namespace gridlops::python {
+namespace {
+
+/// The class of gridlops/errors.py for an error of the library.
+const char* python_class_of(const Error& error) {
+  if (dynamic_cast<const ShapeError*>(&error) != nullptr) return "ShapeError";
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return "UsageError";
+  if (dynamic_cast<const InputError*>(&error) != nullptr) return "InputError";
+  if (dynamic_cast<const OutputError*>(&error) != nullptr) return "OutputError";
+  if (dynamic_cast<const OutOfMemory*>(&error) != nullptr) return "OutOfMemory";
+  if (dynamic_cast<const CommunicationError*>(&error) != nullptr) return "CommunicationError";
+  if (dynamic_cast<const Suspended*>(&error) != nullptr) return "Suspended";
+  return "Error";
+}
+
+/// What MPI says of itself, of the library that this module is linked to.
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
+  return {text, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
+
+void bind_errors(py::module_&) {
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const py::object type = py::module_::import("gridlops.errors").attr(python_class_of(error));
+      const py::object raised = type(error.what());
+      raised.attr("status") = static_cast<int>(error.status());
+      raised.attr("known_to_all_ranks") = error.known_to() == KnownTo::all_ranks;
+      PyErr_SetObject(type.ptr(), raised.ptr());
+    }
+  });
+}
+
+}  // namespace gridlops::python
+
+PYBIND11_MODULE(_native, native) {
+  using namespace gridlops::python;
+  native.attr("version") = gridlops::version;
+  native.def("mpi_library", mpi_library);
+  bind_errors(native);
+  bind_spaces(native);
+  bind_matrices(native);
+  bind_operators(native);
+  bind_solvers(native);
+}

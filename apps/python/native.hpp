@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pybind11/complex.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <utility>
+
+#include "gridlops/dist_matrix.hpp"
+#include "gridlops/linear_operator.hpp"
+
+// The module _native has what needs C++. Its functions for one element type are in a submodule that is named
+// as NumPy names the type. The package's Python files make of it what users see.
+
+namespace gridlops::python {
+
+namespace py = pybind11;
+
+/// Keeps a Python object alive for C++, which copies and drops it on any thread, with or without the
+/// interpreter's lock.
+inline std::shared_ptr<py::object> keep(py::object object) {
+  return {new py::object(std::move(object)), [](py::object* kept) {
+            const py::gil_scoped_acquire lock;
+            delete kept;
+          }};
+}
+
+/// A matrix for Python. The block belongs to the matrix, or to what `memory` keeps alive.
+template <Scalar T>
+struct Matrix {
+  DistMatrix<T> matrix;
+  std::shared_ptr<void> memory;
+  bool writable = true;
+
+  /// Throws UsageError where the block may only be read.
+  DistMatrix<T>& output() {
+    if (!writable) {
+      throw UsageError(
+          "a matrix that was made of a read-only array cannot take a result: make it of a copy, or let it "
+          "have memory "
+          "of its own");
+    }
+    return matrix;
+  }
+};
+
+/// An operator for Python. pybind11 holds no pointers to const.
+template <Scalar T>
+struct Operator {
+  OperatorPtr<T> ptr;
+};
+
+/// The same operator, which also keeps `memory` alive for all that is made of it.
+template <Scalar T>
+OperatorPtr<T> keep_alive(OperatorPtr<T> A, std::shared_ptr<void> memory) {
+  const LinearOperator<T>* pointer = A.get();
+  return {pointer, [A = std::move(A), memory = std::move(memory)](const LinearOperator<T>*) {}};
+}
+
+/// The submodule for one element type.
+template <Scalar T>
+py::module_ submodule_of(py::module_& native) {
+  constexpr ScalarType type = scalar_type_of<T>;
+  return native.def_submodule(type == ScalarType::f32   ? "float32"
+                              : type == ScalarType::f64 ? "float64"
+                              : type == ScalarType::c64 ? "complex64"
+                                                        : "complex128");
+}
+
+// Each of these is a source file; the later ones use the classes of the earlier ones.
+void bind_errors(py::module_& native);
+void bind_spaces(py::module_& native);
+void bind_matrices(py::module_& native);
+void bind_operators(py::module_& native);
+void bind_solvers(py::module_& native);
+
+}  // namespace gridlops::python

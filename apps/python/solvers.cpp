@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <functional>
+#include <ostream>
+#include <streambuf>
+#include <string>
+#include <vector>
+
+#include "gridlops/inversion.hpp"
+#include "gridlops/proximal.hpp"
+#include "gridlops/solve_observer.hpp"
+#include "gridlops/solver.hpp"
+#include "gridlops/sparse_solver.hpp"
+#include "native.hpp"
+
+namespace gridlops::python {
+namespace {
+
+py::dict dict_of(const SolveReport& report) {
+  py::dict result;
+  result["solver"] = report.solver;
+  result["iterations"] = report.iterations;
+  std::vector<std::string> reasons;
+  std::vector<Index> iterations;
+  std::vector<double> residual, normal_residual, norms, conditions;
+  for (const ColumnReport& column : report.columns) {
+    reasons.emplace_back(name_of(column.reason));
+    iterations.push_back(column.iterations);
+    residual.push_back(column.residual_norm);
+    normal_residual.push_back(column.normal_residual_norm);
+    norms.push_back(column.operator_norm);
+    conditions.push_back(column.condition);
+  }
+  result["reasons"] = reasons;
+  result["column_iterations"] = iterations;
+  result["residual_norms"] = residual;
+  result["normal_residual_norms"] = normal_residual;
+  result["operator_norms"] = norms;
+  result["conditions"] = conditions;
+  py::list history, alarms;
+  for (const IterationRecord& record : report.history) {
+    py::dict entry;
+    entry["iteration"] = record.iteration;
+    entry["columns"] = record.columns;
+    entry["residual_norms"] = record.residual_norms;
+    entry["tested_norms"] = record.tested_norms;
+    history.append(entry);
+  }
+  for (const GuardAlarm& alarm : report.alarms) {
+    py::dict entry;
+    entry["kind"] = alarm.kind == GuardAlarm::Kind::gap    ? "gap"
+                    : alarm.kind == GuardAlarm::Kind::norm ? "norm"
+                                                           : "non_finite";
+    entry["iteration"] = alarm.iteration;
+    entry["column"] = alarm.column;
+    entry["found"] = alarm.found;
+    entry["limit"] = alarm.limit;
+    alarms.append(entry);
+  }
+  result["history"] = history;
+  result["alarms"] = alarms;
+  result["guard_products"] = report.guard_products;
+  return result;
+}
+
+/// What a callback gets: it can be asked while the callback runs.
+struct Iteration {
+  const IterationInfo* info;
+
+  const IterationInfo& now() const {
+    if (info == nullptr)
+      throw UsageError("an iteration can be asked only while the callback that got it runs");
+    return *info;
+  }
+};
+
+std::vector<double> copy_of(std::span<const double> values) { return {values.begin(), values.end()}; }
+
+/// Tells a Python object with methods start(dict), step(Iteration) and end(dict).
+class PythonObserver final : public SolveObserver {
+ public:
+  explicit PythonObserver(py::object told) : told_(keep(std::move(told))) {}
+
+  void start(const SolveStart& start) override {
+    const py::gil_scoped_acquire lock;
+    py::dict facts;
+    facts["solver"] = start.solver;
+    facts["rows"] = start.rows;
+    facts["cols"] = start.cols;
+    facts["nrhs"] = start.nrhs;
+    facts["tolerance"] = start.tolerance;
+    facts["damp"] = start.damp;
+    facts["max_iterations"] = start.max_iterations;
+    facts["rank"] = start.rank;
+    told_->attr("start")(facts);
+  }
+  bool step(const IterationInfo& info) override {
+    const py::gil_scoped_acquire lock;
+    const auto iteration = std::make_shared<Iteration>(Iteration{&info});
+    const Forget forget{*iteration};
+    const py::object stop = told_->attr("step")(iteration);
+    return py::bool_(stop);
+  }
+  void end(const SolveReport& report) override {
+    const py::gil_scoped_acquire lock;
+    told_->attr("end")(dict_of(report));
+  }
+
+ private:
+  struct Forget {
+    Iteration& iteration;
+    ~Forget() { iteration.info = nullptr; }
+  };
+  std::shared_ptr<py::object> told_;
+};
+
+/// Text for Python's sys.stdout, which need not be the process' standard output.
+class PythonOutput final : public std::streambuf {
+  int overflow(int character) override {
+    if (character == traits_type::eof()) return 0;
+    text_.push_back(static_cast<char>(character));
+    if (character == '\n') sync();
+    return character;
+  }
+  int sync() override {
+    const py::gil_scoped_acquire lock;
+    py::module_::import("sys").attr("stdout").attr("write")(text_);
+    text_.clear();
+    return 0;
+  }
+  std::string text_;
+};
+
+std::shared_ptr<SolveObserver> table_on_stdout(Index first, Index last, Index step) {
+  struct Table {
+    PythonOutput buffer;
+    std::ostream out{&buffer};
+    std::shared_ptr<SolveObserver> observer;
+  };
+  const auto table = std::make_shared<Table>();
+  table->observer = print_table(table->out, {first, last, step});
+  return {table, table->observer.get()};
+}
+
+template <Scalar T>
+void copy_iterate(const Iteration& iteration, Matrix<T>& Y) {
+  iteration.now().iterate.copy_to<T>(Y.output());
+}
+
+void bind_observers(py::module_& native) {
+  py::class_<SolveObserver, std::shared_ptr<SolveObserver>>(native, "SolveObserver");
+  native.def("print_table", table_on_stdout);
+  native.def("stop_at_cost_ratio", stop_at_cost_ratio);
+  native.def("stop_on_non_finite", stop_on_non_finite);
+  py::class_<Iteration, std::shared_ptr<Iteration>>(native, "Iteration")
+      .def_property_readonly("iteration", [](const Iteration& it) { return it.now().iteration; })
+      .def_property_readonly("at_start", [](const Iteration& it) { return it.now().at_start; })
+      .def_property_readonly("active_columns", [](const Iteration& it) { return it.now().active_columns; })
+      .def_property_readonly("residual_norms",
+                             [](const Iteration& it) { return copy_of(it.now().residual_norms); })
+      .def_property_readonly("tested_norms",
+                             [](const Iteration& it) { return copy_of(it.now().tested_norms); })
+      .def_property_readonly("x_norms", [](const Iteration& it) { return copy_of(it.now().x_norms); })
+      .def("copy_to", copy_iterate<float>)
+      .def("copy_to", copy_iterate<double>)
+      .def("copy_to", copy_iterate<std::complex<float>>)
+      .def("copy_to", copy_iterate<std::complex<double>>);
+}
+
+void bind_options(py::module_& native) {
+  py::class_<CheckpointOptions>(native, "CheckpointOptions")
+      .def(py::init<>())
+      .def_readwrite("directory", &CheckpointOptions::directory)
+      .def_readwrite("every_iterations", &CheckpointOptions::every_iterations)
+      .def_readwrite("every_seconds", &CheckpointOptions::every_seconds)
+      .def_readwrite("facts", &CheckpointOptions::facts)
+      .def_readwrite("restart", &CheckpointOptions::restart)
+      .def("set_requested", [](CheckpointOptions& options, py::object asked) {
+        options.requested = [kept = keep(std::move(asked))] {
+          const py::gil_scoped_acquire lock;
+          return static_cast<bool>(py::bool_((*kept)()));
+        };
+      });
+  py::class_<SolveOptions>(native, "SolveOptions")
+      .def(py::init<>())
+      .def_readwrite("max_iterations", &SolveOptions::max_iterations)
+      .def_readwrite("tolerance", &SolveOptions::tolerance)
+      .def_readwrite("damp", &SolveOptions::damp)
+      .def_readwrite("atol", &SolveOptions::atol)
+      .def_readwrite("btol", &SolveOptions::btol)
+      .def_readwrite("condition_limit", &SolveOptions::condition_limit)
+      .def_readwrite("initial_guess", &SolveOptions::initial_guess)
+      .def_readwrite("batch", &SolveOptions::batch)
+      .def_readwrite("column_stable", &SolveOptions::column_stable)
+      .def_readwrite("record_history", &SolveOptions::record_history)
+      .def_readwrite("one_pass", &SolveOptions::one_pass)
+      .def_readwrite("residual_ratio", &SolveOptions::residual_ratio)
+      .def_readwrite("guard", &SolveOptions::guard)
+      .def_readwrite("checkpoint", &SolveOptions::checkpoint)
+      .def("add_observer",
+           [](SolveOptions& options, std::shared_ptr<SolveObserver> observer) {
+             options.observers.push_back(std::move(observer));
+           })
+      .def("add_python_observer", [](SolveOptions& options, py::object told) {
+        options.observers.push_back(std::make_shared<PythonObserver>(std::move(told)));
+      });
+}
+
+void bind_sparse_options(py::module_& native) {
+  py::enum_<Threshold>(native, "Threshold")
+      .value("soft", Threshold::soft)
+      .value("hard", Threshold::hard)
+      .value("half", Threshold::half);
+  py::enum_<Acceleration>(native, "Acceleration")
+      .value("none", Acceleration::none)
+      .value("fista", Acceleration::fista)
+      .value("vandenberghe", Acceleration::vandenberghe);
+  py::class_<SparseOptions>(native, "SparseOptions")
+      .def(py::init<>())
+      .def_readwrite("common", &SparseOptions::common)
+      .def_readwrite("lambda_", &SparseOptions::lambda)
+      .def_readwrite("lambdas", &SparseOptions::lambdas)
+      .def_readwrite("threshold", &SparseOptions::threshold)
+      .def_readwrite("acceleration", &SparseOptions::acceleration)
+      .def_readwrite("decay", &SparseOptions::decay)
+      .def_readwrite("step", &SparseOptions::step)
+      .def_readwrite("backtracking", &SparseOptions::backtracking)
+      .def_readwrite("restart", &SparseOptions::restart)
+      .def_readwrite("absolute_tolerance", &SparseOptions::absolute_tolerance);
+}
+
+/// Calls a solver without the interpreter's lock, and returns its report for Python.
+template <class Solve>
+py::dict report_of(Solve&& solve) {
+  SolveReport report;
+  {
+    const py::gil_scoped_release release;
+    report = solve();
+  }
+  return dict_of(report);
+}
+
+template <Scalar T>
+using PlainSolver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
+                                    const SolveOptions&);
+
+template <Scalar T>
+void bind_least_squares(py::module_ native) {
+  using M = Matrix<T>;
+  using A = Operator<T>;
+  const std::pair<const char*, PlainSolver<T>> plain[] = {{"cgls", &cgls<T>},
+                                                          {"lsqr", &lsqr<T>},
+                                                          {"lsmr", &lsmr<T>},
+                                                          {"block_cgls", &block_cgls<T>},
+                                                          {"cg", &cg<T>}};
+  for (const auto& [name, solver] : plain) {
+    native.def(name, [call = solver](const A& a, const M& B, M& X, const SolveOptions& options) {
+      return report_of([&] { return call(*a.ptr, B.matrix, X.output(), options); });
+    });
+  }
+  native.def("lsqr_variances", [](const A& a, const M& B, M& X, M& variances, const SolveOptions& options) {
+    return report_of([&] { return lsqr<T>(*a.ptr, B.matrix, X.output(), variances.output(), options); });
+  });
+  native.def("pcg", [](const A& a, const A& m, const M& B, M& X, const SolveOptions& options) {
+    return report_of([&] { return cg<T>(*a.ptr, *m.ptr, B.matrix, X.output(), options); });
+  });
+}
+
+template <Scalar T>
+void bind_sparse(py::module_ native) {
+  using M = Matrix<T>;
+  using A = Operator<T>;
+  native.def("ista", [](const A& a, const A* s, const M& B, M& X, const SparseOptions& options) {
+    return report_of([&] {
+      return s == nullptr ? ista<T>(*a.ptr, B.matrix, X.output(), options)
+                          : ista<T>(*a.ptr, *s->ptr, B.matrix, X.output(), options);
+    });
+  });
+  native.def("fista", [](const A& a, const A* s, const M& B, M& X, const SparseOptions& options) {
+    return report_of([&] {
+      return s == nullptr ? fista<T>(*a.ptr, B.matrix, X.output(), options)
+                          : fista<T>(*a.ptr, *s->ptr, B.matrix, X.output(), options);
+    });
+  });
+  struct Proximal {
+    ProximalPtr<T> ptr;
+  };
+  py::class_<Proximal>(native, "Proximal");
+  native.def("threshold_penalty",
+             [](Threshold kind, double sigma) { return Proximal{threshold_penalty<T>(kind, sigma)}; });
+  native.def("box", [](double lower, double upper) { return Proximal{box<T>(lower, upper)}; });
+  native.def(
+      "proximal_gradient", [](const A& a, const Proximal& g, const M& B, M& X, const SparseOptions& options) {
+        return report_of([&] { return proximal_gradient<T>(*a.ptr, g.ptr, B.matrix, X.output(), options); });
+      });
+  native.def("admm",
+             [](const A& a, const A& l, const Proximal& g, const M& B, M& X, const SolveOptions& common,
+                double tau, Index inner_iterations, double inner_tolerance) {
+               const AdmmOptions options{common, tau, inner_iterations, inner_tolerance};
+               return report_of([&] { return admm<T>(a.ptr, l.ptr, g.ptr, B.matrix, X.output(), options); });
+             });
+}
+
+Solver parse_inner_solver(const std::string& name) {
+  for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls}) {
+    if (name == name_of(solver)) return solver;
+  }
+  throw UsageError("there is no least-squares solver '" + name + "': take cgls, lsqr, lsmr or block-cgls");
+}
+
+template <Scalar T>
+std::vector<Regularizer<T>> regularizers_of(
+    const std::vector<std::tuple<Operator<T>, double, const Matrix<T>*>>& terms) {
+  std::vector<Regularizer<T>> result;
+  for (const auto& [R, epsilon, data] : terms) {
+    result.push_back({R.ptr, epsilon, data == nullptr ? nullptr : &data->matrix});
+  }
+  return result;
+}
+
+template <Scalar T>
+void bind_inversion(py::module_ native) {
+  using M = Matrix<T>;
+  using A = Operator<T>;
+  using Terms = std::vector<std::tuple<A, double, const M*>>;
+  native.def("normal_equations_inversion", [](const A& a, const M& B, M& X, const A* weight,
+                                              const Terms& terms, const SolveOptions& options) {
+    const NormalEquationsTerms<T> all{
+        weight == nullptr ? nullptr : weight->ptr, regularizers_of<T>(terms), {}};
+    return report_of(
+        [&] { return normal_equations_inversion<T>(a.ptr, B.matrix, X.output(), all, options); });
+  });
+  native.def("regularized_inversion", [](const A& a, const M& B, M& X, const A* weight, const Terms& terms,
+                                         const std::string& solver, const SolveOptions& options) {
+    const RegularizedTerms<T> all{weight == nullptr ? nullptr : weight->ptr, regularizers_of<T>(terms),
+                                  parse_inner_solver(solver)};
+    return report_of([&] { return regularized_inversion<T>(a.ptr, B.matrix, X.output(), all, options); });
+  });
+  native.def("preconditioned_inversion", [](const A& a, const M& B, M& X, const A& p,
+                                            const std::string& solver, bool damps_x,
+                                            const SolveOptions& options) {
+    const Preconditioning<T> how{p.ptr, parse_inner_solver(solver), damps_x};
+    return report_of([&] { return preconditioned_inversion<T>(a.ptr, B.matrix, X.output(), how, options); });
+  });
+}
+
+template <Scalar T>
+void bind_type(py::module_ native) {
+  bind_least_squares<T>(native);
+  bind_sparse<T>(native);
+  bind_inversion<T>(native);
+}
+
+}  // namespace
+
+void bind_solvers(py::module_& native) {
+  bind_observers(native);
+  bind_options(native);
+  bind_sparse_options(native);
+  bind_type<float>(submodule_of<float>(native));
+  bind_type<double>(submodule_of<double>(native));
+  bind_type<std::complex<float>>(submodule_of<std::complex<float>>(native));
+  bind_type<std::complex<double>>(submodule_of<std::complex<double>>(native));
+}
+
+}  // namespace gridlops::python

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Grids, matrices, products and CGLS from Python, against NumPy."""
+import gc
+
+import numpy as np
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, run_all, whole
+
+import gridlops as gl
+
+
+def test_grids():
+    for grid in grids():
+        assert grid.is_member == (COMM.rank < grid.shape[0] * grid.shape[1])
+        if grid.is_member:
+            assert (grid.row, grid.col) == divmod(COMM.rank, grid.shape[1])
+            assert grid.comm is COMM and grid.rank == COMM.rank
+    assert gl.Grid().shape == {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (2, 2), 6: (2, 3)}[COMM.size]
+    half = gl.Grid(COMM.Split(COMM.rank % 2, COMM.rank))
+    assert half.shape[0] * half.shape[1] == (COMM.size + 1 - COMM.rank % 2) // 2
+
+
+def test_blocks_are_used_in_place():
+    for dtype in TYPES:
+        for grid in grids():
+            layout = grid.blocks_2d(7, 5)
+            X = gl.Matrix(grid, layout, dtype)
+            assert not X.local.any() and X.shape == (7, 5) and X.dtype == dtype
+            m, n = X.local.shape
+            memory = np.zeros((m + 3, n), dtype, order="F")  # the leading dimension is larger than the rows
+            Y = gl.Matrix.from_local(grid, layout, memory[1 : m + 1])
+            Y.fill(integers(dtype, 1))
+            assert (memory[1 : m + 1] == block_of(Y, whole(dtype, 1, 7, 5))).all() and not memory[m + 1 :].any()
+            memory[1 : m + 1] *= 2
+            assert (Y.local == 2 * block_of(Y, whole(dtype, 1, 7, 5))).all()
+            view = Y.local
+            del Y, memory
+            gc.collect()
+            assert view.shape == (m, n) and view.sum() == 2 * block_of(X, whole(dtype, 1, 7, 5)).sum()
+            got = X.fill(integers(dtype, 3)).gather()
+            assert got is None or (got == whole(dtype, 3, 7, 5)).all()
+            assert (got is not None) == (COMM.rank == 0)
+            X.local[...] = 0
+            X.scatter(whole(dtype, 4, 7, 5))
+            Z = X.redistribute(grid.row_blocks(7, 5))
+            assert (Z.local == block_of(Z, whole(dtype, 4, 7, 5))).all()
+            if grid.is_member:
+                expected = (abs(whole(dtype, 4, 7, 5).astype(complex)) ** 2).sum(axis=0)
+                assert np.allclose(Z.column_dots(Z), expected, rtol=1e-14)
+                assert np.allclose(Z.column_norms() ** 2, expected, rtol=1e-14)
+            frozen = np.ones(Z.local.shape, dtype, order="F")
+            frozen.flags.writeable = False
+            F = gl.Matrix.from_local(grid, Z.layout, frozen)
+            assert not F.local.size or not F.local.flags.writeable
+            if grid.is_member:
+                expect_error(gl.UsageError, lambda: F.scatter(whole(dtype, 1, 7, 5)), "read-only")
+
+
+def test_products():
+    for dtype, shapes in zip(TYPES, (((2, 3, 1),), ((11, 6, 3), (5, 9, 0)), ((1, 1, 7),), ((11, 6, 3),))):
+        for m, n, k in shapes:
+            A, X, Y = whole(dtype, 1, m, n), whole(dtype, 2, n, k), whole(dtype, 3, m, k)
+            for grid in grids():
+                for algorithm in ("stationary-a", "summa", "stationary-b", "block"):
+                    given = gl.Matrix(grid, grid.matrix_layout(m, n, algorithm), dtype).fill(integers(dtype, 1))
+                    op = gl.matrix_mult(given, algorithm)
+                    del given
+                    gc.collect()
+                    assert op.shape == (m, n) and op.dtype == dtype
+                    product = op @ gl.zeros(op.domain, k, dtype).fill(integers(dtype, 2))
+                    assert (product.local == block_of(product, A @ X)).all()
+                    back = op.H @ gl.zeros(op.range, k, dtype).fill(integers(dtype, 3))
+                    assert (back.local == block_of(back, A.conj().T @ Y)).all()
+                    # Y ← 2 A X − Y
+                    op.apply(gl.zeros(op.domain, k, dtype).fill(integers(dtype, 2)), product, alpha=2, beta=-1)
+                    assert (product.local == block_of(product, A @ X)).all()
+                assert op.dot_test()[0]
+
+
+def test_a_matrix_at_other_places():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    sizes = [0] * (COMM.size - 1) + [7]
+    layout = gl.Layout(gl.Cut("grid_rows", sizes), gl.Cut("grid_cols", [4]))
+    block = np.asfortranarray(whole("float64", 1, 7, 4)) if COMM.rank == COMM.size - 1 else np.zeros((0, 4), order="F")
+    op = gl.matrix_mult(gl.Matrix.from_local(grid, layout, block))
+    Y = op @ gl.zeros(op.domain, 2).fill(integers("float64", 2))
+    got = Y.gather()
+    assert got is None or (got == whole("float64", 1, 7, 4) @ whole("float64", 2, 4, 2)).all()
+
+
+def test_cgls_of_many_columns():
+    rng = np.random.default_rng(1)
+    for dtype, damp in zip(TYPES, (0, 0.7, 0.3, 0)):
+        m, n, k = 23, 9, 4
+        A = rng.standard_normal((m, n)) + (1j * rng.standard_normal((m, n)) if np.dtype(dtype).kind == "c" else 0)
+        A = (np.eye(m, n) * 5 + A).astype(dtype)
+        B = (rng.standard_normal((m, k)) * 10.0 ** np.arange(k)).astype(dtype)
+        x0 = rng.standard_normal((n, k)).astype(dtype)
+        accuracy = 1e-6 if np.dtype(dtype).itemsize * (1 if np.dtype(dtype).kind == "f" else 0.5) == 8 else 1e-3
+        stacked = np.vstack([A, damp * np.eye(n)]).astype(complex)
+        expected = np.linalg.lstsq(stacked, np.vstack([B, np.zeros((n, k))]), rcond=None)[0]
+        for grid in grids():
+            op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), dtype).scatter(A))
+            data = gl.zeros(op.range, k, dtype).scatter(B)
+            X, report = gl.cgls(op, data, damp=damp, max_iterations=50)
+            guess = gl.zeros(op.domain, k, dtype).scatter(x0)
+            again, _ = gl.cgls(op, data, guess, out=guess, damp=damp, max_iterations=50)
+            assert again is guess
+            for found in (X, guess) if grid.is_member else ():
+                error = abs(found.local - block_of(found, expected)).max(axis=0, initial=0)
+                assert (error <= accuracy * abs(expected).max(axis=0)).all(), (dtype, damp, error)
+            if not grid.is_member:
+                continue
+            assert report["solver"] == "cgls" and report["reasons"] == ["converged"] * k
+            residual = np.linalg.norm(A @ expected - B, axis=0)
+            assert np.allclose(report["residual_norms"], residual, rtol=1e-4)
+            assert report["column_iterations"].shape == (k,) and report["iterations"] == max(report["column_iterations"])
+            assert report["history"][0]["iteration"] == 0 and (report["history"][0]["columns"] == np.arange(k)).all()
+            assert (report["history"][0]["tested_norms"] == 1).all()
+
+
+def test_errors_have_types_that_fit():
+    grid = gl.Grid()
+    A = gl.Matrix(grid, grid.matrix_layout(6, 4)).fill(integers("float64", 1))
+    op = gl.matrix_mult(A)
+    wrong = gl.zeros(op.range, 1)
+    error = expect_error(gl.ShapeError, lambda: op @ wrong, "6 x 1")
+    assert isinstance(error, ValueError) and isinstance(error, gl.UsageError) and error.status == 2
+    assert error.known_to_all_ranks
+    expect_error(ValueError, lambda: gl.Grid(shape=(COMM.size + 1, 1)))
+    expect_error(gl.UsageError, lambda: gl.matrix_mult(A, "fastest"), "fastest")
+    expect_error(gl.UsageError, lambda: gl.Matrix(grid, A.layout, "int32"), "int32", "float64")
+    expect_error(gl.UsageError, lambda: op @ gl.zeros(op.domain, 1, "float32"), "float32", "float64")
+    expect_error(gl.UsageError, lambda: gl.cgls(op, gl.zeros(op.range), damp=-1), "-1")
+    expect_error(TypeError, lambda: gl.cgls(op, gl.zeros(op.range), damping=1), "damping")
+    rows, cols = A.local.shape
+    if rows > 1 and cols > 1:
+        expect_error(gl.UsageError, lambda: gl.Matrix.from_local(grid, A.layout, np.zeros((rows, cols))), "asfortranarray")
+    expect_error(gl.ShapeError, lambda: gl.Matrix.from_local(grid, A.layout, np.zeros((rows + 1, cols), order="F")))
+    expect_error(OSError, lambda: gl.cgls(op, gl.zeros(op.range).fill(integers("float64", 1)), restart="/nonexistent"))
+
+
+run_all(globals())

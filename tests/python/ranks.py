@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tests of the Python package share. Each is run on several ranks at once."""
+import sys
+import traceback
+
+import numpy as np
+from mpi4py import MPI
+
+try:
+    import gridlops as gl
+except ImportError as error:
+    if "mpi4py uses" not in str(error):
+        raise
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+COMM = MPI.COMM_WORLD
+TYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def run_all(names):
+    """Runs the functions test_… among these, in their order; the first failure ends the job."""
+    for name, function in names.items():
+        if not name.startswith("test_"):
+            continue
+        try:
+            function()
+        except BaseException:  # also what pytest would let through: the others must not wait
+            print(f"rank {COMM.rank}: {name}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            COMM.Abort(1)
+        COMM.Barrier()
+
+
+def grids():
+    """All grids that these ranks can make, and one that leaves a rank idle."""
+    shapes = [(p, COMM.size // p) for p in range(1, COMM.size + 1) if COMM.size % p == 0]
+    if COMM.size > 1:
+        shapes.append((COMM.size - 1, 1))
+    return [gl.Grid(COMM, shape) for shape in shapes]
+
+
+def integers(dtype, seed):
+    """Small integers as a function of the global index: sums of their products are exact."""
+    def value(i, j):
+        real = (i * 7 + j * 5 + seed) % 9 - 4
+        return (real + 1j * ((i * 3 + j * 2 + seed) % 7 - 3) if np.dtype(dtype).kind == "c" else real).astype(dtype)
+
+    return value
+
+
+def whole(dtype, seed, rows, cols):
+    i, j = np.arange(rows)[:, None], np.arange(cols)[None, :]
+    return integers(dtype, seed)(i, j)
+
+
+def block_of(matrix, array):
+    """The part of a whole array that this rank's block of a matrix should be."""
+    return array[matrix.rows, matrix.cols]
+
+
+def expect_error(kind, function, *words):
+    """All members raise this type, and the text has these words."""
+    try:
+        function()
+    except kind as error:
+        for word in words:
+            assert word in str(error), (word, str(error))
+        return error
+    raise AssertionError(f"no {kind.__name__} was raised")
