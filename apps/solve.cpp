@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <memory>
 
-#include "calibrate.hpp"
-#include "checkpointing.hpp"
 #include "console.hpp"
 #include "file_checks.hpp"
-#include "grid.hpp"
 #include "gridlops/block_hash.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/non_finite.hpp"
-#include "gridlops/npy.hpp"
 #include "gridlops/operator_algebra.hpp"
-#include "gridlops/plan.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
 #include "gridlops/sparse_solver.hpp"
@@ -26,164 +19,14 @@
 #include "number_checks.hpp"
 #include "report.hpp"
 #include "solve_progress.hpp"
-#include "subcommands.hpp"
+#include "solve_task.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-/// What all ranks know before any matrix is read.
-struct Task {
-  SolveArguments arguments;
-  MachineModel machine;
-  std::string machine_source;
-  std::shared_ptr<const ProcessGrid> grid;
-  NpyHeader A, B;
-  std::optional<NpyHeader> X0;
-  ProductShape shape;
-  Algorithm algorithm = Algorithm::automatic;
-  bool one_pass = false;
-  Storage storage = Storage::columns;
-  CheckpointFacts saved;  // of the run that a restart goes on with
-  Calibration calibration;
-};
-
-bool may_be_stationary_a(const SolveArguments& arguments) {
-  const Algorithm asked = arguments.product.algorithm;
-  return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
-}
-
-/// The products of the first batch.
-ProductShape shape_at_once(const Task& task, Algorithm algorithm, GridShape grid) {
-  return first_batch(algorithm, task.shape, grid, task.arguments.options.batch);
-}
-
-/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as the run was begun.
-bool reads_once(const Task& task, GridShape grid) {
-  const SolveArguments& arguments = task.arguments;
-  if (arguments.solver != "cgls") return false;
-  if (arguments.one_pass != "auto") return arguments.one_pass == "on";
-  if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
-  return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
-         arguments.product.device == "cpu" &&
-         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a, grid), grid);
-}
-
-/// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
-/// no choice.
-Algorithm algorithm_for(const Task& task, bool one_pass) {
-  const SolveArguments& arguments = task.arguments;
-  if (arguments.solver != "block-cgls" && !one_pass) return arguments.product.algorithm;
-  if (!may_be_stationary_a(arguments)) {
-    throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
-                                 one_pass ? "--one-pass" : "--solver block-cgls",
-                                 name_of(arguments.product.algorithm)));
-  }
-  return Algorithm::stationary_a;
-}
-
-/// How A is stored; for one pass it is packed. A restart with `auto` goes on as the run was begun, if the
-/// algorithm is the same.
-Storage storage_for(const Task& task) {
-  const bool on_host = task.arguments.product.device == "cpu";
-  if (task.one_pass && on_host) return Storage::packed;
-  if (task.arguments.storage) return *task.arguments.storage;
-  if (const std::string saved = saved_fact(task.saved, storage_fact);
-      !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
-    return parse_storage(saved);
-  const GridShape grid = task.grid->shape();
-  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm, grid), grid)
-                 : Storage::columns;
-}
-
-Solver solver_of(const Task& task) {
-  for (const Solver solver :
-       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
-    if (task.arguments.solver == name_of(solver)) return solver;
-  return Solver::cgls;
-}
-
-/// An iteration with all columns of the first batch, as the model has it.
-PlannedIteration planned_iteration(const Task& task, Algorithm algorithm, bool one_pass, GridShape grid) {
-  return {solver_of(task), one_pass, algorithm, shape_at_once(task, algorithm, grid),
-          task.arguments.product.panel};
-}
-
-/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
-/// else the one with the fastest iterations.
-GridShape grid_for(const Task& task, int ranks) {
-  if (task.arguments.product.grid) return *task.arguments.product.grid;
-  if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
-    if (const GridShape grid = parse_grid_shape(saved); grid.size() == ranks) return grid;
-  return choose_grid(ranks, [&](GridShape grid) {
-    const bool one_pass = reads_once(task, grid);
-    Algorithm algorithm = algorithm_for(task, one_pass);
-    if (algorithm == Algorithm::automatic) algorithm = choose_algorithm(task.shape, grid, task.machine);
-    return iteration_seconds(planned_iteration(task, algorithm, one_pass, grid), grid, task.machine);
-  });
-}
-
-/// What the run chooses by (collective over world). A restart chooses as its run did: it measures nothing,
-/// and built-in choices stay.
-Calibration calibration_of_run(Communicator& world, const Task& task) {
-  const SolveArguments& arguments = task.arguments;
-  if (saved_fact(task.saved, choices_fact) == Calibration().source_of_choices(task.shape.type)) return {};
-  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
-  return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
-}
-
-std::string choices_of(const Task& task) { return task.calibration.source_of_choices(task.shape.type); }
-
-Task read_headers(Communicator& world, const SolveArguments& arguments, const Ranks& ranks) {
-  const std::string& matrix = arguments.product.matrix;
-  Task task;
-  task.arguments = arguments;
-  task.A = read_npy_header(world, matrix);
-  task.B = read_npy_header(world, arguments.rhs);
-  if (const std::string& saved = arguments.options.checkpoint.restart; !saved.empty()) {
-    task.saved = checkpoint_facts(world, saved);
-    const std::string unfinished = unfinished_checkpoint(world, saved);
-    if (!unfinished.empty() && world.rank() == 0) {
-      warn(fmt::format(
-          "{} is left out, because the job that wrote it ended before it was complete; the restart goes "
-          "on after iteration {}",
-          unfinished, saved_fact(task.saved, "iteration")));
-    }
-  }
-  check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
-  if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
-    throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
-                                 matrix, task.A.rows, task.A.cols));
-  }
-  if (!arguments.initial.empty()) {
-    task.X0 = read_npy_header(world, arguments.initial);
-    check_operand(matrix, task.A, arguments.initial, *task.X0, {task.A.cols, "columns of A"});
-    if (task.X0->cols != task.B.cols) {
-      throw InputError(
-          fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
-                      arguments.initial, task.X0->cols, arguments.rhs, task.B.cols));
-    }
-  }
-  task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
-  task.calibration = calibration_of_run(world, task);
-  const Machine machine = read_machine(world, arguments.product.machine);
-  task.machine = model_of(machine, ranks);
-  task.machine_source = machine.source;
-  task.grid = make_grid(ranks, grid_for(task, world.size()));
-  adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
-  task.one_pass = reads_once(task, task.grid->shape());
-  task.algorithm = resolve(algorithm_for(task, task.one_pass), task.shape, *task.grid, task.machine);
-  task.storage = storage_for(task);
-  task.grid = matrix_grid(task.algorithm, task.grid);
-  return task;
-}
-
-Layout layout_of_matrix(const Task& task) {
-  return matrix_layout(task.algorithm, *task.grid, task.A.rows, task.A.cols);
-}
-
 template <Scalar T>
-OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
+OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
   return matrix_mult(task.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
@@ -193,7 +36,7 @@ OperatorPtr<T> make_product(const Task& task, DistMatrix<T> A) {
 /// The product; for cg, whose vectors are models and data at once, also redistributed to the layout of
 /// models.
 template <Scalar T>
-OperatorPtr<T> make_operator(const Task& task, OperatorPtr<T> A) {
+OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   if (task.arguments.solver != "cg" || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
 }
@@ -205,7 +48,7 @@ bool is_damped(const SolveArguments& arguments) {
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
 template <Scalar T>
-void print_plan(const Task& task) {
+void print_plan(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
   const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
   // Only its shape matters; there is no memory behind it.
@@ -223,7 +66,7 @@ constexpr const char* damp_fact = "damp";
 
 /// The damping that was asked for. A restart goes on with the damping of the first run, to the last bit.
 template <Scalar T>
-double damping_of(const Task& task, const LinearOperator<T>& A) {
+double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
   if (!arguments.damp_relative) return arguments.options.damp;
   const auto saved = task.saved.find(damp_fact);
@@ -243,7 +86,7 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
 }
 
 template <Scalar T>
-SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
+SolveReport call_solver(const SolveTask& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
                         DistMatrix<T>& X, DistMatrix<T>* variances, const SolveOptions& options) {
   switch (solver_of(task)) {
     case Solver::ista:
@@ -267,7 +110,7 @@ SolveReport call_solver(const Task& task, const LinearOperator<T>& A, const Dist
 
 /// P: the preconditioner, or null; variances: where they go, or null.
 template <Scalar T>
-SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
+SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
                        const std::shared_ptr<IterationTimes>& times, bool shows_progress) {
   const SolveArguments& arguments = task.arguments;
@@ -293,9 +136,9 @@ SolveReport run_solver(const Task& task, const OperatorPtr<T>& A, const Operator
 }
 
 /// What this rank received in the products of an iteration, beside what the model says.
-void note_bytes(const Task& task, const ReceivedBytes& received, Measurements& measured) {
+void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
-  const PlannedIteration iteration = planned_iteration(task, task.algorithm, task.one_pass, grid.shape());
+  const PlannedIteration iteration = planned_iteration(task);
   measured.predicted_bytes_received =
       iteration_cost(iteration, grid.shape(), grid.my_row(), grid.my_col()).bytes_received;
   const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
@@ -311,7 +154,7 @@ void note_bytes(const Task& task, const ReceivedBytes& received, Measurements& m
 /// What the inputs hold that is not finite, in words (collective over the grid). A and the guess are read
 /// again, since packing and the solver have changed their memory.
 template <Scalar T>
-std::string non_finite_inputs(const Task& task, const DistMatrix<T>& B, DistMatrix<T>& X) {
+std::string non_finite_inputs(const SolveTask& task, const DistMatrix<T>& B, DistMatrix<T>& X) {
   const SolveArguments& arguments = task.arguments;
   std::string text = non_finite_text(arguments.rhs, find_non_finite(B));
   if (task.X0) {
@@ -329,7 +172,7 @@ struct Solved {
 };
 
 template <Scalar T>
-Solved solve_on_grid(const Task& task, bool shows_progress, Measurements& measured) {
+Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& measured) {
   const SolveArguments& arguments = task.arguments;
   const auto& grid = task.grid;
   Stopwatch clock;
@@ -377,7 +220,7 @@ Solved solve_on_grid(const Task& task, bool shows_progress, Measurements& measur
   return solved;
 }
 
-std::string headline(const Task& task) {
+std::string headline(const SolveTask& task) {
   return fmt::format("{}: {} x {} {}, {} right-hand sides; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
                      name_of(task.shape.type), task.shape.nrhs,
@@ -398,7 +241,7 @@ std::string advice(const Solved& solved) {
       is_non_finite ? "no input holds NaN or infinity, so " : "");
 }
 
-void warn_of_rounding(const Task& task) {
+void warn_of_rounding(const SolveTask& task) {
   const std::string difference = rounding_difference(
       task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product, choices_of(task)));
   if (!difference.empty())
@@ -430,7 +273,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  manifest_in("--restart", checkpoint.restart),
                  manifest_in("--checkpoint", checkpoint.directory)},
                 outputs);
-  const Task task = read_headers(world, arguments, ranks);
+  const SolveTask task = read_task(world, arguments, ranks);
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();
   if (talks && !task.saved.empty()) warn_of_rounding(task);
@@ -449,7 +292,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const SolveReport& report = solved.report;
   if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
-  const PlannedIteration iteration = planned_iteration(task, task.algorithm, task.one_pass, grid.shape());
+  const PlannedIteration iteration = planned_iteration(task);
   write_report(world, report_path,
                {"solve", grid.shape(), task.shape, arguments.product.device, transport_of(grid),
                 RunFacts::Product{task.algorithm, task.storage, choices_of(task)},

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve_task.hpp"
+
+#include <fmt/format.h>
+
+#include "console.hpp"
+#include "file_checks.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "machine_file.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+bool may_be_stationary_a(const SolveArguments& arguments) {
+  const Algorithm asked = arguments.product.algorithm;
+  return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
+}
+
+/// The products of the first batch.
+ProductShape shape_at_once(const SolveTask& task, Algorithm algorithm, GridShape grid) {
+  return first_batch(algorithm, task.shape, grid, task.arguments.options.batch);
+}
+
+/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as the run was begun.
+bool reads_once(const SolveTask& task, GridShape grid) {
+  const SolveArguments& arguments = task.arguments;
+  if (arguments.solver != "cgls") return false;
+  if (arguments.one_pass != "auto") return arguments.one_pass == "on";
+  if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
+  return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
+         arguments.product.device == "cpu" &&
+         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a, grid), grid);
+}
+
+/// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
+/// no choice.
+Algorithm algorithm_for(const SolveTask& task, bool one_pass) {
+  const SolveArguments& arguments = task.arguments;
+  if (arguments.solver != "block-cgls" && !one_pass) return arguments.product.algorithm;
+  if (!may_be_stationary_a(arguments)) {
+    throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
+                                 one_pass ? "--one-pass" : "--solver block-cgls",
+                                 name_of(arguments.product.algorithm)));
+  }
+  return Algorithm::stationary_a;
+}
+
+/// How A is stored; for one pass it is packed. A restart with `auto` goes on as the run was begun, if the
+/// algorithm is the same.
+Storage storage_for(const SolveTask& task) {
+  const bool on_host = task.arguments.product.device == "cpu";
+  if (task.one_pass && on_host) return Storage::packed;
+  if (task.arguments.storage) return *task.arguments.storage;
+  if (const std::string saved = saved_fact(task.saved, storage_fact);
+      !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
+    return parse_storage(saved);
+  const GridShape grid = task.grid->shape();
+  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm, grid), grid)
+                 : Storage::columns;
+}
+
+PlannedIteration planned_iteration(const SolveTask& task, Algorithm algorithm, bool one_pass,
+                                   GridShape grid) {
+  return {solver_of(task), one_pass, algorithm, shape_at_once(task, algorithm, grid),
+          task.arguments.product.panel};
+}
+
+/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
+/// else the one with the fastest iterations.
+GridShape grid_for(const SolveTask& task, int ranks) {
+  if (task.arguments.product.grid) return *task.arguments.product.grid;
+  if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
+    if (const GridShape grid = parse_grid_shape(saved); grid.size() == ranks) return grid;
+  return choose_grid(ranks, [&](GridShape grid) {
+    const bool one_pass = reads_once(task, grid);
+    Algorithm algorithm = algorithm_for(task, one_pass);
+    if (algorithm == Algorithm::automatic) algorithm = choose_algorithm(task.shape, grid, task.machine);
+    return iteration_seconds(planned_iteration(task, algorithm, one_pass, grid), grid, task.machine);
+  });
+}
+
+/// What the run chooses by (collective over world). A restart chooses as its run did: it measures nothing,
+/// and built-in choices stay.
+Calibration calibration_of_run(Communicator& world, const SolveTask& task) {
+  const SolveArguments& arguments = task.arguments;
+  if (saved_fact(task.saved, choices_fact) == Calibration().source_of_choices(task.shape.type)) return {};
+  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
+  return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
+}
+
+}  // namespace
+
+SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks) {
+  const std::string& matrix = arguments.product.matrix;
+  SolveTask task;
+  task.arguments = arguments;
+  task.A = read_npy_header(world, matrix);
+  task.B = read_npy_header(world, arguments.rhs);
+  if (const std::string& saved = arguments.options.checkpoint.restart; !saved.empty()) {
+    task.saved = checkpoint_facts(world, saved);
+    const std::string unfinished = unfinished_checkpoint(world, saved);
+    if (!unfinished.empty() && world.rank() == 0) {
+      warn(fmt::format(
+          "{} is left out, because the job that wrote it ended before it was complete; the restart goes "
+          "on after iteration {}",
+          unfinished, saved_fact(task.saved, "iteration")));
+    }
+  }
+  check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
+  if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
+    throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
+                                 matrix, task.A.rows, task.A.cols));
+  }
+  if (!arguments.initial.empty()) {
+    task.X0 = read_npy_header(world, arguments.initial);
+    check_operand(matrix, task.A, arguments.initial, *task.X0, {task.A.cols, "columns of A"});
+    if (task.X0->cols != task.B.cols) {
+      throw InputError(
+          fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
+                      arguments.initial, task.X0->cols, arguments.rhs, task.B.cols));
+    }
+  }
+  task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
+  task.calibration = calibration_of_run(world, task);
+  const Machine machine = read_machine(world, arguments.product.machine);
+  task.machine = model_of(machine, ranks);
+  task.machine_source = machine.source;
+  task.grid = make_grid(ranks, grid_for(task, world.size()));
+  adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
+  task.one_pass = reads_once(task, task.grid->shape());
+  task.algorithm = resolve(algorithm_for(task, task.one_pass), task.shape, *task.grid, task.machine);
+  task.storage = storage_for(task);
+  task.grid = matrix_grid(task.algorithm, task.grid);
+  return task;
+}
+
+Solver solver_of(const SolveTask& task) {
+  for (const Solver solver :
+       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
+    if (task.arguments.solver == name_of(solver)) return solver;
+  return Solver::cgls;
+}
+
+Layout layout_of_matrix(const SolveTask& task) {
+  return matrix_layout(task.algorithm, *task.grid, task.A.rows, task.A.cols);
+}
+
+PlannedIteration planned_iteration(const SolveTask& task) {
+  return planned_iteration(task, task.algorithm, task.one_pass, task.grid->shape());
+}
+
+std::string choices_of(const SolveTask& task) { return task.calibration.source_of_choices(task.shape.type); }
+
+}  // namespace gridlops::program

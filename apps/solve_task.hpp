@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "calibrate.hpp"
+#include "checkpointing.hpp"
+#include "grid.hpp"
+#include "gridlops/npy.hpp"
+#include "gridlops/plan.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+/// What all ranks know before any matrix is read.
+struct SolveTask {
+  SolveArguments arguments;
+  MachineModel machine;
+  std::string machine_source;
+  std::shared_ptr<const ProcessGrid> grid;
+  NpyHeader A, B;
+  std::optional<NpyHeader> X0;
+  ProductShape shape;
+  Algorithm algorithm = Algorithm::automatic;
+  bool one_pass = false;
+  Storage storage = Storage::columns;
+  CheckpointFacts saved;  // of the run that a restart goes on with
+  Calibration calibration;
+};
+
+/// Reads the headers of all inputs, and chooses what the arguments leave open (collective over world). Throws
+/// InputError or UsageError on all ranks.
+SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
+
+Solver solver_of(const SolveTask& task);
+Layout layout_of_matrix(const SolveTask& task);
+/// An iteration with all columns of the first batch, as the model has it.
+PlannedIteration planned_iteration(const SolveTask& task);
+/// Where choices between kernels, storages and passes come from.
+std::string choices_of(const SolveTask& task);
+
+}  // namespace gridlops::program
