@@ -53,6 +53,7 @@ std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, c
 }  // namespace
 
 void define_impedance(Options& options, ImpedanceArguments& arguments) {
+  options.group("Section");
   options.whole("--lines", arguments.lines, "N", 1, "Parallel sections, of all ranks together [20]");
   options.text("--model", arguments.model, "FILE",
                "Acoustic impedance, samples x traces, > 0, the same for all lines [generated]");

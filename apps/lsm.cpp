@@ -86,6 +86,7 @@ void add_lsm(CommandLine& command_line) {
   Options options =
       command_line.add_subcommand("lsm", "Least-squares migration: the reflectors that seismic traces show",
                                   [arguments](Communicator& world) { return lsm(world, *arguments); });
+  options.group("Survey");
   options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]");
   options.whole("--receivers", arguments->receivers, "N", 1, "Receivers [11]");
   options.whole("--nx", arguments->nx, "N", 1, "Points of the image along x [81]");
@@ -102,6 +103,8 @@ void add_lsm(CommandLine& command_line) {
   options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
                 "Samples of the wavelet on either side of its peak [40]");
   define_use_case(options, arguments->common);
+  options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
+                    "gridlops lsm --solver lsqr --iterations 20 --dtype f32"});
 }
 
 }  // namespace gridlops::program

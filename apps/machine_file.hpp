@@ -12,6 +12,10 @@
 
 namespace gridlops::program {
 
+/// What --machine is, in words for the help.
+inline constexpr const char* about_machine =
+    "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]";
+
 /// What `gridlops-bench calibrate` measured, or the constants of MachineModel, and where that is from.
 struct Machine {
   using Links = std::array<LinkModel, comm_operation_count>;

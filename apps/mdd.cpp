@@ -354,6 +354,7 @@ void add_mdd(CommandLine& command_line) {
       "mdd", "Multi-dimensional deconvolution: the reflections between the sources of a kernel",
       [arguments](Communicator& world) { return mdd(world, *arguments); });
   constexpr double anywhere = std::numeric_limits<double>::lowest();
+  options.group("Data");
   options.whole("--nx", arguments->nx, "N", 1, "Traces of the model [121]");
   options.number("--ox", arguments->ox, "M", anywhere, "Where the line of the model begins [-300]");
   options.number("--dx", arguments->dx, "M", 0, "Metres between its traces [5]");
@@ -375,6 +376,8 @@ void add_mdd(CommandLine& command_line) {
                "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
   define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "50");
+  options.examples({"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
+                    "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
 }
 
 }  // namespace gridlops::program

@@ -63,13 +63,53 @@ std::string variable_name(const CLI::App& subcommand, const std::string& option)
   return name;
 }
 
-/// Shows placeholders only, because the names of the variables would fill half of the help.
+constexpr std::size_t help_width = 100, help_margin = 28;
+
+/// The text in lines that fit beside the margin of the help.
+std::string wrapped(const std::string& text) {
+  std::string lines;
+  std::size_t length = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const bool fits = length + 1 + end - begin <= help_width - help_margin;
+    if (begin > 0) lines += fits ? ' ' : '\n';
+    length = (fits && begin > 0 ? length + 1 : 0) + end - begin;
+    lines.append(text, begin, end - begin);
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// Shows placeholders only, because the names of the variables would fill half of the help. Required options
+/// come first, and those without a group, as --help, last.
 class HelpFormat : public CLI::Formatter {
  public:
-  HelpFormat() { column_width(28); }
+  HelpFormat() { column_width(help_margin); }
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_type_size() == 0 ? std::string() : " " + option->get_type_name();
-    return option->get_required() ? type + " (required)" : type;
+    return option->get_type_size() == 0 ? std::string() : " " + option->get_type_name();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description());
+  }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+           options_of(app) + make_subcommands(app, mode) + "\n" + make_footer(app);
+  }
+
+ private:
+  std::string options_of(const CLI::App* app) const {
+    std::vector<std::pair<std::string, std::vector<const CLI::Option*>>> groups{{"Required", {}}};
+    for (const std::string& heading : app->get_groups()) groups.emplace_back(heading, 0);
+    std::rotate(groups.begin() + 1, groups.begin() + 2, groups.end());  // the first is that of --help
+    for (const CLI::Option* option : app->get_options()) {
+      const std::string heading = option->get_required() ? "Required" : option->get_group();
+      for (auto& [group, options] : groups)
+        if (group == heading) options.push_back(option);
+    }
+    std::string text;
+    for (const auto& [group, options] : groups)
+      if (!options.empty()) text += make_group(group, false, options);
+    return text;
   }
 };
 
@@ -181,6 +221,25 @@ Names<std::string> transports() {
   return names;
 }
 
+std::string tolerance_text(const Texts& solvers) {
+  const std::vector<std::pair<Texts, const char*>> meanings{
+      {{"cgls", "block-cgls"}, "|A^H (b - A x) - D^2 x| <= T |A^H b|"},
+      {{"lsqr", "lsmr"}, "|r| <= T (|A| |x| + |b|) or |A^H r| <= T |A| |r|"},
+      {{"cg"}, "|b - A x - D^2 x| <= T |b|"},
+      {{"ista", "fista", "proximal-gradient"}, "a step moves x by at most T |x|"}};
+  std::string text = "A column has converged when,";
+  const char* separator = "";
+  for (const auto& [methods, meaning] : meanings) {
+    Texts named;
+    for (const std::string& method : methods)
+      if (std::find(solvers.begin(), solvers.end(), method) != solvers.end()) named.push_back(method);
+    if (named.empty()) continue;
+    text += fmt::format("{} with {}: {}", separator, joined(words(named), ", "), meaning);
+    separator = ";";
+  }
+  return text;
+}
+
 CLI::Option* Options::parsed(const char* name, const std::function<void(const std::string&)>& parse,
                              const std::string& placeholder, const char* about) {
   const auto take = [name, parse](const std::string& text) {
@@ -190,11 +249,18 @@ CLI::Option* Options::parsed(const char* name, const std::function<void(const st
       throw CLI::ValidationError(name, error.what());
     }
   };
-  return with_variable(app_.add_option_function<std::string>(name, take, about))->type_name(placeholder);
+  return added(app_.add_option_function<std::string>(name, take, about))->type_name(placeholder);
 }
 
-CLI::Option* Options::with_variable(CLI::Option* option) {
+CLI::Option* Options::added(CLI::Option* option) {
+  if (!group_.empty()) option->group(group_);
   return option->envname(variable_name(app_, option->get_lnames()[0]));
+}
+
+void Options::examples(const Texts& lines) {
+  std::string text = "Examples:\n";
+  for (const std::string& line : lines) text += fmt::format("  {}\n", line);
+  app_.footer(text + "\n" + app_.get_footer());
 }
 
 CommandLine::CommandLine(const char* program, const char* about, const char* footer, Texts foreign_variables)

@@ -71,17 +71,26 @@ constexpr Index greatest() {
                                                                 : std::numeric_limits<Index>::max();
 }
 
-/// The options of one subcommand. Each of them can also come from the environment.
+/// What --tolerance T means to these solvers, in words for the help.
+std::string tolerance_text(const std::vector<std::string>& solvers);
+
+/// The options of one subcommand. Each of them can also come from the environment. The help has the required
+/// ones first, then those of each group.
 class Options {
  public:
   explicit Options(CLI::App& subcommand) : app_(subcommand) {}
+
+  /// Options that are added from now on have this heading in the help.
+  void group(const char* heading) { group_ = heading; }
+  /// Command lines for the end of the help.
+  void examples(const std::vector<std::string>& lines);
 
   CLI::Option* text(const char* name, std::string& value, const char* placeholder, const char* about) {
     return parsed(
         name, [&value](const std::string& text) { value = text; }, placeholder, about);
   }
   CLI::Option* flag(const char* name, bool& value, const char* about) {
-    return with_variable(app_.add_flag(name, value, about));
+    return added(app_.add_flag(name, value, about));
   }
   template <class Whole>
   CLI::Option* whole(const char* name, Whole& value, const char* placeholder, Index lowest,
@@ -111,9 +120,11 @@ class Options {
                       const std::string& placeholder, const char* about);
 
  private:
-  CLI::Option* with_variable(CLI::Option* option);
+  /// Gives an option its variable and its group.
+  CLI::Option* added(CLI::Option* option);
 
   CLI::App& app_;
+  std::string group_;
 };
 
 /// A command line with one level of subcommands, each of which does something on all ranks.

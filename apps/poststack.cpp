@@ -133,6 +133,7 @@ void add_poststack(CommandLine& command_line) {
       "poststack", "Post-stack inversion: the acoustic impedance that seismic traces show",
       [arguments](Communicator& world) { return poststack(world, *arguments); });
   define_impedance(options, arguments->impedance);
+  options.group("Regularization");
   options.choice("--regularization", arguments->regularization,
                  Names<Regularization>{{"none", Regularization::none},
                                        {"normal-equations", Regularization::normal_equations},
@@ -144,6 +145,8 @@ void add_poststack(CommandLine& command_line) {
   options.number("--tau", arguments->tau, "T", 0, "Of ADMM [0.0825]");
   options.whole("--inner", arguments->inner, "K", 1, "Iterations of CGLS in each of ADMM [20]");
   define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "100, of tv 40");
+  options.examples({"mpirun -n 4 gridlops poststack --save poststack",
+                    "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});
 }
 
 }  // namespace gridlops::program

@@ -68,9 +68,12 @@ void add_reflectivity(CommandLine& command_line) {
       "reflectivity", "Sparse reflectivity: the spikes that seismic traces show",
       [arguments](Communicator& world) { return reflectivity_inversion(world, *arguments); });
   define_impedance(options, arguments->impedance);
+  options.group("Sparsity");
   options.number("--sigma", arguments->sigma, "S", 0, "Of the absolute values; half of PyLops' eps [0.01]");
   options.number("--step", arguments->step, "A", 0, "Of the gradient [by the estimated norm]");
   define_use_case(options, arguments->common, {"fista", "ista", "proximal-gradient"}, "200");
+  options.examples({"mpirun -n 4 gridlops reflectivity --save reflectivity",
+                    "gridlops reflectivity --solver ista --iterations 500 --report ista.json"});
 }
 
 }  // namespace gridlops::program

@@ -93,8 +93,10 @@ ExitStatus plan(Communicator& world, const PlanArguments& arguments);
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
 
-// The use cases (see use_case.hpp): each adds its subcommand and its options.
+// Each adds a subcommand and its options; those after the first two are use cases (see use_case.hpp).
 
+void add_multiply(CommandLine& command_line);
+void add_solve(CommandLine& command_line);
 void add_lsm(CommandLine& command_line);
 void add_mdd(CommandLine& command_line);
 void add_poststack(CommandLine& command_line);

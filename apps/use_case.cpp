@@ -40,24 +40,28 @@ bool ended_well(const ColumnReport& column, bool may_reach_limit) {
 
 void define_use_case(Options& options, UseCaseArguments& arguments, const std::vector<std::string>& solvers,
                      const char* iterations) {
+  options.group("Inversion");
   options.choice("--solver", arguments.solver, words(solvers),
-                 fmt::format("Inverts [{}]", arguments.solver).c_str());
+                 fmt::format("The method [{}]", arguments.solver).c_str());
   options.whole("--iterations", arguments.iterations, "K", 0,
                 fmt::format("The most iterations [{}]", iterations).c_str());
   options.number("--tolerance", arguments.tolerance, "T", 0,
-                 "On the relative normal residual [0: all iterations]");
+                 (tolerance_text(solvers) + " [0: all iterations are made]").c_str());
   options.choice("--dtype", arguments.type, names_of({ScalarType::f32, ScalarType::f64}),
                  fmt::format("Type of the elements [{}]", name_of(arguments.type)).c_str());
+  options.group("Results");
   options.text("--cost", arguments.cost, "FILE", "Writes the cost before each iteration, and after");
   options.text("--save", arguments.save, "DIR", "Writes model, data and inversion as .npy; made if missing");
+  options.text("--report", arguments.report, "R.json",
+               "Writes figures of the run as JSON, which gridlops report compares");
   options.flag("--quiet", arguments.quiet, "Prints no tables");
+  options.group("Ranks");
   options.parsed(
       "--grid", [&arguments](const std::string& text) { arguments.grid = parse_grid_shape(text); }, "PxQ",
       "Process grid: its rows and columns [all ranks in one column]");
   options.choice("--transport", arguments.transport, transports(), "What carries the data [auto]");
   options.choice("--device", arguments.device, words({"cpu", "gpu"}),
                  "Where vectors live and operators run [cpu]");
-  options.text("--report", arguments.report, "R.json", "Writes figures of the run as JSON");
 }
 
 std::vector<double> ricker(double frequency, double interval, Index half) {

@@ -43,6 +43,9 @@ struct GRIDLOPS_EXPORT Space {
   void require_contains(const ConstDistMatrix<T>& X, std::string_view name) const;
   /// A short text for messages.
   std::string describe() const;
+  /// Says of two spaces that should be the same what they are, and whether identity() leads from one to the
+  /// other.
+  std::string describe_with(const Space& other) const;
   /// The box that this rank, a member of the grid, holds of an array.
   Box local_box() const { return dims.block(grid->my_part(rows.axis)); }
 

@@ -37,7 +37,7 @@ void punch_hole(int, Index, Index) {}
 #endif
 
 constexpr const char* in_containers =
-    "; ranks in containers of their own cannot share memory: use --transport mpi";
+    "; ranks in containers of their own cannot share memory: use the transport mpi";
 
 constexpr Index most_bytes = Index{1} << 62;
 
@@ -50,7 +50,7 @@ std::string text_of(int reason) {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     text += message(": this process has as many files open as its limit of ", limit.rlim_cur,
-                    " allows; raise it (ulimit -n), or use --transport mpi");
+                    " allows; raise it (ulimit -n), or use the transport mpi");
   } else if (reason == ENFILE) {
     text += "; the whole system has (/proc/sys/fs/file-max)";
   }

@@ -12,7 +12,7 @@ constexpr const char* problem =
     "and NCCL are";
 
 [[noreturn]] void refuse() {
-  throw UsageError(std::string("no GPU can be used: ") + problem + ", or run on the CPU (--device cpu)");
+  throw UsageError(std::string("no GPU can be used: ") + problem + ", or run on the CPU");
 }
 
 }  // namespace

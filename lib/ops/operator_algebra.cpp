@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/operator_algebra.hpp"
 
+#include <tuple>
+
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "dist/redistribution.hpp"
@@ -49,9 +51,12 @@ class Sum final : public LinearOperator<T> {
  public:
   Sum(OperatorPtr<T> A, OperatorPtr<T> B)
       : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)), B_(std::move(B)) {
-    require<ShapeError>(A_->range() == B_->range() && A_->domain() == B_->domain(), "operators of ",
-                        A_->rows(), " x ", A_->cols(), " and ", B_->rows(), " x ", B_->cols(),
-                        " cannot be added: their spaces must be the same, layouts included");
+    for (const auto& [name, of_A, of_B] : {std::tuple{"ranges", &A_->range(), &B_->range()},
+                                           std::tuple{"domains", &A_->domain(), &B_->domain()}}) {
+      require<ShapeError>(*of_A == *of_B, "operators of ", A_->rows(), " x ", A_->cols(), " and ", B_->rows(),
+                          " x ", B_->cols(), " cannot be added: their ", name,
+                          " must be the same, layouts included, but are ", of_A->describe_with(*of_B));
+    }
   }
 
  private:
@@ -74,7 +79,8 @@ class Product final : public LinearOperator<T> {
     require<ShapeError>(A_->domain() == B_->range(), "operators of ", A_->rows(), " x ", A_->cols(), " and ",
                         B_->rows(), " x ", B_->cols(),
                         " cannot be multiplied: the domain of the first must be the range of "
-                        "the second, layouts included; identity() redistributes between them");
+                        "the second, layouts included, but they are ",
+                        A_->domain().describe_with(B_->range()));
   }
 
  private:

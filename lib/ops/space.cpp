@@ -16,13 +16,27 @@ void Space::require_contains(const ConstDistMatrix<T>& X, std::string_view name)
   if (contains(X)) return;
   throw ShapeError(
       message(name, " is ", X.layout().describe(), X.grid() == grid ? "" : " on another grid",
-              ", but the operator takes ", describe(), " (columns as many as you like)",
+              ", but the operator takes ", describe(), ", as many as you like",
               X.rows() == dimension() ? "; make it with the operator's own space, or redistribute it" : ""));
 }
 
 std::string Space::describe() const {
-  return message(layout(Partition::balanced(0, 1)).describe(), dims.count() == 0 ? "" : ", an array of ",
-                 dims.describe());
+  const auto place = [](Axis axis) { return message(axis == Axis::uncut ? "" : "along ", name_of(axis)); };
+  return message("dimension ", dimension(), " ", place(rows.axis), " with columns ", place(columns),
+                 dims.count() == 0 ? "" : ", an array of ", dims.describe());
+}
+
+std::string Space::describe_with(const Space& other) const {
+  const char* difference = "";
+  if (grid != other.grid) {
+    difference = ", on different grids";
+  } else if (rows.axis == other.rows.axis && dimension() == other.dimension()) {
+    difference = rows == other.rows ? ", with elements in different orders" : ", cut at different places";
+  }
+  const bool can_redistribute =
+      grid == other.grid && columns == other.columns && dimension() == other.dimension();
+  return message(describe(), " and ", other.describe(), difference,
+                 can_redistribute ? "; identity() between the two redistributes" : "");
 }
 
 Space array_space(std::shared_ptr<const ProcessGrid> grid, Dims dims, Axis rows, Axis columns) {

@@ -59,18 +59,24 @@ const LinearOperator<T>& first_of(const std::vector<OperatorPtr<T>>& operators) 
   return *operators.front();
 }
 
+/// how: "vertically"; sides: "domains", which must be the same.
+template <Scalar T>
+void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
+                         const char* how, const char* sides) {
+  for (std::size_t k = 1; k < spaces.size(); ++k)
+    require<ShapeError>(spaces[k] == spaces[0], "operators of ", operators[0]->rows(), " x ",
+                        operators[0]->cols(), " and ", operators[k]->rows(), " x ", operators[k]->cols(),
+                        " cannot be stacked ", how, ": their ", sides,
+                        " must be the same, layouts included, but are ", spaces[0].describe_with(spaces[k]));
+}
+
 template <Scalar T>
 class VerticalStack final : public LinearOperator<T> {
  public:
   explicit VerticalStack(std::vector<OperatorPtr<T>> operators)
       : LinearOperator<T>(stack_spaces(ranges_of(operators)), first_of(operators).domain()),
         operators_(std::move(operators)),
-        ranges_(ranges_of(operators_)) {
-    for (const OperatorPtr<T>& op : operators_)
-      require<ShapeError>(
-          op->domain() == this->domain(), "operators with ", this->cols(), " and ", op->cols(),
-          " columns cannot be stacked vertically: their domains must be the same, layouts included");
-  }
+        ranges_(ranges_of(operators_)) {}
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
@@ -121,11 +127,13 @@ Space stack_spaces(const std::vector<Space>& spaces) {
   const ProcessGrid& grid = *first.grid;
   std::vector<Index> sizes(static_cast<std::size_t>(grid.parts(first.rows.axis)), 0);
   for (const Space& space : spaces) {
-    require<ShapeError>(space.grid == first.grid && space.columns == first.columns &&
-                            held_by_same_ranks(grid, first.rows.axis, space.rows.axis),
-                        "rows along ", name_of(first.rows.axis), " and along ", name_of(space.rows.axis),
-                        " are not held by the same ranks part for part, so they cannot be stacked in place; "
-                        "put an identity() that redistributes before one of them");
+    require<ShapeError>(
+        space.grid == first.grid && space.columns == first.columns &&
+            held_by_same_ranks(grid, first.rows.axis, space.rows.axis),
+        "spaces of ", first.describe(), " and ", space.describe(),
+        space.grid == first.grid ? "" : " on another grid",
+        " cannot be stacked in place, since their parts are not held by the same ranks; put an "
+        "identity() that redistributes before one of them");
     const std::vector<int> part_in_first = parts_by_rank(grid, first.rows.axis);
     const std::vector<int> part_in_space = parts_by_rank(grid, space.rows.axis);
     std::vector<bool> counted(sizes.size(), false);
@@ -150,11 +158,13 @@ ConstDistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k, c
 
 template <Scalar T>
 OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> operators) {
+  require_same_spaces(operators, domains_of(operators), "vertically", "domains");
   return std::make_shared<VerticalStack<T>>(std::move(operators));
 }
 
 template <Scalar T>
 OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> operators) {
+  require_same_spaces(operators, ranges_of(operators), "horizontally", "ranges");
   for (OperatorPtr<T>& op : operators) op = adjoint(std::move(op));
   return adjoint(vertical_stack(std::move(operators)));
 }

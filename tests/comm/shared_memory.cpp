@@ -188,7 +188,7 @@ TEST_CASE("What another process has open under the same number is not taken for 
     const std::string text =
         message_of<CommunicationError>([] { make_host_communicator(world(), "shared"); });
     CHECK(contains(text, "not the file of that rank"));
-    CHECK(contains(text, "--transport mpi"));
+    CHECK(contains(text, "use the transport mpi"));
     pretended_process = 0;
   }
   for (const int file : {memory, short_file, queue}) close(file);

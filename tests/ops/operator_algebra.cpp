@@ -6,6 +6,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "support/test_data.hpp"
+#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -306,6 +307,39 @@ TEST_CASE("Operators count what they were used for", "[operator_algebra]") {
     CHECK(op->activity().forward_columns == 7);
     CHECK(op->activity().adjoint_applications == 2);
     CHECK(op->activity().adjoint_columns == 7);
+  }
+}
+
+TEST_CASE("Errors of the algebra name both layouts and the way out, which works", "[operator_algebra]") {
+  for (const GridPtr& grid : all_grids()) {
+    INFO(describe(*grid));
+    const Space all{grid, Cut::balanced(Axis::all, 6, *grid)}, uncut{grid, Cut::uncut(6)};
+    const OperatorPtr<double> a = identity<double>(all, all), b = identity<double>(uncut, uncut);
+    const OperatorPtr<double> c = identity<double>(uncut, all), d = identity<double>(all, uncut);
+    for (const std::string& text :
+         {message_of<ShapeError>([&] {
+            vertical_stack<double>({a, d});
+          }),
+          message_of<ShapeError>([&] {
+            horizontal_stack<double>({a, c});
+          }),
+          message_of<ShapeError>([&] { sum(a, c); }), message_of<ShapeError>([&] { sum(a, d); }),
+          message_of<ShapeError>([&] { product(a, b); })}) {
+      INFO(text);
+      CHECK(contains(text, "dimension 6 along all with columns uncut"));
+      CHECK(contains(text, "dimension 6 uncut with columns uncut"));
+      CHECK(contains(text, "identity() between the two redistributes"));
+    }
+    CHECK(vertical_stack<double>({a, product(d, c)})->rows() == 12);
+    CHECK(horizontal_stack<double>({a, product(d, c)})->cols() == 12);
+    CHECK(sum(a, product(d, c))->cols() == 6);
+    CHECK(product(product(a, d), b)->cols() == 6);
+    const std::string sizes = message_of<ShapeError>([&] {
+      const Space five{grid, Cut::balanced(Axis::all, 5, *grid)};
+      vertical_stack<double>({a, identity<double>(five, five)});
+    });
+    CHECK(contains(sizes, "dimension 5 along all"));
+    CHECK(!contains(sizes, "identity()"));  // which could not help
   }
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence."""
+"""No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence; no text of
+the library names an option of a program, of which those who link it know nothing."""
 import re
 
 import rule
@@ -8,6 +9,7 @@ import rule
 # Put together here, so that this file obeys its own rule.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}*~-])/(?:home|root|Users|work)/\w")
+OPTION = re.compile(r'"[^"\n]*(?<![\w-])--(?!mca\b)[a-z][^"\n]*"')  # mpirun's --mca may be advised
 LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
 
 
@@ -33,6 +35,8 @@ def check(root):
             continue
         text = rule.read(root, path)
         failures += check_lines(path, text)
+        if path.is_relative_to("lib") and rule.is_cpp(path):
+            failures += [f"{path}: names an option of a program: {found[0]}" for found in OPTION.finditer(text)]
         if text and not text.endswith("\n"):
             failures.append(f"{path}: the last line has no end")
         if "\r" in text:
@@ -43,13 +47,14 @@ def check(root):
 
 
 GOOD = {
-    "lib/a.cpp": f"// {LICENCE}\nint a;\n",
+    "lib/a.cpp": f'// {LICENCE}\nint a = b --c; auto d = "mpirun --mca osc pt2pt";\n',
     "scripts/a.py": f"#!/usr/bin/env python3\n# {LICENCE}\n",
     "scripts/b": f"#!/bin/sh\n# {LICENCE}\nls build/work/x /usr/bin/python3 https://example.org/home/x\n",
     "README.md": "# Words\n",
     "tests/fuzz/corpus/grid/spaces": " 2x3 ",
 }
 PLANTS = [
+    ("an option of a program", {"lib/a.cpp": f'// {LICENCE}\nauto a = "try --device cpu";\n'}, "lib/a.cpp: names an option"),
     ("unfinished work", {"docs/a.md": "a TO" + "DO\n"}, "docs/a.md:1: a mark"),
     ("the path of one machine", {"meson.build": "x\ny = '/ho" + "me/me/x'\n"}, "meson.build:2: the path"),
     ("trailing white space", {"README.md": "text \n"}, "white space"),

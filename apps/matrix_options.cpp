@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gridlops/error.hpp"
+#include "machine_file.hpp"
+#include "option_parser.hpp"
+#include "subcommands.hpp"
+
+// The options of the subcommands that work on a matrix in a file.
+
+namespace gridlops::program {
+
+namespace {
+
+const Names<Threshold> thresholds{
+    {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
+
+using Solvers = std::vector<std::string>;
+
+const Solvers all_solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
+const Solvers least_squares{"cgls", "lsqr", "lsmr", "block-cgls"};
+const Solvers damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"};
+const Solvers bidiagonal{"lsqr", "lsmr"};
+const Solvers sparse{"ista", "fista"};
+
+/// "20" is a number of iterations, "30s", "10m" and "2h" are times.
+void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
+  const std::vector<std::pair<char, double>> units{{'s', 1}, {'m', 60}, {'h', 3600}};
+  checkpoint.every_iterations = 0;
+  checkpoint.every_seconds = 0;
+  for (const auto& [unit, seconds] : units) {
+    if (text.empty() || text.back() != unit) continue;
+    checkpoint.every_seconds = seconds * number(text.substr(0, text.size() - 1), 0);
+    return;
+  }
+  try {
+    checkpoint.every_iterations = whole_number(text, 1);
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(error.what()) + "; or a time: 30s, 10m, 2h");
+  }
+}
+
+void define_products(Options& options, ProductArguments& product) {
+  options.group("Ranks and products");
+  options.parsed(
+      "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
+      "Process grid: its rows and columns [the fastest by the model]");
+  options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
+  options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
+  options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
+  options.choice("--device", product.device, words({"cpu", "gpu"}),
+                 "Where matrices live and products run [cpu]");
+  options.text("--machine", product.machine, "FILE", about_machine);
+}
+
+void define_report(Options& options, ProductArguments& product) {
+  options.group("Results");
+  options.text("--report", product.report, "R.json",
+               "Writes the problem and figures of the run as JSON, which gridlops report compares");
+}
+
+/// The subcommand solve: its arguments, and which of its options are for which solvers.
+class SolveCommand {
+ public:
+  void define(Options& options) {
+    arguments_.options.checkpoint.every_seconds = 600;
+    define_problem(options);
+    define_stop(options);
+    define_method(options);
+    define_results(options);
+    define_safety(options);
+    define_products(options, arguments_.product);
+    options.choice(
+        "--storage", arguments_.storage, storages(),
+        "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
+    options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
+    options.examples(
+        {"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista --lambda 1 "
+         "--tolerance 1e-3"});
+  }
+
+  ExitStatus run(Communicator& world) const {
+    check();
+    return solve(world, arguments_);
+  }
+
+ private:
+  void define_problem(Options& options) {
+    options.text("--matrix", arguments_.product.matrix, "A.npy", "A")->required();
+    options.text("--rhs", arguments_.rhs, "B.npy", "B: each column is a right-hand side")->required();
+    options.text("--output", arguments_.output, "X.npy", "X")->required();
+    options.group("Problem");
+    options.choice("--solver", arguments_.solver, words(all_solvers),
+                   "cgls, lsqr, lsmr, block-cgls: least squares; cg: (A + D^2 I) X = B with A Hermitian "
+                   "positive definite; ista, fista: sparse X [cgls]");
+    CLI::Option* damp =
+        only(damped, options.number("--damp", arguments_.options.damp, "D", 0, "damping [0]"));
+    only(damped, options.number("--damp-relative", arguments_.damp_relative, "F", 0,
+                                "damping D = F |A|, where |A| is estimated"))
+        ->excludes(damp);
+    lambda_ = only(sparse, options.number("--lambda", arguments_.lambda, "L", 0,
+                                          "the weight of the penalty; PyLops' eps is 2 L"));
+    only(sparse,
+         options.choice("--threshold", arguments_.threshold, thresholds,
+                        "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]"));
+    options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
+  }
+
+  void define_stop(Options& options) {
+    SolveOptions& solver = arguments_.options;
+    options.group("When a column ends");
+    options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
+    options.number("--tolerance", solver.tolerance, "T", 0,
+                   (tolerance_text(all_solvers) + " [1e-8; f32 and c64: 1e-4]").c_str());
+    only(bidiagonal, options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]"));
+    only(bidiagonal, options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]"));
+    only(bidiagonal, options.number("--conlim", solver.condition_limit, "C", 0,
+                                    "stops where cond(A) seems larger [0: never]"));
+  }
+
+  void define_method(Options& options) {
+    options.group("Method");
+    precondition_ =
+        only(least_squares,
+             options.choice("--precondition", arguments_.precondition, words({"none", "column-norms"}),
+                            "column-norms solves with A's columns made equally long [none]"));
+    only({"cgls"}, options.choice("--one-pass", arguments_.one_pass, words({"auto", "on", "off"}),
+                                  "reads A once in an iteration, in stationary-a; auto: where that is faster "
+                                  "[off]"));
+    only(sparse,
+         options.number("--step", arguments_.step, "S", 0, "length of the steps [1/|A|^2, estimated]"));
+    only(sparse, options.flag("--backtracking", arguments_.backtracking,
+                              "shortens a column's steps where they are too long"));
+    only({"fista"}, options.flag("--monotone", arguments_.monotone,
+                                 "starts the momentum anew where the objective would rise"));
+    options.whole("--batch", arguments_.options.batch, "COLUMNS", 0,
+                  "So many columns at a time, to save memory [0: all]");
+    options.flag("--column-stable", arguments_.options.column_stable,
+                 "A column's bits do not depend on the other columns");
+  }
+
+  void define_results(Options& options) {
+    define_report(options, arguments_.product);
+    options.text("--history", arguments_.history, "H.csv",
+                 "Writes each column's norms after each iteration as CSV");
+    variances_ = only({"lsqr"},
+                      options.text("--variances", arguments_.variances, "V.npy",
+                                   "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column"));
+    options.flag("--quiet", arguments_.quiet, "Prints no tables");
+  }
+
+  void define_safety(Options& options) {
+    SolveOptions& solver = arguments_.options;
+    options.group("Checkpoints and checks");
+    CLI::Option* checkpoint = options.text(
+        "--checkpoint", solver.checkpoint.directory, "DIR",
+        "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
+    options
+        .parsed(
+            "--checkpoint-every",
+            [&solver](const std::string& text) { parse_interval(text, solver.checkpoint); }, "N|TIME",
+            "After so many iterations, or so long: 30s, 10m, 2h [10m]")
+        ->needs(checkpoint);
+    options.text("--restart", solver.checkpoint.restart, "DIR",
+                 "Goes on from the state that was saved there");
+    options.whole("--guard", solver.guard, "N", 0,
+                  "Every N iterations compares the recurrence with B - A X: finds flipped bits [0: never]");
+    options.flag("--verify-matrix", arguments_.verify_matrix,
+                 "Fails with status 1, without X, if A has changed in memory during the solve");
+  }
+
+  /// Makes an option one of these solvers only.
+  CLI::Option* only(const Solvers& solvers, CLI::Option* option) {
+    option->description(fmt::format("{}: {}", joined(words(solvers), ", "), option->get_description()));
+    solvers_of_options_.emplace_back(option, solvers);
+    return option;
+  }
+
+  /// Throws UsageError if an option was given that the solver does not have, or if one is missing.
+  void check() const {
+    const std::string& solver = arguments_.solver;
+    for (const auto& [option, solvers] : solvers_of_options_) {
+      if (option->count() == 0 || std::find(solvers.begin(), solvers.end(), solver) != solvers.end())
+        continue;
+      throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}",
+                                   option->get_name(), joined(words(solvers), ", "), solver));
+    }
+    if (variances_->count() > 0 && precondition_->count() > 0) {
+      throw UsageError(
+          "--variances and --precondition exclude each other: with scaled columns the estimates are those of "
+          "the scaled X");
+    }
+    if (arguments_.one_pass == "on" && arguments_.precondition == "column-norms") {
+      throw UsageError(
+          "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
+          "operator is a product, which has no normal product of its own");
+    }
+    if ((solver == "ista" || solver == "fista") && lambda_->count() == 0) {
+      throw UsageError(
+          fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse; 0 would be "
+                      "least squares, which lsqr solves in far fewer iterations",
+                      solver));
+    }
+  }
+
+  SolveArguments arguments_;
+  std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
+  const CLI::Option *lambda_ = nullptr, *precondition_ = nullptr, *variances_ = nullptr;
+};
+
+}  // namespace
+
+void add_multiply(CommandLine& command_line) {
+  const auto arguments = std::make_shared<MultiplyArguments>();
+  Options options =
+      command_line.add_subcommand("multiply", "Y = A X, or Y = A^H X",
+                                  [arguments](Communicator& world) { return multiply(world, *arguments); });
+  options.text("--matrix", arguments->product.matrix, "A.npy", "A")->required();
+  options.text("--input", arguments->input, "X.npy", "X")->required();
+  options.text("--output", arguments->output, "Y.npy", "Y")->required();
+  options.group("Product");
+  options.flag("--adjoint", arguments->adjoint, "Multiplies with the conjugate transpose of A");
+  define_report(options, arguments->product);
+  define_products(options, arguments->product);
+  options.examples({"mpirun -n 4 gridlops multiply --matrix A.npy --input X.npy --output Y.npy",
+                    "mpirun -n 4 gridlops multiply --matrix A.npy --input B.npy --output G.npy --adjoint"});
+}
+
+void add_solve(CommandLine& command_line) {
+  const auto command = std::make_shared<SolveCommand>();
+  Options options = command_line.add_subcommand(
+      "solve", "Solves A X = B, column by column: least squares, damped or not; Hermitian A; sparse X",
+      [command](Communicator& world) { return command->run(world); });
+  command->define(options);
+}
+
+}  // namespace gridlops::program
