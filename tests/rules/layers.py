@@ -25,7 +25,7 @@ PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "trace", "types", "version"],
     "local": ["backend", "buffer", "matrix_view", "threshold"],
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
-    "dist": ["column_arithmetic", "dims", "dist_matrix", "layout", "non_finite", "partition", "redistribute"],
+    "dist": ["block_cyclic", "column_arithmetic", "dims", "dist_matrix", "layout", "non_finite", "partition", "redistribute"],
     "ops": ["algorithm", "array_operators", "band", "block_hash", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
     "solve": ["checkpoint", "inversion", "plan", "proximal", "solve_observer", "solver", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file", "trace_report"],
