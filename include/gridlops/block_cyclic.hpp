@@ -17,7 +17,7 @@ enum class RankOrder { row_major, column_major };
 /// last one perhaps shorter, and block k is on grid row (first_row + k) mod P. Columns likewise. A rank has
 /// its rows and columns in their order, as one column-major block. A value.
 struct GRIDLOPS_EXPORT BlockCyclic {
-  GridShape grid;  ///< P × Q; it need not be that of a ProcessGrid
+  GridShape grid = {};  ///< P × Q; it need not be that of a ProcessGrid
   RankOrder order = RankOrder::row_major;
   Index type = 1;                      ///< DTYPE_; 1 is a dense matrix, and nothing else is taken
   Index rows = 0, cols = 0;            ///< M_, N_
