@@ -55,5 +55,6 @@ PYBIND11_MODULE(_native, native) {
   bind_spaces(native);
   bind_matrices(native);
   bind_operators(native);
+  bind_array_operators(native);
   bind_solvers(native);
 }

@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "gridlops/dist_matrix.hpp"
@@ -69,11 +70,23 @@ py::module_ submodule_of(py::module_& native) {
                                                         : "complex128");
 }
 
+/// Calls bind.template operator()<T>(submodule) for the four element types.
+template <class Bind>
+void for_each_type(py::module_& native, Bind&& bind) {
+  bind.template operator()<float>(submodule_of<float>(native));
+  bind.template operator()<double>(submodule_of<double>(native));
+  bind.template operator()<std::complex<float>>(submodule_of<std::complex<float>>(native));
+  bind.template operator()<std::complex<double>>(submodule_of<std::complex<double>>(native));
+}
+
+Axis parse_axis(const std::string& name);
+
 // Each of these is a source file; the later ones use the classes of the earlier ones.
 void bind_errors(py::module_& native);
 void bind_spaces(py::module_& native);
 void bind_matrices(py::module_& native);
 void bind_operators(py::module_& native);
+void bind_array_operators(py::module_& native);
 void bind_solvers(py::module_& native);
 
 }  // namespace gridlops::python

@@ -200,10 +200,7 @@ void bind_type(py::module_ native) {
 }  // namespace
 
 void bind_operators(py::module_& native) {
-  bind_type<float>(submodule_of<float>(native));
-  bind_type<double>(submodule_of<double>(native));
-  bind_type<std::complex<float>>(submodule_of<std::complex<float>>(native));
-  bind_type<std::complex<double>>(submodule_of<std::complex<double>>(native));
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
 }
 
 }  // namespace gridlops::python

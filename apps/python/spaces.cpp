@@ -19,14 +19,6 @@ namespace {
 using GridPtr = std::shared_ptr<ProcessGrid>;
 constexpr Axis axes[] = {Axis::grid_rows, Axis::grid_cols, Axis::all, Axis::all_transposed, Axis::uncut};
 
-Axis parse_axis(const std::string& name) {
-  for (const Axis axis : axes) {
-    if (name == name_of(axis)) return axis;
-  }
-  throw UsageError("there is no axis '" + name +
-                   "': a dimension is cut along grid_rows, grid_cols, all or all_transposed, or uncut");
-}
-
 ScalarType parse_type(const std::string& name) {
   if (name == "float32") return ScalarType::f32;
   if (name == "complex64") return ScalarType::c64;
@@ -159,6 +151,14 @@ void bind_space(py::module_& native) {
 }
 
 }  // namespace
+
+Axis parse_axis(const std::string& name) {
+  for (const Axis axis : axes) {
+    if (name == name_of(axis)) return axis;
+  }
+  throw UsageError("there is no axis '" + name +
+                   "': a dimension is cut along grid_rows, grid_cols, all or all_transposed, or uncut");
+}
 
 void bind_spaces(py::module_& native) {
   bind_grid(native);

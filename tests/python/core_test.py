@@ -20,8 +20,8 @@ def test_grids():
 
 
 def test_blocks_are_used_in_place():
-    for dtype in TYPES:
-        for grid in grids():
+    for grid in grids():
+        for dtype in TYPES if grid is grids()[0] else TYPES[-1:]:
             layout = grid.blocks_2d(7, 5)
             X = gl.Matrix(grid, layout, dtype)
             assert not X.local.any() and X.shape == (7, 5) and X.dtype == dtype

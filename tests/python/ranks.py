@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests of the Python package share. Each is run on several ranks at once."""
+import functools
 import sys
 import traceback
 
@@ -31,6 +32,7 @@ def run_all(names):
         COMM.Barrier()
 
 
+@functools.cache
 def grids():
     """All grids that these ranks can make, and one that leaves a rank idle."""
     shapes = [(p, COMM.size // p) for p in range(1, COMM.size + 1) if COMM.size % p == 0]
@@ -66,4 +68,4 @@ def expect_error(kind, function, *words):
         for word in words:
             assert word in str(error), (word, str(error))
         return error
-    raise AssertionError(f"no {kind.__name__} was raised")
+    raise AssertionError(f"no {kind} was raised")

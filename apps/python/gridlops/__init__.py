@@ -23,13 +23,18 @@ are collective say so: all ranks must call them. An exception that ends one rank
 from mpi4py import MPI as _MPI
 
 from . import _native
+from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo, kirchhoff,
+                     laplacian, multidimensional_convolution, on_pairs, paired_space, real_fourier, restriction,
+                     second_derivative, straight_rays, tabulated_times)
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout, Space
 from .matrices import Matrix, from_local, zeros
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
-from .solvers import (Iteration, IterationRecord, Observer, SolveOptions, SolveReport, block_cgls, cg, cgls, lsmr, lsqr,
-                      stop_at_cost_ratio, stop_on_non_finite)
+from .solvers import (Iteration, IterationRecord, Observer, Proximal, SolveOptions, SolveReport, SparseOptions, admm,
+                      block_cgls, box, cg, cgls, fista, ista, lsmr, lsqr, normal_equations_inversion,
+                      preconditioned_inversion, proximal_gradient, regularized_inversion, stop_at_cost_ratio,
+                      stop_on_non_finite, threshold_penalty)
 
 __version__: str = _native.version
 
@@ -39,4 +44,5 @@ if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\
                       f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
                       "mpi4py mpi4py'")
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "grids", "matrices", "operators", "solvers")]
+_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "solvers")
+__all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

@@ -226,3 +226,145 @@ def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None =
     if M is None:
         return _solve("cg", A, B, x0, out, options, changes)
     return _solve("pcg", A, B, x0, out, options, changes, M)
+
+
+@dataclass
+class SparseOptions(SolveOptions):
+    """Options of :func:`ista`, :func:`fista` and :func:`proximal_gradient`, besides those of all solvers."""
+
+    #: One for each right-hand side, instead of the argument of the solver.
+    lambdas: Sequence[float] = field(default_factory=list)
+    #: Iteration k thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+    decay: Sequence[float] = field(default_factory=list)
+    #: α > 0; None: 1/(1.02‖A‖)² with an estimate of ‖A‖.
+    step: float | None = None
+    #: α is made smaller where it proves too large.
+    backtracking: bool = False
+    #: Not for ista: the objective falls monotonically.
+    monotone: bool = False
+    absolute_tolerance: float = 0
+    #: Of :func:`proximal_gradient`: "none", "fista" or "vandenberghe".
+    acceleration: str = "fista"
+
+    def native_sparse(self, initial_guess: bool, lambda_: float, threshold: str = "soft") -> Any:
+        options = _native.SparseOptions()
+        options.common = self.native(initial_guess)
+        options.lambda_ = lambda_
+        options.threshold = _member(_native.Threshold, threshold)
+        options.acceleration = _member(_native.Acceleration, self.acceleration)
+        for name in ("lambdas", "decay"):
+            setattr(options, name, list(getattr(self, name)))
+        options.step = self.step
+        options.backtracking = self.backtracking
+        options.restart = self.monotone
+        options.absolute_tolerance = self.absolute_tolerance
+        return options
+
+
+def _member(kind: Any, name: str) -> Any:
+    if name not in kind.__members__:
+        raise UsageError(f"there is no {kind.__name__.lower()} {name!r}: take one of {', '.join(kind.__members__)}")
+    return kind.__members__[name]
+
+
+def _solve_sparse(name: str, A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None, S: Operator | None,
+                  lambda_: float, threshold: str, changes: dict[str, Any]) -> tuple[Matrix, SolveReport]:
+    X = _solution(A, B, x0, out)
+    native = SparseOptions(**changes).native_sparse(x0 is not None, lambda_, threshold)
+    sparsity = None if S is None else same_type(A, S).native
+    return X, _report(getattr(functions_for(A.dtype), name)(A.native, sparsity, B.native, X.native, native))
+
+
+def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 0, threshold: str = "soft",
+         S: Operator | None = None, out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
+    """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
+
+    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" sums √|x|. With ``S`` the model is sparse as x = S z.
+    Keyword arguments are fields of :class:`SparseOptions`. Column j has converged when a step moves it no further than
+    max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if the step is too large.
+    """
+    return _solve_sparse("ista", A, B, x0, out, S, lambda_, threshold, options)
+
+
+def fista(A: Operator, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 0, threshold: str = "soft",
+          S: Operator | None = None, out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
+    """The same as :func:`ista`, with momentum (FISTA)."""
+    return _solve_sparse("fista", A, B, x0, out, S, lambda_, threshold, options)
+
+
+class Proximal:
+    """A function with a proximal map, for :func:`proximal_gradient` and :func:`admm`."""
+
+    def __init__(self, dtype: npt.DTypeLike, native: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.native = native
+
+
+def threshold_penalty(kind: str = "soft", sigma: float = 1, dtype: npt.DTypeLike = np.float64) -> Proximal:
+    """σ‖x‖₁ for "soft", σ times the number of elements that are not 0 for "hard", and so on."""
+    return Proximal(dtype, functions_for(dtype).threshold_penalty(_member(_native.Threshold, kind), sigma))
+
+
+def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proximal:
+    """0 where all elements are within [lower, upper], and else infinity."""
+    return Proximal(dtype, functions_for(dtype).box(lower, upper))
+
+
+def proximal_gradient(A: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 1,
+                      out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
+    """Minimises ½‖A xⱼ − bⱼ‖² + λ g(xⱼ); options are fields of :class:`SparseOptions`. Collective."""
+    X = _solution(A, B, x0, out)
+    native = SparseOptions(**options).native_sparse(x0 is not None, lambda_)
+    return X, _report(functions_for(A.dtype).proximal_gradient(A.native, same_type(A, g).native, B.native, X.native, native))
+
+
+def admm(A: Operator, L: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, tau: float = 1,
+         inner_iterations: int = 20, inner_tolerance: float = 0, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) by ADMM, with CGLS for x. With :func:`gradient` for L: total variation."""
+    X = _solution(A, B, x0, out)
+    native = _options(options, changes).native(x0 is not None)
+    same_type(A, L, g)
+    return X, _report(functions_for(A.dtype).admm(A.native, L.native, g.native, B.native, X.native, native, tau,
+                                                  inner_iterations, inner_tolerance))
+
+
+#: ε²‖R x − d‖²: (R, ε) or (R, ε, d).
+Regularizer = tuple[Operator, float] | tuple[Operator, float, Matrix]
+
+
+def _terms(A: Operator, weight: Operator | None, regularizers: Sequence[Regularizer]) -> tuple[Any, list[Any]]:
+    for term in regularizers:
+        same_type(A, term[0], *term[2:])
+    terms = [(term[0].native, float(term[1]), term[2].native if len(term) > 2 else None) for term in regularizers]
+    return (None if weight is None else same_type(A, weight).native), terms
+
+
+def normal_equations_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+                               regularizers: Sequence[Regularizer] = (), out: Matrix | None = None,
+                               options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Solves (AᴴWA + Σ ε²RᴴR + D²I) xⱼ = AᴴW bⱼ + Σ ε²Rᴴdⱼ by CG. Collective."""
+    X = _solution(A, B, x0, out)
+    W, terms = _terms(A, weight, regularizers)
+    native = _options(options, changes).native(x0 is not None)
+    return X, _report(functions_for(A.dtype).normal_equations_inversion(A.native, B.native, X.native, W, terms, native))
+
+
+def regularized_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+                          regularizers: Sequence[Regularizer] = (), solver: str = "lsqr", out: Matrix | None = None,
+                          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; the weight is W^½ itself. Collective."""
+    X = _solution(A, B, x0, out)
+    W, terms = _terms(A, weight, regularizers)
+    native = _options(options, changes).native(x0 is not None)
+    return X, _report(functions_for(A.dtype).regularized_inversion(A.native, B.native, X.native, W, terms, solver, native))
+
+
+def preconditioned_inversion(A: Operator, P: Operator, B: Matrix, x0: Matrix | None = None, *, solver: str = "lsqr",
+                             damps_x: bool = False, out: Matrix | None = None, options: SolveOptions | None = None,
+                             **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with ``damps_x`` D damps x. Collective."""
+    X = _solution(A, B, x0, out)
+    same_type(A, P)
+    native = _options(options, changes).native(x0 is not None)
+    return X, _report(functions_for(A.dtype).preconditioned_inversion(A.native, B.native, X.native, P.native, solver, damps_x, native))

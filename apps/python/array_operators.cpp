@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/array_operators.hpp"
+
+#include <string>
+#include <vector>
+
+#include "gridlops/fourier.hpp"
+#include "gridlops/fredholm.hpp"
+#include "gridlops/kirchhoff.hpp"
+#include "native.hpp"
+
+namespace gridlops::python {
+namespace {
+
+Derivative::Kind parse_kind(const std::string& name) {
+  if (name == "forward") return Derivative::Kind::forward;
+  if (name == "backward") return Derivative::Kind::backward;
+  if (name == "centered") return Derivative::Kind::centered;
+  throw UsageError("there is no derivative of kind '" + name + "': take forward, backward or centered");
+}
+
+FourierNorm parse_norm(const std::string& name) {
+  if (name == "none") return FourierNorm::none;
+  if (name == "1/n") return FourierNorm::by_n;
+  if (name == "ortho") return FourierNorm::ortho;
+  throw UsageError("there is no scale '" + name + "' of Fourier transforms: take none, 1/n or ortho");
+}
+
+/// Throws ShapeError if the arrays have no such dimension.
+Index size_along(const Space& space, int dim) {
+  if (dim < 0 || dim >= space.dims.count()) {
+    throw ShapeError("there is no dimension " + std::to_string(dim) + " in " + space.describe() +
+                     ": dimensions are counted from 0");
+  }
+  return space.dims.size(dim);
+}
+
+void bind_spaces_of_arrays(py::module_& native) {
+  native.def("restricted_space", restricted_space);
+  native.def("paired_space", paired_space);
+  py::class_<HaloWidths>(native, "HaloWidths").def(py::init<std::vector<Index>, std::vector<Index>, bool>());
+  native.def("halo_space", halo_space);
+  py::class_<TravelTimes>(native, "TravelTimes");
+  native.def("straight_rays", [](const std::vector<Index>& sizes, const Position& origin,
+                                 const Position& spacing, const std::vector<Position>& sources,
+                                 const std::vector<Position>& receivers, double velocity) {
+    return straight_rays(sizes, {origin, spacing}, sources, receivers, velocity);
+  });
+  native.def("tabulated_times", tabulated_times);
+}
+
+template <Scalar T>
+void bind_bands(py::module_ native) {
+  using A = Operator<T>;
+  native.def("first_derivative", [](const Space& space, int dim, const std::string& kind, double sampling,
+                                    bool edge, int order) {
+    const Band band = first_derivative(size_along(space, dim), {parse_kind(kind), sampling, edge, order});
+    return A{band_operator<T>(space, dim, band)};
+  });
+  native.def("second_derivative", [](const Space& space, int dim, const std::string& kind, double sampling,
+                                     bool edge) {
+    const Band band = second_derivative(size_along(space, dim), {parse_kind(kind), sampling, edge});
+    return A{band_operator<T>(space, dim, band)};
+  });
+  native.def("convolution", [](const Space& space, int dim, const std::vector<double>& filter, Index centre) {
+    return A{band_operator<T>(space, dim, convolution(size_along(space, dim), filter, centre))};
+  });
+  native.def("fourier_convolution",
+             [](const Space& space, int dim, const std::vector<double>& filter, Index centre) {
+               return A{fourier_convolution<T>(space, dim, filter, centre)};
+             });
+  native.def("box_smoothing", [](const Space& space, int dim, Index length) {
+    return A{band_operator<T>(space, dim, box_smoothing(size_along(space, dim), length))};
+  });
+  native.def("laplacian", [](const Space& space, const std::vector<std::tuple<int, double, double>>& terms,
+                             const std::string& kind, bool edge) {
+    std::vector<LaplacianTerm> all;
+    for (const auto& [dim, weight, sampling] : terms) all.push_back({dim, weight, sampling});
+    return A{laplacian<T>(space, all, parse_kind(kind), edge)};
+  });
+  native.def("gradient", [](const Space& space, const std::vector<double>& sampling, const std::string& kind,
+                            bool edge) { return A{gradient<T>(space, sampling, parse_kind(kind), edge)}; });
+}
+
+template <Scalar T>
+void bind_samples(py::module_ native) {
+  using A = Operator<T>;
+  native.def("restriction", [](const Space& space, int dim, const std::vector<Index>& indices) {
+    return A{restriction<T>(space, dim, indices)};
+  });
+  native.def("halo", [](const Space& space, const HaloWidths& widths) { return A{halo<T>(space, widths)}; });
+  native.def("crop", [](const Space& space, const HaloWidths& widths) { return A{crop<T>(space, widths)}; });
+  native.def("fredholm",
+             [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
+               DistMatrix<T> view(G->matrix.grid(), G->matrix.layout(), G->matrix.local());
+               return A{keep_alive<T>(fredholm<T>(kernel, std::move(view), parse_axis(columns)), G)};
+             });
+  native.def("kirchhoff", [](const Space& data, const Space& image, const TravelTimes& times, double interval,
+                             const std::vector<double>& wavelet, Index centre) {
+    return A{kirchhoff<T>(data, image, times, {interval, wavelet, centre})};
+  });
+}
+
+/// Transforms belong to the type of what they are applied to.
+template <class R>
+void bind_transforms(py::module_& root) {
+  using C = std::complex<R>;
+  py::module_ real = submodule_of<R>(root), complex = submodule_of<C>(root);
+  complex.def("fourier", [](const Space& space, int dim, const std::string& norm, Index time_zero,
+                            Index frequency_zero) {
+    return Operator<C>{fourier<R>(space, dim, {parse_norm(norm), time_zero, frequency_zero})};
+  });
+  real.def("real_fourier", [](const Space& space, int dim, Index frequencies, Index time_zero) {
+    return Operator<R>{real_fourier<R>(space, dim, frequencies, time_zero)};
+  });
+  real.def("on_pairs", [](const Operator<C>& A) { return Operator<R>{on_pairs<R>(A.ptr)}; });
+  real.def("multidimensional_convolution",
+           [](const Operator<C>& G, Index samples, Index model_zero, Index data_zero) {
+             return Operator<R>{multidimensional_convolution<R>(G.ptr, {samples, model_zero, data_zero})};
+           });
+}
+
+}  // namespace
+
+void bind_array_operators(py::module_& native) {
+  bind_spaces_of_arrays(native);
+  for_each_type(native, []<Scalar T>(py::module_ module) {
+    bind_bands<T>(module);
+    bind_samples<T>(module);
+  });
+  bind_transforms<float>(native);
+  bind_transforms<double>(native);
+}
+
+}  // namespace gridlops::python

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators and callbacks that are written in Python, the other solvers, and operators on arrays, against NumPy."""
+import contextlib
+import io
+import threading
+import time
+
+import numpy as np
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, run_all, whole
+
+import gridlops as gl
+
+
+def circulant(space, dtype):
+    """y = x + 2 · (x shifted by one rank's part), by messages between ranks."""
+    def forward(X, Y):
+        received = np.empty_like(np.ascontiguousarray(X.local))
+        COMM.Sendrecv(np.ascontiguousarray(X.local), (COMM.rank + 1) % COMM.size, recvbuf=received, source=(COMM.rank - 1) % COMM.size)
+        Y.local[...] = X.local + 2 * received
+
+    def adjoint(Y, X):
+        received = np.empty_like(np.ascontiguousarray(Y.local))
+        COMM.Sendrecv(np.ascontiguousarray(Y.local), (COMM.rank - 1) % COMM.size, recvbuf=received, source=(COMM.rank + 1) % COMM.size)
+        X.local[...] = Y.local + 2 * received
+
+    return gl.function_operator(space, space, forward, adjoint, dtype)
+
+
+def test_operators_written_in_python():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    space = gl.Space(grid, gl.Cut("all", [3] * COMM.size))
+    n = 3 * COMM.size
+    dense = np.eye(n) + 2 * np.roll(np.eye(n), 3, axis=0)
+    for dtype in TYPES:
+        C = circulant(space, dtype)
+        assert C.dot_test()[0] and C.shape == (n, n)
+        X, x = gl.zeros(space, 2, dtype).fill(integers(dtype, 1)), whole(dtype, 1, n, 2)
+        for op, expected in ((C, dense @ x), (C.H, dense.T @ x), (3 * C, 3 * dense @ x), (C @ C, dense @ dense @ x),
+                             (C + C.H, (dense + dense.T) @ x), (C - gl.identity(space, dtype=dtype), (dense - np.eye(n)) @ x)):
+            assert ((op @ X).local == block_of(X, expected)).all()
+        Y = X.copy()
+        C.apply(X, Y, alpha=2, beta=-1)
+        assert (Y.local == block_of(X, 2 * dense @ x - x)).all()
+        found, report = gl.cgls(C, C @ X, max_iterations=200)
+        assert report["reasons"] == ["converged"] * 2 or COMM.size % 2 == 0
+        assert COMM.size % 2 == 0 or abs(found.local - X.local).max() < 1e-2
+    assert C.activity["forward_applications"] > 0
+
+
+def test_operators_of_one_rank_each():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    rng = np.random.default_rng(COMM.rank)
+    B = rng.integers(-3, 4, (COMM.rank + 1, 4)) + 1j * rng.integers(-3, 4, (COMM.rank + 1, 4))
+    cut, model = gl.Space(grid, gl.Cut("all", range(1, COMM.size + 1))), gl.Space(grid, gl.Cut("uncut", [4]))
+    all_of = np.vstack(COMM.allgather(B))
+    for op in (gl.local_matrix(cut, model, B),
+               gl.local_operator(cut, model, lambda x, y: np.matmul(B, x, out=y), lambda y, x: np.matmul(B.conj().T, y, out=x), complex)):
+        X, Y = gl.zeros(model, 3, complex).fill(integers(complex, 1)), gl.zeros(cut, 3, complex).fill(integers(complex, 2))
+        assert ((op @ X).local == B @ whole(complex, 1, 4, 3)).all()
+        assert ((op.H @ Y).local == all_of.conj().T @ whole(complex, 2, len(all_of), 3)).all()
+        assert op.dot_test()[0]
+        assert abs(op.estimate_norm() / np.linalg.norm(all_of, 2) - 1) < 0.02
+
+
+def test_what_python_raises():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    space = gl.Space(grid, gl.Cut("all", [2] * COMM.size))
+
+    def failing(X, Y):
+        Y.local[...] = X.local
+        if COMM.rank == COMM.size - 1:
+            raise KeyError("spoilt plate")
+
+    op = gl.function_operator(space, space, failing, failing)
+    B = gl.zeros(space, 1).fill(integers("float64", 1))
+    # Where all ranks fail, each raises its own; else all raise an error with the text of the first.
+    expect_error((gl.Error, KeyError), lambda: gl.cgls(op, B), "spoilt plate")
+    expect_error((gl.Error, KeyError), op.dot_test, "spoilt plate")
+    if COMM.rank == COMM.size - 1:
+        expect_error(KeyError, lambda: op @ B, "spoilt plate")
+    else:
+        op @ B
+
+    def bad_callback(iteration):
+        if COMM.rank == 0:
+            raise ZeroDivisionError("not today")
+
+    good = gl.identity(space)
+    expect_error((gl.Error, ZeroDivisionError), lambda: gl.cgls(good, B, callback=bad_callback), "not today")
+    X, _ = gl.cgls(good, B)  # ranks still understand each other
+    assert np.allclose(X.local, B.local)
+
+    def writes_its_input(X, Y):
+        X.local[...] = 0
+
+    expect_error((gl.Error, ValueError), gl.function_operator(space, space, writes_its_input, writes_its_input).dot_test, "read-only")
+
+
+def test_callbacks():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    space = gl.Space(grid, gl.Cut("all", [5] * COMM.size))
+    D = gl.diagonal(space, gl.zeros(space, 1).fill(lambda i, j: 1.0 + i))
+    B = gl.zeros(space, 3).fill(lambda i, j: np.cos(i + j))
+    seen, kept = [], []
+    iterate = gl.zeros(space, 3)
+
+    def callback(iteration):
+        iteration.copy_to(iterate.native)
+        kept.append(iteration)
+        residual = B.local - (1.0 + np.arange(iterate.rows.start, iterate.rows.stop))[:, None] * iterate.local
+        norms = np.sqrt(COMM.allreduce((residual**2).sum(axis=0)))  # callbacks may communicate
+        assert np.allclose(norms, iteration.residual_norms, rtol=1e-9)
+        seen.append(iteration.iteration)
+        return COMM.rank == COMM.size - 1 and iteration.iteration == 3  # one rank is enough
+
+    X, report = gl.cgls(D, B, tolerance=0, callback=callback)
+    assert seen == [0, 1, 2, 3] and report["reasons"] == ["user_stop"] * 3, (seen, report["reasons"])
+    assert (X.local == iterate.local).all()
+    expect_error(gl.UsageError, lambda: kept[0].iteration, "while the callback")
+
+    class Watcher:
+        told = []
+
+        def start(self, facts):
+            self.told.append((facts["solver"], facts["nrhs"]))
+
+        def step(self, iteration):
+            self.told.append(iteration.active_columns)
+
+        def end(self, report):
+            self.told.append(report["reasons"])
+
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        gl.cgls(D, B, max_iterations=2, observers=[Watcher(), gl.stop_at_cost_ratio(0.0)], show=True)
+    assert Watcher.told == [("cgls", 3), 3, 3, 0, ["iteration_limit"] * 3], Watcher.told
+    assert ("Itn" in text.getvalue()) == (COMM.rank == 0)
+
+
+def test_other_threads_run_meanwhile():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    space = gl.Space(grid, gl.Cut("all", [1] * COMM.size))
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.wait(0.002):
+            ticks.append(1)
+
+    # A rank waits in the library until the last one comes: the other thread must not.
+    op = gl.identity(gl.Space(grid, gl.Cut("uncut", [COMM.size])), space)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    if COMM.rank == COMM.size - 1:
+        time.sleep(0.1)
+    op @ gl.zeros(space, 1)
+    done.set()
+    thread.join()
+    assert COMM.rank == COMM.size - 1 or len(ticks) > 2 or COMM.size == 1
+
+
+def test_all_solvers():
+    rng = np.random.default_rng(3)
+    m, n, k = 17, 6, 3
+    for dtype in TYPES:
+        eps = np.finfo(dtype).eps
+        A = (np.eye(m, n) * 4 + rng.standard_normal((m, n)) + (1j * rng.standard_normal((m, n)) if np.dtype(dtype).kind == "c" else 0)).astype(dtype)
+        B = rng.standard_normal((m, k)).astype(dtype)
+        grid = grids()[0]
+        op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), dtype).scatter(A))
+        data = gl.zeros(op.range, k, dtype).scatter(B)
+        expected = np.linalg.solve(A.conj().T @ A + 0.09 * np.eye(n), A.conj().T @ B)
+        close = lambda X: np.allclose(X.local, block_of(X, expected), atol=eps**0.5 * 4)  # noqa: E731
+        for solver in (gl.cgls, gl.lsqr, gl.lsmr, gl.block_cgls):
+            X, report = solver(op, data, damp=0.3, tolerance=eps**0.75)
+            assert close(X), solver
+            assert report["solver"] == solver.__name__.replace("_", "-")
+        normal, right = op.H @ op, op.H @ data
+        inverse = np.linalg.inv(A.conj().T @ A + 0.09 * np.eye(n)).astype(dtype)
+        whole_model = gl.Space(grid, gl.Cut("uncut", [n]))
+        spread = gl.identity(op.domain, whole_model, dtype)
+        M = spread @ gl.local_matrix(whole_model, whole_model, inverse) @ spread.H
+        for preconditioner in (None, M):
+            X, report = gl.cg(normal, right, M=preconditioner, damp=0.3, tolerance=eps**0.75)
+            assert close(X) and report["solver"] == ("cg" if preconditioner is None else "pcg")
+        assert report["iterations"] <= 3
+        variances = X.zeros_like()
+        gl.lsqr(op, data, damp=0.3, variances=variances, tolerance=eps**0.75)
+        limit = np.diag(np.linalg.inv(A.conj().T @ A + 0.09 * np.eye(n))).real
+        assert (variances.local.real <= limit[X.rows, None] * 1.01).all() and (variances.local.real > 0).all()
+        R = gl.identity(op.domain, dtype=dtype)
+        for X in (gl.regularized_inversion(op, data, regularizers=[(R, 0.3)], tolerance=eps**0.75)[0],
+                  gl.normal_equations_inversion(op, data, regularizers=[(R, 0.3, gl.zeros(op.domain, k, dtype))], tolerance=eps**0.75)[0],
+                  gl.preconditioned_inversion(op, 2 * R, data, damp=0.6, tolerance=eps**0.75)[0]):
+            assert close(X)
+
+
+def soft(z, t):
+    return np.maximum(abs(z) - t, 0) * np.exp(1j * np.angle(z))
+
+
+def test_sparse_solvers():
+    rng = np.random.default_rng(5)
+    m, n = 30, 12
+    A, B = np.eye(m, n) * 5 + rng.standard_normal((m, n)), rng.standard_normal((m, 2)) * 5
+    grid = grids()[-1]
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n)).scatter(A))
+    data = gl.zeros(op.range, 2).scatter(B)
+    x = np.zeros((n, 2))
+    step = 1 / np.linalg.norm(A, 2) ** 2
+    for _ in range(3000):
+        x = soft(x + step * A.T @ (B - A @ x), step * 3).real
+    same = gl.identity(op.domain)
+    found = [gl.ista(op, data, lambda_=3, max_iterations=3000, tolerance=1e-12)[0],
+             gl.fista(op, data, lambda_=3, max_iterations=3000, tolerance=1e-12)[0],
+             gl.fista(op, data, lambda_=3, S=same, step=step, max_iterations=3000, tolerance=1e-12)[0],
+             gl.proximal_gradient(op, gl.threshold_penalty("soft"), data, lambda_=3, max_iterations=3000, tolerance=1e-12)[0],
+             gl.admm(op, same, gl.threshold_penalty("soft", 3), data, tau=0.02, max_iterations=3000, tolerance=1e-9)[0]]
+    for X in found if grid.is_member else ():
+        assert np.allclose(X.local, block_of(X, x), atol=1e-6), abs(X.local - block_of(X, x)).max()
+    X, report = gl.ista(op, data, lambda_=3, step=1e5, max_iterations=9)
+    assert not grid.is_member or report["reasons"] == ["breakdown"] * 2
+    boxed, _ = gl.proximal_gradient(op, gl.box(-0.1, 0.1), data, max_iterations=2000)
+    assert not boxed.local.size or abs(boxed.local).max() <= 0.1
+    expect_error(gl.UsageError, lambda: gl.ista(op, data, lambda_=1, threshold="firm"), "firm", "soft")
+
+
+def test_arrays():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    shape = (4, 5)
+    x = whole("float64", 1, 4, 5)
+    for cut in (0, 1):
+        space = gl.Space.array(grid, shape, cut)
+        box = space.local_box
+        X = gl.from_local(space, np.ascontiguousarray(x[box]).ravel())
+        local = lambda Y: Y.local[:, 0].reshape(x[box].shape)  # noqa: B023,E731
+        expected = np.zeros(shape)
+        expected[1:-1] = (x[2:] - x[:-2]) / 2
+        assert (local(gl.first_derivative(space, 0) @ X) == expected[box]).all()
+        expected = np.zeros(shape)
+        expected[:, 1:-1] = (x[:, 2:] - 2 * x[:, 1:-1] + x[:, :-2]) / 0.25
+        assert (local(gl.second_derivative(space, 1, sampling=0.5) @ X) == expected[box]).all()
+        expected += np.vstack([np.zeros(5), x[2:] - 2 * x[1:-1] + x[:-2], np.zeros(5)])
+        assert (local(gl.laplacian(space, (0, 1), sampling=(1, 0.5)) @ X) == expected[box]).all()
+        smooth = np.apply_along_axis(np.convolve, 1, x, [1, 2, 1], "same")
+        assert (local(gl.convolution(space, 1, [1, 2, 1], 1) @ X) == smooth[box]).all()
+        smooth = np.apply_along_axis(np.convolve, 1 - cut, x, [1, 2, 1], "same")
+        assert np.allclose(local(gl.convolution(space, 1 - cut, [1, 2, 1], 1, by_fourier=True) @ X), smooth[box])
+        kept = gl.restriction(space, 0, [1, 3])
+        assert (kept.H @ (kept @ X)).gather() is None or COMM.rank == 0
+        total = COMM.allreduce(float((kept @ X).local.sum()))
+        assert total == x[[1, 3]].sum()
+        operators = [gl.gradient(space), gl.box_smoothing(space, 0, 3), gl.halo(space, (1, 1), (1, 0)), kept,
+                     gl.crop(space, (1, 1), (1, 0)) @ gl.halo(space, (1, 1), (1, 0))]
+        assert ((operators[-1] @ X).local == X.local).all()
+        spectrum = gl.fourier(space, 1 - cut)
+        Z = gl.from_local(space, np.ascontiguousarray(x[box]).ravel().astype(complex))
+        assert np.allclose(local(spectrum @ Z), np.fft.fft(x, axis=1 - cut, norm="ortho")[box])
+        operators += [spectrum, gl.on_pairs(spectrum), gl.real_fourier(space, 1 - cut)]
+        for op in operators:
+            assert op.dot_test()[0], op
+    expect_error(gl.ShapeError, lambda: gl.first_derivative(space, 2), "2")
+    expect_error(gl.UsageError, lambda: gl.first_derivative(space, 0, kind="upward"), "upward")
+
+
+def test_fredholm_and_migration():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    slices, nx, ny = 5, 3, 2
+    kernel = gl.Space.array(grid, (slices, ny, nx))
+    G = gl.zeros(kernel, 1, complex).fill(integers(complex, 1))
+    g = whole(complex, 1, slices * ny * nx, 1).reshape(slices, ny, nx)
+    op = gl.fredholm(kernel, G)
+    m = whole(complex, 2, slices * ny, 1)
+    D = op @ gl.zeros(op.domain, 1, complex).fill(integers(complex, 2))
+    expected = np.einsum("fyx,fy->fx", g, m.reshape(slices, ny)).reshape(-1, 1)
+    assert (D.local == block_of(D, expected)).all() and op.dot_test()[0]
+    mdc = gl.multidimensional_convolution(op, 9)
+    assert mdc.shape == (9 * nx, 9 * ny) and mdc.dot_test()[0]
+    image = gl.Space.array(grid, (4, 3), axis="uncut")
+    data = gl.Space.array(grid, (2, 3, 20), 1)
+    times = gl.straight_rays((4, 3), (0, 1), (1, 1), [(0, 0), (3, 0)], [(0, 0), (1, 0), (2, 0)], 1.0)
+    migrate = gl.kirchhoff(data, image, times, interval=0.5, wavelet=[1.0], centre=0)
+    table = [[np.hypot(i - s, 1 + j) for s in (0, 3)] for i in range(4) for j in range(3)]
+    back = [[np.hypot(i - r, 1 + j) for r in (0, 1, 2)] for i in range(4) for j in range(3)]
+    same = gl.kirchhoff(data, image, gl.tabulated_times(table, back), interval=0.5, wavelet=[1.0], centre=0)
+    point = gl.zeros(image, 1).fill(lambda i, j: i == 5)
+    assert migrate.dot_test()[0] and ((migrate @ point).local == (same @ point).local).all()
+    traces = (migrate @ point).local.reshape(2, -1, 20)
+    t = (table[5][0] + back[5][data.local_box[1].start]) / 0.5 if traces.size else 0
+    assert not traces.size or np.isclose(traces[0, 0, int(t)], 1 - (t - int(t)))
+
+
+run_all(globals())
