@@ -181,6 +181,7 @@ class GRIDLOPS_EXPORT Communicator {
   using Pending = std::unique_ptr<PendingOperation>;  // null: complete already
 
  private:
+  friend class AgreementAccount;
   friend class CallAccount;
   friend class CommunicationGroup;
 

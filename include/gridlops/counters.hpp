@@ -44,6 +44,9 @@ struct Traffic {
   Index bytes_read_from_peers = 0;  ///< read in place in other ranks' memory, by transports that can
   std::array<Index, comm_operation_count> calls{};
   double seconds_waiting = 0;  ///< in blocking operations, for requests, and for blocks that others publish
+  /// How often this rank compared arguments with others before data moved (GRIDLOPS_CHECK), and the bytes
+  /// that it sent for that; of all the numbers above only the waiting includes it.
+  Index agreements = 0, agreement_bytes = 0;
 
   Index calls_of(CommOperation operation) const { return calls[static_cast<std::size_t>(operation)]; }
 };

@@ -34,10 +34,15 @@ class GRIDLOPS_EXPORT Error : public std::runtime_error {
       : std::runtime_error(message), status_(status), known_to_(known_to) {}
   ExitStatus status() const noexcept { return status_; }
   KnownTo known_to() const noexcept { return known_to_; }
+  /// The one rank, of the communicator or grid that the call was made on, where it went wrong. Negative where
+  /// that was all ranks, or is not known.
+  int rank() const noexcept { return rank_; }
+  void set_rank(int rank) noexcept { rank_ = rank; }
 
  private:
   ExitStatus status_;
   KnownTo known_to_;
+  int rank_ = -1;
 };
 
 /// An argument that no correct program passes: a negative size, an unknown name, a tolerance below zero.

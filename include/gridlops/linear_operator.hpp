@@ -41,11 +41,12 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// X: in domain(), Y: in range(), the same column partition, any number of columns; they must not overlap.
   /// With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
   /// return.
-  /// Throws ShapeError on all ranks before any communication. Scratch memory is taken before anything is
-  /// sent, the first time that there are so many columns: if there is not enough on some rank, all throw
-  /// OutOfMemory, and may try again. If a do_apply() of the caller's throws on one rank alone, so does this,
-  /// but not before all else that the operator is made of has been applied: no rank is left waiting. Solvers
-  /// and dot_test() throw it on all ranks.
+  /// Throws ShapeError on all ranks before data are sent, and at the first application UsageError if the
+  /// ranks disagree about it (GRIDLOPS_CHECK). Scratch memory is taken before data are sent, the first time
+  /// that there are so many columns: if there is not enough on some rank, all throw OutOfMemory, and may try
+  /// again. What a do_apply() or a function of the caller's throws on one rank all ranks throw, but not
+  /// before all else that the operator is made of has been applied. By then that rank must have taken its
+  /// part in what do_apply() itself communicates: other ranks wait for it there.
   void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
   /// X ← α Aᴴ Y + β X. Everything else is as for apply().
@@ -93,13 +94,25 @@ class GRIDLOPS_EXPORT LinearOperator {
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
+  /// Whether do_apply() may throw on one rank alone, as code can that is not this library's own.
+  virtual bool runs_callers_code() const { return true; }
+
   enum class Product { forward, adjoint, normal };
-  template <class Reserve, class Multiply>
-  void carry_out(Product product, const Partition& columns, Reserve&& reserve, Multiply&& multiply) const;
+  /// What ranks have agreed on before they applied the operator: that they do it, and memory for so many
+  /// columns of each part.
+  struct Preparation {
+    bool is_agreed = false;
+    std::vector<Index> most;
+  };
+  template <class Name, class Test, class Reserve>
+  bool prepare(Product product, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
+               Name&& name_factors, Test&& test, Reserve&& reserve) const;
+  template <class Multiply>
+  void carry_out(Multiply&& multiply) const;
 
   Space range_, domain_;
   mutable OperatorActivity activity_;
-  mutable std::array<std::vector<Index>, 3> reserved_;  // by Product: the most columns of each part
+  mutable std::array<Preparation, 3> prepared_;  // by Product
 };
 
 /// A shared operator. A function that keeps an operator, if only in one that it makes of it, takes an

@@ -41,7 +41,8 @@ GRIDLOPS_EXPORT const char* name_of(Axis axis);
 class GRIDLOPS_EXPORT ProcessGrid {
  public:
   /// Collective over comm. All memory of matrices on this grid comes from backend. Throws UsageError, on all
-  /// ranks, if the shape needs more ranks than comm has, or is not positive.
+  /// ranks, if the shape needs more ranks than comm has, or is not positive, or if the ranks disagree about
+  /// it.
   ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
   /// A grid of this shape whose ranks all are elsewhere, to ask what they would have. Not collective: this
   /// process is idle there. Throws UsageError if the shape is not positive.

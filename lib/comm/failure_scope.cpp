@@ -6,12 +6,13 @@
 #include <string>
 
 #include "base/message.hpp"
+#include "comm/agreement.hpp"
 
 namespace gridlops {
 
 namespace {
 
-enum class Kind : std::int32_t { other, usage, shape, input, output, memory, communication };
+enum class Kind : std::int32_t { other, usage, shape, input, output, memory, communication, suspended };
 
 /// An error in the form in which ranks send it.
 struct Failure {
@@ -28,6 +29,7 @@ Kind kind_of(const Error& error) {
   if (dynamic_cast<const OutputError*>(&error) != nullptr) return Kind::output;
   if (dynamic_cast<const OutOfMemory*>(&error) != nullptr) return Kind::memory;
   if (dynamic_cast<const CommunicationError*>(&error) != nullptr) return Kind::communication;
+  if (dynamic_cast<const Suspended*>(&error) != nullptr) return Kind::suspended;
   return Kind::other;
 }
 
@@ -46,24 +48,34 @@ Failure run_and_catch(const std::function<void()>& local_part) {
   }
 }
 
-[[noreturn]] void rethrow(Kind kind, ExitStatus status, const std::string& text) {
+template <class E>
+[[noreturn]] void throw_of_rank(E error, int rank) {
+  error.set_rank(rank);
+  throw error;
+}
+
+/// Throws the error of a rank.
+[[noreturn]] void rethrow(int rank, Kind kind, ExitStatus status, const std::string& failure) {
+  const std::string text = message("rank ", rank, ": ", failure);
   switch (kind) {
     case Kind::usage:
-      throw UsageError(text);
+      throw_of_rank(UsageError(text), rank);
     case Kind::shape:
-      throw ShapeError(text);
+      throw_of_rank(ShapeError(text), rank);
     case Kind::input:
-      throw InputError(text);
+      throw_of_rank(InputError(text), rank);
     case Kind::output:
-      throw OutputError(text);
+      throw_of_rank(OutputError(text), rank);
     case Kind::memory:
-      throw OutOfMemory(text, KnownTo::all_ranks);
+      throw_of_rank(OutOfMemory(text, KnownTo::all_ranks), rank);
     case Kind::communication:
-      throw CommunicationError(text, KnownTo::all_ranks);
+      throw_of_rank(CommunicationError(text, KnownTo::all_ranks), rank);
+    case Kind::suspended:
+      throw_of_rank(Suspended(text), rank);
     case Kind::other:
       break;
   }
-  throw Error(status, text);
+  throw_of_rank(Error(status, text), rank);
 }
 
 }  // namespace
@@ -79,8 +91,7 @@ void succeed_together(Communicator& comm, const std::function<void()>& local_par
                                      static_cast<std::int32_t>(mine.status)};
   comm.broadcast(header, failed);
   const std::string text = broadcast_text(comm, mine.text, failed);
-  rethrow(static_cast<Kind>(header[0]), static_cast<ExitStatus>(header[1]),
-          message("rank ", failed, ": ", text));
+  rethrow(failed, static_cast<Kind>(header[0]), static_cast<ExitStatus>(header[1]), text);
 }
 
 std::string broadcast_text(Communicator& comm, const std::string& text, int root) {
@@ -95,17 +106,29 @@ namespace {
 
 thread_local FailureScope* current = nullptr;  // the outermost scope of this thread
 
+}  // namespace
+
 std::string text_of(const std::exception_ptr& failure) {
+  if (failure == nullptr) return {};
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return {};
+    return "an exception that is no std::exception";
   }
 }
 
-}  // namespace
+void throw_together(Communicator& comm, const std::exception_ptr& mine) {
+  const std::string text = text_of(mine);
+  std::array<std::int32_t, 2> alike{mine != nullptr, broadcast_text(comm, text, 0) == text};
+  comm.all_reduce(alike, ReduceOp::min);
+  if (alike[0] != 0 && alike[1] != 0) std::rethrow_exception(mine);
+  succeed_together(comm, [&] {
+    if (mine != nullptr) std::rethrow_exception(mine);
+  });
+  throw Error(ExitStatus::internal, "ranks were to throw an exception that none of them has");
+}
 
 FailureScope::FailureScope() : outermost_(current == nullptr ? this : current) { current = outermost_; }
 
@@ -113,18 +136,23 @@ FailureScope::~FailureScope() {
   if (outermost_ == this) current = nullptr;
 }
 
-void FailureScope::throw_together(Communicator& comm) {
-  KeptFailure& kept = outermost_->kept_;
-  const std::string mine = failed() ? text_of(kept.failure()) : std::string();
-  std::array<std::int32_t, 2> alike{failed(), broadcast_text(comm, mine, 0) == mine};
-  comm.all_reduce(alike, ReduceOp::min);
-  // The outermost scope keeps the exception until all ranks that it concerns have agreed on it.
-  const auto fail = [&] {
-    if (outermost_ == this) kept.rethrow();
-    if (failed()) std::rethrow_exception(kept.failure());
-  };
-  if (alike[0] != 0 && alike[1] != 0) fail();
-  succeed_together(comm, fail);
+bool FailureScope::is_open() { return current != nullptr; }
+
+void FailureScope::close(Communicator& comm) {
+  if (outermost_ != this) return;
+  if (!ran_callers_code_ || check_level() == Check::off) return kept_.rethrow();
+  agree(comm, "code of the caller's", [this](Agreement&) { kept_.rethrow(); });
+}
+
+// The outermost scope keeps the exception until all ranks that it concerns have agreed on it.
+void FailureScope::throw_kept(Communicator& comm, bool any) {
+  const std::exception_ptr failure = outermost_->kept_.failure();
+  if (outermost_ == this) kept_ = {};
+  require<CommunicationError>(
+      any,
+      "the ranks are out of step: a sum does not say what this rank put into it. It must tell others of ",
+      text_of(failure));
+  throw_together(comm, failure);
 }
 
 }  // namespace gridlops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,13 @@
 #include "gridlops/error.hpp"
 
 namespace gridlops {
+
+/// The text of an exception; empty if there is none.
+std::string text_of(const std::exception_ptr& failure);
+
+/// Throws on all ranks, of which at least one has an exception (collective over comm): the exception itself
+/// if it is the same on all, otherwise what succeed_together() throws.
+[[noreturn]] void throw_together(Communicator& comm, const std::exception_ptr& mine);
 
 /// What went wrong on this rank in steps that it goes through all the same, because other ranks wait for it
 /// in them.
@@ -56,15 +64,20 @@ class FailureScope {
   FailureScope(const FailureScope&) = delete;
   FailureScope& operator=(const FailureScope&) = delete;
 
+  /// Whether this thread is within a scope.
+  static bool is_open();
+
   template <class Step>
   void run(Step&& step) {
     outermost_->kept_.run(step);
   }
 
-  /// Throws what was kept, on this rank, if this is the outermost scope.
-  void close() {
-    if (outermost_ == this) kept_.rethrow();
-  }
+  /// Says that code of the caller's runs in here, on all ranks, so that one of them may fail alone.
+  void note_callers_code() { outermost_->ran_callers_code_ = true; }
+
+  /// Throws what was kept, if this is the outermost scope. If code of the caller's ran in it, all ranks throw
+  /// (collective over comm then).
+  void close(Communicator& comm);
 
   /// Sums the values over the ranks, or takes the largest, op being sum or max (collective over comm).
   /// Whether any rank has kept an exception travels with them; if so all ranks throw: the exception itself if
@@ -76,7 +89,7 @@ class FailureScope {
     comm.all_reduce(values, op, order);
     const bool any = values.back() != Value(0);
     values.pop_back();
-    if (any) throw_together(comm);
+    if (any || failed()) throw_kept(comm, any);
   }
   /// The same where there is nothing to sum.
   void settle(Communicator& comm) {
@@ -85,12 +98,13 @@ class FailureScope {
   }
 
  private:
-  /// For reduce(), if some rank has failed.
-  void throw_together(Communicator& comm);
+  /// For reduce(), if some rank has failed. `any`: whether the reduction says so, as it must.
+  void throw_kept(Communicator& comm, bool any);
   bool failed() const { return outermost_->kept_.failure() != nullptr; }
 
   FailureScope* const outermost_;
   KeptFailure kept_;
+  bool ran_callers_code_ = false;
 };
 
 }  // namespace gridlops

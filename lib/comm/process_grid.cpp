@@ -5,9 +5,19 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/agreement.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
+
+namespace {
+
+void require_positive(GridShape shape) {
+  require<UsageError>(shape.rows > 0 && shape.cols > 0, "a process grid of ", shape.rows, "x", shape.cols,
+                      " is empty; both numbers must be positive");
+}
+
+}  // namespace
 
 const char* name_of(Axis axis) {
   switch (axis) {
@@ -27,15 +37,21 @@ const char* name_of(Axis axis) {
 
 ProcessGrid::ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend)
     : shape_(shape), backend_(std::move(backend)) {
-  require<UsageError>(shape.rows > 0 && shape.cols > 0, "a process grid of ", shape.rows, "x", shape.cols,
-                      " is empty; both numbers must be positive");
+  require_positive(shape);
 }
 
+// A grid is always agreed on, since ranks for which GRIDLOPS_CHECK says different things would wait for each
+// other later.
 ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend)
-    : ProcessGrid(shape, std::move(backend)) {
-  require<UsageError>(shape.rows <= comm.size() / shape.cols, "a process grid of ", shape.rows, "x",
-                      shape.cols, " needs more ranks than the ", comm.size(),
-                      " of the communicator; start more ranks or choose a smaller grid");
+    : shape_(shape), backend_(std::move(backend)) {
+  agree(comm, "making a process grid", [&](Agreement& agreement) {
+    agreement.on("its shape", shape.rows, "x", shape.cols).on("GRIDLOPS_CHECK", check_level_text());
+    check_level();
+    require_positive(shape);
+    require<UsageError>(shape.rows <= comm.size() / shape.cols, "a process grid of ", shape.rows, "x",
+                        shape.cols, " needs more ranks than the ", comm.size(),
+                        " of the communicator; start more ranks or choose a smaller grid");
+  });
   const int rank = comm.rank();
   grid_ = comm.split(rank < shape.size() ? std::optional(0) : std::nullopt, rank);
   if (grid_ == nullptr) return;

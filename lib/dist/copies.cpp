@@ -3,8 +3,6 @@
 
 #include <xxhash.h>
 
-#include <cstdlib>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,16 +28,6 @@ std::uint64_t hash_of_block(const ConstDistMatrix<T>& X) {
     hash = hash_of_column<T>(column, hash);
   }
   return hash;
-}
-
-bool copies_are_checked() {
-  static const std::string value = [] {
-    const char* const text = std::getenv("GRIDLOPS_CHECK");
-    return std::string(text == nullptr ? "off" : text);
-  }();
-  require<UsageError>(value == "all" || value == "off", "GRIDLOPS_CHECK is \"", value,
-                      "\"; it must be all or off");
-  return value == "all";
 }
 
 template <Scalar T>

@@ -9,10 +9,6 @@
 
 namespace gridlops {
 
-/// Whether the environment variable GRIDLOPS_CHECK asks that copies be compared before each product: "all"
-/// does, "off" or nothing does not. Throws UsageError if it is anything else.
-bool copies_are_checked();
-
 /// The hash (XXH3) of columns up to this one, from that of the columns before it.
 template <Scalar T>
 std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before);

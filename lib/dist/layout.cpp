@@ -2,6 +2,7 @@
 #include "gridlops/layout.hpp"
 
 #include "base/message.hpp"
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -55,6 +56,18 @@ bool Layout::owned_at(const ProcessGrid&, int row, int col) const {
 std::string Layout::describe() const {
   return message(row_count(), " x ", col_count(), " (rows along ", name_of(rows.axis), ", columns along ",
                  name_of(cols.axis), ")");
+}
+
+std::string describe_cut(const Partition& partition) {
+  constexpr int most = 16;
+  std::string sizes;
+  std::uint64_t number = 0xcbf29ce484222325;  // FNV-1a
+  for (int part = 0; part < partition.parts(); ++part) {
+    if (part < most) sizes += message(part == 0 ? "" : "+", partition.size(part));
+    number = (number ^ static_cast<std::uint64_t>(partition.begin(part))) * 0x100000001b3;
+  }
+  return partition.parts() <= most ? sizes
+                                   : message(sizes, "+… (", partition.parts(), " parts, ", number, ")");
 }
 
 Layout blocks_2d(const ProcessGrid& grid, Index rows, Index cols) {

@@ -4,6 +4,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 
@@ -106,13 +107,21 @@ void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>
 
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to) {
-  require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
-                      "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
-                      to.layout().describe(), "; both must have one shape, on one grid");
+  const auto check = [&] {
+    require<ShapeError>(from.grid() == to.grid() && from.rows() == to.rows() && from.cols() == to.cols(),
+                        "a matrix that lies as ", from.layout().describe(), " cannot be redistributed to ",
+                        to.layout().describe(), "; both must have one shape, on one grid");
+  };
+  if (to.grid() == nullptr || !to.grid()->is_member()) return check();
   const ProcessGrid& grid = *to.grid();
-  if (!grid.is_member()) return;
   RedistributionWorkspace<T> workspace;
-  succeed_together(grid.comm(), [&] { workspace.reserve(grid, from.layout(), to.layout()); });
+  agree(grid.comm(), "redistribute", [&](Agreement& agreement) {
+    agree_on_matrix(agreement, "the matrix", from);
+    agree_on_matrix(agreement, "what it becomes", to);
+    agreement.on("alpha", alpha).on("beta", beta);
+    check();
+    workspace.reserve(grid, from.layout(), to.layout());
+  });
   redistribute(alpha, from, beta, to, workspace);
 }
 
@@ -149,7 +158,9 @@ std::vector<T> gather(const ConstDistMatrix<T>& X, int root) {
   const bool at_root = grid.comm().rank() == root;
   Buffer<T> mine, parts, assembled;
   std::vector<T> whole;
-  succeed_together(grid.comm(), [&] {
+  agree(grid.comm(), "gather", [&](Agreement& agreement) {
+    agree_on_matrix(agreement, "the matrix", X);
+    agreement.on("the root", root);
     if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
     if (!at_root) return;
     parts = Buffer<T>(grid.backend(), X.rows() * X.cols());
@@ -176,7 +187,9 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   const bool at_root = grid.comm().rank() == root;
   Buffer<T> assembled, parts, mine;
   RedistributionWorkspace<T> to_copies;
-  succeed_together(grid.comm(), [&] {
+  agree(grid.comm(), "scatter", [&](Agreement& agreement) {
+    agree_on_matrix(agreement, "the matrix", X);
+    agreement.on("the root", root);
     require<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(), "an array of ",
                         whole.size(), " elements cannot become a matrix of ", X.rows(), " x ", X.cols());
     if (at_root) {

@@ -10,6 +10,7 @@
 #include "gridlops/operator_algebra.hpp"
 #include "local/array_kernels.hpp"
 #include "ops/array_products.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -122,10 +123,10 @@ class BandProduct {
 };
 
 template <Scalar T>
-class BandOperator final : public LinearOperator<T> {
+class BandOperator final : public LibraryOperator<T> {
  public:
   BandOperator(const Space& space, int dim, const Band& band)
-      : LinearOperator<T>(space, space),
+      : LibraryOperator<T>(space, space),
         forward_(space, dim, band),
         adjoint_(space, dim, band.transposed()) {}
 

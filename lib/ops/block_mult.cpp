@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/instantiate.hpp"
 #include "ops/algorithms.hpp"
+#include "ops/library_operator.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/stored_matrix.hpp"
 
@@ -11,11 +12,11 @@ namespace {
 /// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
 /// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p.
 template <Scalar T>
-class BlockMult final : public LinearOperator<T>, public StoredMatrix {
+class BlockMult final : public LibraryOperator<T>, public StoredMatrix {
  public:
   BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>({A.grid(), A.layout().rows, Axis::grid_rows},
-                          {A.grid(), A.layout().cols, Axis::grid_rows}),
+      : LibraryOperator<T>({A.grid(), A.layout().rows, Axis::grid_rows},
+                           {A.grid(), A.layout().cols, Axis::grid_rows}),
         A_(std::move(A), options),
         order_(reduction_order(options)) {}
 

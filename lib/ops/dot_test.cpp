@@ -10,13 +10,18 @@
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
+#include "ops/agree_on_operator.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
 DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double tolerance, std::uint64_t seed) {
-  require<UsageError>(columns >= 0 && tolerance >= 0, "a dot test of ", columns, " columns with tolerance ",
-                      tolerance, " is impossible; neither may be negative");
+  agree_on_grid(*A.domain().grid, "dot_test", [&](Agreement& agreement) {
+    agree_on_operator(agreement, A);
+    agreement.on("the columns", columns).on("the seed", seed);
+    require<UsageError>(columns >= 0 && tolerance >= 0, "a dot test of ", columns, " columns with tolerance ",
+                        tolerance, " is impossible; neither may be negative");
+  });
   DotTestResult result;
   result.tolerance = tolerance > 0 ? tolerance
                                    : 4 * std::sqrt(static_cast<double>(A.rows() + A.cols())) *

@@ -10,16 +10,17 @@
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "local/array_kernels.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
 namespace {
 
 template <Scalar T>
-class Fourier final : public LinearOperator<T> {
+class Fourier final : public LibraryOperator<T> {
  public:
   Fourier(Space range, Space domain, const FourierLines& lines)
-      : LinearOperator<T>(std::move(range), std::move(domain)), lines_(lines) {}
+      : LibraryOperator<T>(std::move(range), std::move(domain)), lines_(lines) {}
 
  private:
   void do_reserve(Op, const Partition&) const override {

@@ -11,6 +11,7 @@
 #include "gridlops/fourier.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/trace.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -23,11 +24,11 @@ Space slices_of(const Space& kernel, Index elements, Axis columns) {
 }
 
 template <Scalar T>
-class Fredholm final : public LinearOperator<T> {
+class Fredholm final : public LibraryOperator<T> {
  public:
   Fredholm(const Space& kernel, DistMatrix<T> G, Axis columns)
-      : LinearOperator<T>(slices_of(kernel, kernel.dims.size(2), columns),
-                          slices_of(kernel, kernel.dims.size(1), columns)),
+      : LibraryOperator<T>(slices_of(kernel, kernel.dims.size(2), columns),
+                           slices_of(kernel, kernel.dims.size(1), columns)),
         G_(std::move(G)),
         nx_(kernel.dims.size(2)),
         ny_(kernel.dims.size(1)) {

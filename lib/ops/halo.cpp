@@ -6,6 +6,7 @@
 #include "base/instantiate.hpp"
 #include "gridlops/array_operators.hpp"
 #include "ops/array_products.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -22,10 +23,10 @@ Box with_halo(const Box& block, const HaloWidths& widths, const Dims& dims) {
 }
 
 template <Scalar T>
-class Halo final : public LinearOperator<T> {
+class Halo final : public LibraryOperator<T> {
  public:
   Halo(const Space& space, const HaloWidths& widths)
-      : LinearOperator<T>(halo_space(space, widths), space), covers_(!widths.beyond_array) {
+      : LibraryOperator<T>(halo_space(space, widths), space), covers_(!widths.beyond_array) {
     if (!space.grid->is_member()) return;
     exchange_.emplace(exchange_in<T>(space, [&](int part) {
       return std::vector<Box>{with_halo(space.dims.block(part), widths, space.dims)};
@@ -51,9 +52,9 @@ class Halo final : public LinearOperator<T> {
 
 /// From blocks with halos to blocks. Every rank exchanges with itself only.
 template <Scalar T>
-class Crop final : public LinearOperator<T> {
+class Crop final : public LibraryOperator<T> {
  public:
-  Crop(const Space& space, const HaloWidths& widths) : LinearOperator<T>(space, halo_space(space, widths)) {
+  Crop(const Space& space, const HaloWidths& widths) : LibraryOperator<T>(space, halo_space(space, widths)) {
     if (!space.grid->is_member()) return;
     const Box block = space.local_box();
     blocks_.emplace(space.grid->backend(), nullptr,

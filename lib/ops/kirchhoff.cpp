@@ -13,6 +13,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/local_operator.hpp"
 #include "local/array_kernels.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -32,10 +33,10 @@ std::vector<Index> elements_of(const Box& box, const Dims& dims) {
 }
 
 template <Scalar T>
-class Kirchhoff final : public LinearOperator<T> {
+class Kirchhoff final : public LibraryOperator<T> {
  public:
   Kirchhoff(const Space& data, const Space& image, TravelTimes times, Recording recording)
-      : LinearOperator<T>(data, image), times_(std::move(times)), recording_(std::move(recording)) {
+      : LibraryOperator<T>(data, image), times_(std::move(times)), recording_(std::move(recording)) {
     // It is this object's own, so that it may refer to it.
     traces_ = local_operator<T>(
         data, image,

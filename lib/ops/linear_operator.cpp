@@ -11,6 +11,7 @@
 #include "dist/copies.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
+#include "ops/agree_on_operator.hpp"
 
 namespace gridlops {
 
@@ -50,48 +51,51 @@ void LinearOperator<T>::require_operands(const ConstDistMatrix<T>& model, const 
 template <Scalar T>
 void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
   const TraceRegion region("apply");
-  require_operands(X, Y);
-  if (copies_are_checked()) require_equal_copies(X, "the model");
+  const bool moves_data = prepare(
+      Product::forward, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
+      [&] { require_operands(X, Y); }, [&](const Partition& columns) { do_reserve(Op::none, columns); });
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
-  const Partition& columns = X.layout().cols.partition;
-  carry_out(
-      Product::forward, columns, [&] { do_reserve(Op::none, columns); },
-      [&] { do_apply(alpha, X, beta, Y); });
+  if (!moves_data) return;
+  if (check_level() == Check::all) require_equal_copies(X, "the model");
+  carry_out([&] { do_apply(alpha, X, beta, Y); });
 }
 
 template <Scalar T>
 void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
   const TraceRegion region("apply_adjoint");
-  require_operands(X, Y);
-  if (copies_are_checked()) require_equal_copies(Y, "the data");
+  const bool moves_data = prepare(
+      Product::adjoint, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
+      [&] { require_operands(X, Y); }, [&](const Partition& columns) { do_reserve(Op::adjoint, columns); });
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
-  const Partition& columns = Y.layout().cols.partition;
-  carry_out(
-      Product::adjoint, columns, [&] { do_reserve(Op::adjoint, columns); },
-      [&] { do_apply_adjoint(alpha, Y, beta, X); });
+  if (!moves_data) return;
+  if (check_level() == Check::all) require_equal_copies(Y, "the data");
+  carry_out([&] { do_apply_adjoint(alpha, Y, beta, X); });
 }
 
 template <Scalar T>
 void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
                                        DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
   const TraceRegion region("normal_product");
-  require_operands(P, R, "normal product of P and R");
-  require_operands(U, R, "normal product of R to U");
-  require_operands(V, Q, "normal product of Q to V");
-  if (copies_are_checked()) {
-    require_equal_copies(P, "normal product of P and R: P");
-    require_equal_copies(R, "normal product of P and R: R");
-  }
+  const bool moves_data = prepare(
+      Product::normal, P, R, [](Agreement&) {},
+      [&] {
+        require_operands(P, R, "normal product of P and R");
+        require_operands(U, R, "normal product of R to U");
+        require_operands(V, Q, "normal product of Q to V");
+      },
+      [&](const Partition& columns) { do_reserve_normal_product(columns); });
   ++activity_.forward_applications;
   activity_.forward_columns += P.cols();
   activity_.adjoint_applications += 2;
   activity_.adjoint_columns += 2 * P.cols();
-  const Partition& columns = P.layout().cols.partition;
-  carry_out(
-      Product::normal, columns, [&] { do_reserve_normal_product(columns); },
-      [&] { do_normal_product(P, R, Q, U, V); });
+  if (!moves_data) return;
+  if (check_level() == Check::all) {
+    require_equal_copies(P, "normal product of P and R: P");
+    require_equal_copies(R, "normal product of P and R: R");
+  }
+  carry_out([&] { do_normal_product(P, R, Q, U, V); });
 }
 
 template <Scalar T>
@@ -108,34 +112,60 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
   failures.run([&] { do_apply(T(1), P, T(0), Q); });
   failures.run([&] { do_apply_adjoint(T(1), R, T(0), U); });
   failures.run([&] { do_apply_adjoint(T(1), Q, T(0), V); });
-  failures.close();
+  failures.close(domain_.grid->comm());
 }
 
-/// Calls multiply(), and reserve() before it if some part has more columns than ever before.
+/// Tests the operands, and takes memory if some part has more columns than ever before. All ranks agree
+/// before the first application, and whenever memory is taken. Returns whether this rank has something to
+/// multiply.
 template <Scalar T>
-template <class Reserve, class Multiply>
-void LinearOperator<T>::carry_out(Product product, const Partition& columns, Reserve&& reserve,
-                                  Multiply&& multiply) const {
+template <class Name, class Test, class Reserve>
+bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model,
+                                const ConstDistMatrix<T>& data, Name&& name_factors, Test&& test,
+                                Reserve&& reserve) const {
+  constexpr std::array names{"apply", "apply_adjoint", "normal_product"};
+  const auto number = static_cast<std::size_t>(product);
   const ProcessGrid& grid = *domain_.grid;
-  if (columns.total() == 0 || !grid.is_member()) return;
-  if (std::vector<Index>& most = reserved_[static_cast<std::size_t>(product)]; !covers(most, columns)) {
+  const Partition& columns = model.layout().cols.partition;
+  Preparation& before = prepared_[number];
+  const Check level = check_level();
+  const bool compares =
+      grid.is_member() && (level == Check::all || (level == Check::entry && !before.is_agreed));
+  if (!compares) test();
+  if (!grid.is_member()) return false;
+  const auto takes_memory = [&] { return columns.total() > 0 && !covers(before.most, columns); };
+  if (compares || takes_memory()) {
     const TraceRegion region("reserve");
-    std::vector<Index> wanted = most;
-    wanted.resize(static_cast<std::size_t>(columns.parts()), 0);
-    for (int part = 0; part < columns.parts(); ++part)
-      wanted[at(part)] = std::max(wanted[at(part)], columns.size(part));
     try {
-      succeed_together(grid.comm(), reserve);
+      agree(grid.comm(), names[number], [&](Agreement& agreement) {
+        agree_on_operator(agreement, *this);
+        agree_on_layout(agreement, "the model", model.layout());
+        agree_on_layout(agreement, "the data", data.layout());
+        name_factors(agreement);
+        test();
+        if (takes_memory()) reserve(columns);
+      });
     } catch (...) {
       // Memory that other products use, too, may be gone.
-      for (std::vector<Index>& other : reserved_) other.clear();
+      prepared_ = {};
       throw;
     }
-    most = std::move(wanted);
+    before.is_agreed = true;
+    before.most.resize(at(columns.parts()), 0);
+    for (int part = 0; part < columns.parts(); ++part)
+      before.most[at(part)] = std::max(before.most[at(part)], columns.size(part));
   }
+  return columns.total() > 0;
+}
+
+/// Multiplies. What runs code of the caller's alone, outside of solvers, agrees on how that went.
+template <Scalar T>
+template <class Multiply>
+void LinearOperator<T>::carry_out(Multiply&& multiply) const {
   FailureScope failures;
+  if (runs_callers_code()) failures.note_callers_code();
   failures.run(multiply);
-  failures.close();
+  failures.close(domain_.grid->comm());
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;

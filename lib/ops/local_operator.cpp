@@ -58,7 +58,7 @@ class LocalOperator final : public LinearOperator<T> {
       ranks_along(*to.grid, from.rows.axis).comm->all_reduce({target.data, target.size()}, ReduceOp::sum);
     if (!in_place)
       to.grid->backend()->template kernels<T>().add(alpha, MatrixView<const T>(target), beta, result);
-    failures.close();
+    failures.close(to.grid->comm());
   }
 
   LocalProduct<T> forward_, adjoint_;

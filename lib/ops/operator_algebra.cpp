@@ -8,6 +8,7 @@
 #include "dist/redistribution.hpp"
 #include "gridlops/error.hpp"
 #include "ops/array_products.hpp"
+#include "ops/library_operator.hpp"
 #include "ops/recut.hpp"
 
 namespace gridlops {
@@ -15,9 +16,9 @@ namespace gridlops {
 namespace {
 
 template <Scalar T>
-class Adjoint final : public LinearOperator<T> {
+class Adjoint final : public LibraryOperator<T> {
  public:
-  explicit Adjoint(OperatorPtr<T> A) : LinearOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
+  explicit Adjoint(OperatorPtr<T> A) : LibraryOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
@@ -30,10 +31,10 @@ class Adjoint final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Scaled final : public LinearOperator<T> {
+class Scaled final : public LibraryOperator<T> {
  public:
   Scaled(T factor, OperatorPtr<T> A)
-      : LinearOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
+      : LibraryOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
@@ -47,10 +48,10 @@ class Scaled final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Sum final : public LinearOperator<T> {
+class Sum final : public LibraryOperator<T> {
  public:
   Sum(OperatorPtr<T> A, OperatorPtr<T> B)
-      : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)), B_(std::move(B)) {
+      : LibraryOperator<T>(A->range(), A->domain()), A_(std::move(A)), B_(std::move(B)) {
     for (const auto& [name, of_A, of_B] : {std::tuple{"ranges", &A_->range(), &B_->range()},
                                            std::tuple{"domains", &A_->domain(), &B_->domain()}}) {
       require<ShapeError>(*of_A == *of_B, "operators of ", A_->rows(), " x ", A_->cols(), " and ", B_->rows(),
@@ -72,10 +73,10 @@ class Sum final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Product final : public LinearOperator<T> {
+class Product final : public LibraryOperator<T> {
  public:
   Product(OperatorPtr<T> A, OperatorPtr<T> B)
-      : LinearOperator<T>(A->range(), B->domain()), A_(std::move(A)), B_(std::move(B)) {
+      : LibraryOperator<T>(A->range(), B->domain()), A_(std::move(A)), B_(std::move(B)) {
     require<ShapeError>(A_->domain() == B_->range(), "operators of ", A_->rows(), " x ", A_->cols(), " and ",
                         B_->rows(), " x ", B_->cols(),
                         " cannot be multiplied: the domain of the first must be the range of "
@@ -103,9 +104,9 @@ class Product final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Identity final : public LinearOperator<T> {
+class Identity final : public LibraryOperator<T> {
  public:
-  Identity(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {
+  Identity(Space range, Space domain) : LibraryOperator<T>(std::move(range), std::move(domain)) {
     require<ShapeError>(this->rows() == this->cols(), "an identity from dimension ", this->cols(), " to ",
                         this->rows(), " is impossible; the two must be equal");
   }
@@ -134,9 +135,9 @@ class Identity final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Zero final : public LinearOperator<T> {
+class Zero final : public LibraryOperator<T> {
  public:
-  Zero(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {}
+  Zero(Space range, Space domain) : LibraryOperator<T>(std::move(range), std::move(domain)) {}
 
  private:
   void do_apply(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& Y) const override {
@@ -148,9 +149,9 @@ class Zero final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class Diagonal final : public LinearOperator<T> {
+class Diagonal final : public LibraryOperator<T> {
  public:
-  Diagonal(DistMatrix<T> d, const Space& space) : LinearOperator<T>(space, space), d_(std::move(d)) {}
+  Diagonal(DistMatrix<T> d, const Space& space) : LibraryOperator<T>(space, space), d_(std::move(d)) {}
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {

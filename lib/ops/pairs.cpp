@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gridlops/fourier.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -13,12 +14,12 @@ namespace {
 /// A complex operator whose operands are pairs in the same memory; or in memory of its own, where columns
 /// begin in the middle of a complex number.
 template <std::floating_point R>
-class OnPairs final : public LinearOperator<R> {
+class OnPairs final : public LibraryOperator<R> {
  public:
   using Complex = std::complex<R>;
 
   explicit OnPairs(OperatorPtr<Complex> A)
-      : LinearOperator<R>(paired_space(A->range()), paired_space(A->domain())), A_(std::move(A)) {}
+      : LibraryOperator<R>(paired_space(A->range()), paired_space(A->domain())), A_(std::move(A)) {}
 
  private:
   template <class Value>

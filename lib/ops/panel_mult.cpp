@@ -7,13 +7,14 @@
 #include "comm/failure_scope.hpp"
 #include "gridlops/trace.hpp"
 #include "ops/algorithms.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
 PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead, PanelPlan<T> for_A,
                         PanelPlan<T> for_adjoint)
-    : LinearOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
+    : LibraryOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
       A_(std::move(A)),
       product_(A_.grid()->backend(), column_stable),
       lookahead_(lookahead),

@@ -5,6 +5,7 @@
 
 #include "dist/copies.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "ops/library_operator.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/pipeline.hpp"
 #include "ops/stored_matrix.hpp"
@@ -13,7 +14,7 @@ namespace gridlops {
 
 /// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
 template <Scalar T>
-class PanelMult final : public LinearOperator<T>, public StoredMatrix {
+class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  public:
   /// Panels begin to travel `lookahead` steps before their use. Idle ranks have no plans.
   PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},

@@ -10,6 +10,7 @@
 #include "base/message.hpp"
 #include "dist/box_exchange.hpp"
 #include "gridlops/error.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -17,9 +18,9 @@ namespace {
 
 /// From an array to the same one, cut elsewhere.
 template <Scalar T>
-class Recut final : public LinearOperator<T> {
+class Recut final : public LibraryOperator<T> {
  public:
-  Recut(Space range, Space domain) : LinearOperator<T>(std::move(range), std::move(domain)) {
+  Recut(Space range, Space domain) : LibraryOperator<T>(std::move(range), std::move(domain)) {
     const Space &data = this->range(), &model = this->domain();
     require<ShapeError>(data.dims.sizes() == model.dims.sizes(), "an identity from ", model.describe(),
                         " to ", data.describe(),

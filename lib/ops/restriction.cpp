@@ -7,6 +7,7 @@
 #include "gridlops/array_operators.hpp"
 #include "local/array_kernels.hpp"
 #include "ops/array_products.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -19,10 +20,10 @@ struct Samples {
 };
 
 template <Scalar T>
-class Restriction final : public LinearOperator<T> {
+class Restriction final : public LibraryOperator<T> {
  public:
   Restriction(const Space& space, int dim, const std::vector<Index>& indices)
-      : LinearOperator<T>(restricted_space(space, dim, indices), space) {
+      : LibraryOperator<T>(restricted_space(space, dim, indices), space) {
     if (!space.grid->is_member()) return;
     const Box box = space.local_box(), kept = this->range().local_box();
     for (std::size_t d = 0; d < box.size(); ++d)

@@ -4,6 +4,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
@@ -71,10 +72,10 @@ void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std
 }
 
 template <Scalar T>
-class VerticalStack final : public LinearOperator<T> {
+class VerticalStack final : public LibraryOperator<T> {
  public:
   explicit VerticalStack(std::vector<OperatorPtr<T>> operators)
-      : LinearOperator<T>(stack_spaces(ranges_of(operators)), first_of(operators).domain()),
+      : LibraryOperator<T>(stack_spaces(ranges_of(operators)), first_of(operators).domain()),
         operators_(std::move(operators)),
         ranges_(ranges_of(operators_)) {}
 
@@ -94,10 +95,10 @@ class VerticalStack final : public LinearOperator<T> {
 };
 
 template <Scalar T>
-class BlockDiagonal final : public LinearOperator<T> {
+class BlockDiagonal final : public LibraryOperator<T> {
  public:
   explicit BlockDiagonal(std::vector<OperatorPtr<T>> operators)
-      : LinearOperator<T>(stack_spaces(ranges_of(operators)), stack_spaces(domains_of(operators))),
+      : LibraryOperator<T>(stack_spaces(ranges_of(operators)), stack_spaces(domains_of(operators))),
         operators_(std::move(operators)),
         ranges_(ranges_of(operators_)),
         domains_(domains_of(operators_)) {}

@@ -7,6 +7,7 @@
 #include "comm/failure_scope.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/block_exchange.hpp"
+#include "ops/library_operator.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
 #include "ops/stored_matrix.hpp"
@@ -137,10 +138,10 @@ class NormalProduct {
 /// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
 /// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
 template <Scalar T>
-class StationaryA final : public LinearOperator<T>, public StoredMatrix {
+class StationaryA final : public LibraryOperator<T>, public StoredMatrix {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LinearOperator<T>(range_nested(A), domain_nested(A)),
+      : LibraryOperator<T>(range_nested(A), domain_nested(A)),
         A_(std::move(A), options),
         normal_product_(A_.backend(), reduction_order(options)) {
     const ProcessGrid& grid = A_.grid();

@@ -9,6 +9,8 @@
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/proximal.hpp"
 #include "solve/column_run.hpp"
+#include "solve/kept_proximal.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
@@ -39,7 +41,7 @@ class Admm final : public ColumnMethod<T> {
   const char* name() const override { return "admm"; }
   const LinearOperator<T>& op() const override { return *A; }
   std::string parameters() const override {
-    return message(g->describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
+    return message(g.describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
                    ", ", inner_.max_iterations, " inner iterations with tolerance ", *inner_.tolerance);
   }
 
@@ -83,8 +85,8 @@ class Admm final : public ColumnMethod<T> {
     const DistMatrix<T> Lx = stack_rows(stack_, 1, r);
     u += Lx;
     copy(u, z);
-    g->prox(tau, z);  // z = prox_τg(L x + u)
-    u -= z;           // u += L x − z
+    g.prox(tau, z);  // z = prox_τg(L x + u)
+    u -= z;          // u += L x − z
     const Norms norms = sum_norms(run);
     run.set_norms({.tested = norms.tested, .residual = norms.residual, .x = norms.x});
   }
@@ -146,7 +148,7 @@ class Admm final : public ColumnMethod<T> {
   }
 
   const OperatorPtr<T> A, L;
-  const ProximalPtr<T> g;
+  const KeptProximal<T> g;
   const double tau;
   const OperatorPtr<T> S;
   const std::vector<Space> stack_;
@@ -160,18 +162,20 @@ class Admm final : public ColumnMethod<T> {
 template <Scalar T>
 SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, const ConstDistMatrix<T>& B,
                  DistMatrix<T>& X, const AdmmOptions& options) {
-  require<UsageError>(options.tau > 0 && std::isfinite(options.tau), "admm: tau is ", options.tau,
-                      "; it must be a finite number > 0");
-  require<UsageError>(options.inner_iterations >= 1, "admm: ", options.inner_iterations,
-                      " inner iterations are impossible; there must be at least one");
-  require<UsageError>(options.inner_tolerance >= 0 && std::isfinite(options.inner_tolerance),
-                      "admm: the inner tolerance is ", options.inner_tolerance,
-                      "; it must be a finite number ≥ 0");
-  require<UsageError>(options.common.damp == 0, "admm: the damping is ", options.common.damp,
-                      ", but its models are not damped; give [A; D·I] and [B; 0]");
-  g->require_any_columns(B.cols(), "admm");
-  Admm<T> method(std::move(A), std::move(L), std::move(g), options);
-  return solve_columns(method, B, X, options.common);
+  const auto make = [&](Agreement&) -> MethodPtr<T> {
+    require<UsageError>(options.tau > 0 && std::isfinite(options.tau), "admm: tau is ", options.tau,
+                        "; it must be a finite number > 0");
+    require<UsageError>(options.inner_iterations >= 1, "admm: ", options.inner_iterations,
+                        " inner iterations are impossible; there must be at least one");
+    require<UsageError>(options.inner_tolerance >= 0 && std::isfinite(options.inner_tolerance),
+                        "admm: the inner tolerance is ", options.inner_tolerance,
+                        "; it must be a finite number ≥ 0");
+    require<UsageError>(options.common.damp == 0, "admm: the damping is ", options.common.damp,
+                        ", but its models are not damped; give [A; D·I] and [B; 0]");
+    g->require_any_columns(B.cols(), "admm");
+    return std::make_unique<Admm<T>>(A, L, g, options);
+  };
+  return solve_columns(*begin_solve<T>(make, B, X, options.common), B, X, options.common);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \

@@ -293,7 +293,7 @@ MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp) {
 template <Scalar T>
 SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        const SolveOptions& options) {
-  return solve_columns(*make_block_cgls(A, options.damp), B, X, options);
+  return solve_by<T>([&] { return make_block_cgls(A, options.damp); }, B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \

@@ -150,13 +150,13 @@ MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, dou
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                const SolveOptions& options) {
-  return solve_columns(*make_cg<T>(A, nullptr, options.damp), B, X, options);
+  return solve_by<T>([&] { return make_cg<T>(A, nullptr, options.damp); }, B, X, options);
 }
 
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
                DistMatrix<T>& X, const SolveOptions& options) {
-  return solve_columns(*make_cg(A, &M, options.damp), B, X, options);
+  return solve_by<T>([&] { return make_cg(A, &M, options.damp); }, B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \

@@ -138,7 +138,7 @@ MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options) 
 template <Scalar T>
 SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
-  return solve_columns(*make_cgls(A, options), B, X, options);
+  return solve_by<T>([&] { return make_cgls(A, options); }, B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                  \

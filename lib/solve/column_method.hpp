@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "solve/method_state.hpp"
 #include "solve/verdicts.hpp"
@@ -59,16 +62,30 @@ class ColumnMethod : public StoppingTests {
   virtual void restart(ColumnRun<T>&) {}
 };
 
-/// Throws ShapeError or UsageError, on all ranks, unless the arguments fit the method's operator and each
-/// other.
+/// Names to an agreement how B and X lie, and the options that steer what ranks do together.
 template <Scalar T>
-void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B,
-                           const ConstDistMatrix<T>& X, const SolveOptions& options);
+void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                      const SolveOptions& options);
 
-/// Checks the arguments of a solver, and runs the method on B batch by batch (collective over the grid; an
-/// empty report on idle ranks). Throws on all ranks before any communication.
+/// Makes the method of a solver, checks its arguments, and lets all ranks agree on them (collective over the
+/// grid of B). `make` returns it, and names to the agreement what is not in its parameters or the options.
+/// What is wrong throws ShapeError or UsageError on all ranks before data are sent.
+template <Scalar T>
+std::unique_ptr<ColumnMethod<T>> begin_solve(
+    const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
+    const ConstDistMatrix<T>& X, const SolveOptions& options);
+
+/// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report
+/// on idle ranks).
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options);
+
+/// Solves by the method that make() returns.
+template <Scalar T, class Make>
+SolveReport solve_by(Make&& make, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                     const SolveOptions& options) {
+  return solve_columns(*begin_solve<T>([&](Agreement&) { return make(); }, B, X, options), B, X, options);
+}
 
 }  // namespace gridlops

@@ -59,15 +59,15 @@ class DampedSystem {
 template <Scalar T, class Make>
 SolveReport solve_with_damped_guess(const Make& make, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                     DistMatrix<T>& X, const SolveOptions& options) {
-  const MethodPtr<T> method = make(A, {A.range()}, options);
+  const MethodPtr<T> method =
+      begin_solve<T>([&](Agreement&) { return make(A, {A.range()}, options); }, B, X, options);
   if (options.damp == 0 || !options.initial_guess) return solve_columns(*method, B, X, options);
-  check_solve_arguments(*method, B, X, options);
   FailureScope failures;
   DampedSystem<T> system(A, B, options.damp);
   SolveOptions undamped = options;
   undamped.damp = 0;
   SolveReport report =
-      solve_columns(*make(system.A(), system.range_stack(), undamped), system.B(), X, undamped);
+      solve_by<T>([&] { return make(system.A(), system.range_stack(), undamped); }, system.B(), X, undamped);
   DistMatrix<T> r = system.data(), s = make_together<T>(X.grid(), X.layout());
   recompute_norms(A, B, X, options.damp, r, s, report);
   return report;

@@ -51,6 +51,26 @@ OperatorPtr<T> into_stack(const Space& above, const Space& range) {
       {range.grid, Cut::balanced(above.rows.axis, range.dimension(), *range.grid), range.columns}, range);
 }
 
+/// Lets all ranks agree on an inversion before it begins; its solver is within it then.
+template <Scalar T>
+void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                     const SolveOptions& options, const std::function<void(Agreement&)>& check) {
+  const auto begin = [&](Agreement& agreement) {
+    agree_on_problem(agreement, B, X, options);
+    check(agreement);
+  };
+  agree_on_grid(*B.grid(), name, begin);
+}
+
+/// How often each regulariser is there, and how much it counts.
+template <Scalar T>
+void agree_on_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
+                           const std::vector<Regularizer<T>>& regularizers) {
+  agreement.on("the weight", weight == nullptr ? "none" : "given");
+  for (const Regularizer<T>& term : regularizers)
+    agreement.on("a regulariser", "epsilon ", term.epsilon, term.data == nullptr ? "" : ", with data");
+}
+
 void require_least_squares(Solver solver) {
   require<UsageError>(solver == Solver::cgls || solver == Solver::lsqr || solver == Solver::lsmr ||
                           solver == Solver::block_cgls,
@@ -118,8 +138,14 @@ class RegularizedSystem {
 template <Scalar T>
 SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                        const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
-  check_operands(*A, B, X, terms.regularizers);
-  for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
+  begin_inversion("normal_equations_inversion", B, X, options, [&](Agreement& agreement) {
+    agree_on_regularizers(agreement, terms.weight, terms.regularizers);
+    for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+      agreement.on("a normal regulariser's epsilon", term.epsilon);
+    check_operands(*A, B, X, terms.regularizers);
+    for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
+  });
+  FailureScope failures;
   const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
   OperatorPtr<T> normal = product(adjoint(A), weighted);
   for (const Regularizer<T>& term : terms.regularizers)
@@ -128,7 +154,6 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
     normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
 
   DistMatrix<T> right_hand_sides = make_together<T>(X.grid(), X.layout());
-  FailureScope failures;
   if (terms.weight) {
     product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
   } else {
@@ -143,8 +168,12 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
 template <Scalar T>
 SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
-  check_operands(*A, B, X, terms.regularizers);
-  require_least_squares(terms.solver);
+  begin_inversion("regularized_inversion", B, X, options, [&](Agreement& agreement) {
+    agree_on_regularizers(agreement, terms.weight, terms.regularizers);
+    agreement.on("the solver", name_of(terms.solver));
+    check_operands(*A, B, X, terms.regularizers);
+    require_least_squares(terms.solver);
+  });
   FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
   return least_squares(terms.solver, system.A(), system.B(), X, options);
@@ -153,8 +182,11 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
 template <Scalar T>
 SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                      const Preconditioning<T>& how, const SolveOptions& options) {
-  A->require_operands(X, B);
-  require_least_squares(how.solver);
+  begin_inversion("preconditioned_inversion", B, X, options, [&](Agreement& agreement) {
+    agreement.on("the solver", name_of(how.solver)).on("what is damped", how.damps_x ? "x" : "z");
+    A->require_operands(X, B);
+    require_least_squares(how.solver);
+  });
   const bool stacks = how.damps_x && options.damp > 0, copies = how.damps_x || options.initial_guess;
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);

@@ -8,6 +8,7 @@
 #include "base/message.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/column_run.hpp"
+#include "solve/kept_proximal.hpp"
 #include "solve/methods.hpp"
 
 namespace gridlops {
@@ -90,7 +91,7 @@ class Ista final : public ColumnMethod<T> {
   const char* const name_;
   const LinearOperator<T>& A;
   const LinearOperator<T>* const S;
-  const ProximalPtr<T> g;
+  const KeptProximal<T> g;
   const SparseOptions& options_;
   const Acceleration acceleration_;
   const bool momentum;
@@ -104,7 +105,7 @@ class Ista final : public ColumnMethod<T> {
 template <Scalar T>
 std::string Ista<T>::parameters() const {
   const char* const accelerations[] = {"", "", "Vandenberghe's acceleration, "};
-  return message(g->describe(), ", ", accelerations[static_cast<int>(acceleration_)],
+  return message(g.describe(), ", ", accelerations[static_cast<int>(acceleration_)],
                  S == nullptr ? "" : "a sparsifying operator, ",
                  options_.lambdas.empty() ? message("lambda ", options_.lambda) : "a lambda for each column",
                  options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
@@ -137,13 +138,13 @@ void Ista<T>::start(ColumnRun<T>& run) {
   if (run.begins_from_guess()) A.apply(-1, x, 1, r);
   if (S != nullptr) {
     S->apply_adjoint(1, x, 0, z);
-    first_penalty = g->values(run.sum(g->sum(z))[0]);
+    first_penalty = g.values(run.sum(g.sum(z))[0]);
   }
   A.apply_adjoint(1, r, 0, x_next);
   take_proximal_step(run, x);
   const auto [bb, rr, xx, P, dd] =
-      run.sum(norm2(b), norm2(r), norm2(x_next), g->sum(x), distance2(x_next, x, x_change));
-  if (S == nullptr) first_penalty = g->values(P);
+      run.sum(norm2(b), norm2(r), norm2(x_next), g.sum(x), distance2(x_next, x, x_change));
+  if (S == nullptr) first_penalty = g.values(P);
   ColumnScalars reference = sqrt(xx);
   for (double& norm : reference.values()) norm = at_least_tiny(norm);
   run.set_norms(
@@ -162,16 +163,16 @@ void Ista<T>::iterate(ColumnRun<T>& run) {
   Sums sums;
   if (momentum) {
     auto [rr, xx, P, AdAd, dd, ee] =
-        run.sum(norm2(r_next), norm2(x_next), g->sum(sparse()), distance2(r_next, r_y(), r_change),
+        run.sum(norm2(r_next), norm2(x_next), g.sum(sparse()), distance2(r_next, r_y(), r_change),
                 distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
     sums = {rr, xx, P, AdAd, dd, ee};
   } else {
-    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), g->sum(sparse()),
+    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), g.sum(sparse()),
                                          distance2(r_next, r, r_change), distance2(x_next, x, x_change));
     sums = {rr, xx, P, AdAd, dd, dd};
   }
   if (run.ends()) return;
-  sums.P = g->values(sums.P);
+  sums.P = g.values(sums.P);
 
   const ColumnScalars lambdas = lambda_now(run);
   std::vector<char> taken(at(run.active_count()), 0), restarted = taken;
@@ -217,7 +218,7 @@ template <Scalar T>
 void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from) {
   xpby(from, alpha, x_next);
   if (S != nullptr) S->apply_adjoint(1, x_next, 0, z);
-  g->prox(alpha * lambda_now(run), sparse());
+  g.prox(alpha * lambda_now(run), sparse());
   if (S != nullptr) S->apply(1, z, 0, x_next);
 }
 

@@ -103,7 +103,13 @@ template <Scalar T>
 SolveReport solve_lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        DistMatrix<T>* variances, const SolveOptions& options) {
   return solve_with_damped_guess<T>(
-      [variances](const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& how) {
+      [&X, variances](const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& how) {
+        if (variances != nullptr) {
+          require<ShapeError>(variances->grid() == X.grid() && variances->layout() == X.layout(),
+                              "lsqr: variances are ", variances->layout().describe(),
+                              ", but must lie as X does, which is ", X.layout().describe());
+          variances->set_zero();
+        }
         return make_lsqr(op, std::move(range_stack), how, variances);
       },
       A, B, X, options);
@@ -120,10 +126,6 @@ SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMa
 template <Scalar T>
 SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  DistMatrix<T>& variances, const SolveOptions& options) {
-  require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
-                      "lsqr: variances are ", variances.layout().describe(),
-                      ", but must lie as X does, which is ", X.layout().describe());
-  variances.set_zero();
   return solve_lsqr(A, B, X, &variances, options);
 }
 

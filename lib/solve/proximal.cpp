@@ -11,6 +11,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
+#include "solve/kept_proximal.hpp"
 
 namespace gridlops {
 
@@ -31,7 +32,9 @@ void ProximalOperator<T>::require_any_columns(Index columns, const char* solver)
 template <Scalar T>
 ColumnScalars value(const ProximalOperator<T>& f, const ConstDistMatrix<T>& X) {
   ColumnSums<T> sums(X.grid());
-  return f.values(sums(f.sum(X))[0]);
+  FailureScope failures;
+  const KeptProximal<T> kept(ProximalPtr<T>(ProximalPtr<T>(), &f));
+  return f.values(sums(kept.sum(X))[0]);
 }
 
 namespace {
@@ -45,8 +48,11 @@ void prox_of_conjugate(const ProximalOperator<T>& f, ColumnOperand tau, DistMatr
   const ColumnScalars taus = for_columns(tau, X.cols()), inverses = 1 / taus;
   copy(X, W);
   W *= inverses;
-  f.prox(inverses, W);
+  FailureScope failures;
+  failures.note_callers_code();
+  failures.run([&] { f.prox(inverses, W); });
   X -= taus * W;
+  if (X.grid()->is_member()) failures.close(X.grid()->comm());
 }
 
 namespace {

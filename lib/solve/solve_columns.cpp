@@ -14,6 +14,8 @@
 
 namespace gridlops {
 
+namespace {
+
 template <Scalar T>
 void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B,
                            const ConstDistMatrix<T>& X, const SolveOptions& options) {
@@ -32,8 +34,6 @@ void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<
                       " columns are impossible; 0 takes all at once");
 }
 
-namespace {
-
 /// Estimates ‖A‖ from a few products (collective over the grid).
 template <Scalar T>
 Guard make_guard(const LinearOperator<T>& A, const SolveOptions& options, SolveReport& report) {
@@ -46,12 +46,52 @@ Guard make_guard(const LinearOperator<T>& A, const SolveOptions& options, SolveR
           std::max(A.rows(), A.cols())};
 }
 
+std::string text_or_unset(const std::optional<double>& value) { return value ? message(*value) : "unset"; }
+
 }  // namespace
+
+template <Scalar T>
+void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                      const SolveOptions& options) {
+  agreement.on("the element type", name_of(scalar_type_of<T>));
+  agree_on_layout(agreement, "the right-hand sides", B.layout());
+  agree_on_layout(agreement, "the solutions", X.layout());
+  agreement.on("the tolerance", text_or_unset(options.tolerance))
+      .on("the limit of iterations", options.max_iterations)
+      .on("the damping", options.damp)
+      .on("atol", text_or_unset(options.atol))
+      .on("btol", text_or_unset(options.btol))
+      .on("the limit of the condition", options.condition_limit)
+      .on("the residual ratio", options.residual_ratio)
+      .on("the initial guess", options.initial_guess ? "given" : "none")
+      .on("the size of batches", options.batch)
+      .on("the guard", options.guard)
+      .on("column_stable", options.column_stable)
+      .on("one_pass", options.one_pass)
+      .on("the directory of checkpoints", options.checkpoint.directory)
+      .on("the iterations between checkpoints", options.checkpoint.every_iterations)
+      .on("the checkpoint to go on from", options.checkpoint.restart);
+}
+
+template <Scalar T>
+std::unique_ptr<ColumnMethod<T>> begin_solve(
+    const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
+    const ConstDistMatrix<T>& X, const SolveOptions& options) {
+  std::unique_ptr<ColumnMethod<T>> method;
+  agree_on_grid(*B.grid(), "a solver", [&](Agreement& agreement) {
+    agree_on_problem(agreement, B, X, options);
+    method = make(agreement);
+    agreement.on("the solver", method->name())
+        .on("its parameters", method->parameters())
+        .on("the operator", method->op().rows(), " x ", method->op().cols());
+    check_solve_arguments(*method, B, X, options);
+  });
+  return method;
+}
 
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
-  check_solve_arguments(method, B, X, options);
   SolveLog<T> log(method.name(), options, X);
   if (!B.grid()->is_member()) {
     SolveReport of_idle_rank;
@@ -78,8 +118,13 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   return std::move(log.report());
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                   \
-  template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template void agree_on_problem(Agreement&, const ConstDistMatrix<T>&, const ConstDistMatrix<T>&,   \
+                                 const SolveOptions&);                                               \
+  template std::unique_ptr<ColumnMethod<T>> begin_solve(                                             \
+      const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>&, const ConstDistMatrix<T>&, \
+      const ConstDistMatrix<T>&, const SolveOptions&);                                               \
+  template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,    \
                                      const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -7,6 +7,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/spectrum.hpp"
 #include "solve/methods.hpp"
@@ -32,6 +33,21 @@ void check_sparse_options(const SparseOptions& options, Index nrhs) {
                       options.step.value_or(0), "; it must be a finite number > 0, at best 1/‖A‖²");
 }
 
+void agree_on_sparse_options(Agreement& agreement, const SparseOptions& options) {
+  const auto list = [](const std::vector<double>& values) {
+    std::string text;
+    for (const double value : values) text += message(text.empty() ? "" : ", ", value);
+    return text;
+  };
+  agreement.on("lambda", options.lambda)
+      .on("the lambdas", list(options.lambdas))
+      .on("the decay", list(options.decay))
+      .on("the step", options.step ? message(*options.step) : "unset")
+      .on("backtracking", options.backtracking)
+      .on("the restarts of the momentum", options.restart)
+      .on("the absolute tolerance", options.absolute_tolerance);
+}
+
 /// The step that was given, or one by the estimated norm, which is collective.
 template <Scalar T>
 double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
@@ -49,20 +65,25 @@ double first_step(const LinearOperator<T>& A, const SparseOptions& options) {
 
 template <Scalar T>
 SolveReport solve_sparse(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
-                         ProximalPtr<T> g, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                         const ProximalPtr<T>& g, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                          const SparseOptions& options, Acceleration acceleration) {
   SparseOptions chosen = options;
-  const MethodPtr<T> method = make_ista(name, A, S, std::move(g), chosen, acceleration);
-  check_solve_arguments(*method, B, X, options.common);
-  check_sparse_options(options, B.cols());
-  require<UsageError>(options.common.damp == 0, method->name(), ": the damping is ", options.common.damp,
-                      ", but sparse models are not damped; give [A; D·I] and [B; 0]");
-  require<UsageError>(acceleration != Acceleration::none || !options.restart, name,
-                      " has no momentum to restart; use fista, or an acceleration");
-  if (S != nullptr)
-    require<ShapeError>(S->range() == A.domain(), method->name(), ": the models of the ", A.rows(), " x ",
-                        A.cols(), " operator and what the ", S->rows(), " x ", S->cols(),
-                        " sparsifying operator makes differ in size or layout; they must agree");
+  const auto make = [&](Agreement& agreement) {
+    agree_on_sparse_options(agreement, options);
+    check_sparse_options(options, B.cols());
+    require<UsageError>(options.common.damp == 0, name, ": the damping is ", options.common.damp,
+                        ", but sparse models are not damped; give [A; D·I] and [B; 0]");
+    require<UsageError>(acceleration != Acceleration::none || !options.restart, name,
+                        " has no momentum to restart; use fista, or an acceleration");
+    if (S != nullptr)
+      require<ShapeError>(S->range() == A.domain(), name, ": the models of the ", A.rows(), " x ", A.cols(),
+                          " operator and what the ", S->rows(), " x ", S->cols(),
+                          " sparsifying operator makes differ in size or layout; they must agree");
+    g->require_any_columns(B.cols(), name);
+    return make_ista(name, A, S, g, chosen, acceleration);
+  };
+  const MethodPtr<T> method = begin_solve<T>(make, B, X, options.common);
+  FailureScope failures;
   chosen.step = first_step(A, options);
   return solve_columns(*method, B, X, options.common);
 }
@@ -103,7 +124,6 @@ SolveReport fista(const LinearOperator<T>& A, const LinearOperator<T>& S, const 
 template <Scalar T>
 SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& g,
                               const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SparseOptions& options) {
-  g->require_any_columns(B.cols(), "proximal_gradient");
   return solve_sparse<T>("proximal-gradient", A, nullptr, g, B, X, options, options.acceleration);
 }
 

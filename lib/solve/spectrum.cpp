@@ -15,6 +15,7 @@
 #include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
+#include "ops/agree_on_operator.hpp"
 
 namespace gridlops {
 
@@ -141,11 +142,17 @@ class LanczosBasis {
 template <Scalar T>
 DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations, double tolerance,
                                      std::uint64_t seed) {
-  require_square(A);
-  require<UsageError>(max_iterations >= 1, "an eigenvalue cannot be found in ", max_iterations,
-                      " iterations; take at least one");
-  require<UsageError>(tolerance >= 0 && std::isfinite(tolerance), "the tolerance is ", tolerance,
-                      "; it must be a finite number ≥ 0");
+  agree_on_grid(*A.domain().grid, "power_iteration", [&](Agreement& agreement) {
+    agree_on_operator(agreement, A);
+    agreement.on("the limit of iterations", max_iterations)
+        .on("the tolerance", tolerance)
+        .on("the seed", seed);
+    require_square(A);
+    require<UsageError>(max_iterations >= 1, "an eigenvalue cannot be found in ", max_iterations,
+                        " iterations; take at least one");
+    require<UsageError>(tolerance >= 0 && std::isfinite(tolerance), "the tolerance is ", tolerance,
+                        "; it must be a finite number ≥ 0");
+  });
   DominantEigenpair<T> pair{{}, 0, false, random_column<T>(A.domain(), seed)};
   if (!A.domain().grid->is_member()) return pair;
   DistMatrix<T> image = make_together<T>(A.domain().grid, A.domain().layout(1));
@@ -167,8 +174,12 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
 
 template <Scalar T>
 SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  require_square(A);
-  require<UsageError>(steps >= 1, "eigenvalues cannot be found in ", steps, " steps; take at least one");
+  agree_on_grid(*A.domain().grid, "lanczos_extremes", [&](Agreement& agreement) {
+    agree_on_operator(agreement, A);
+    agreement.on("the steps", steps).on("the seed", seed);
+    require_square(A);
+    require<UsageError>(steps >= 1, "eigenvalues cannot be found in ", steps, " steps; take at least one");
+  });
   if (!A.domain().grid->is_member() || A.rows() == 0) return {};
   const Index most = std::min<Index>(steps, A.rows());
   Communicator& comm = A.domain().grid->comm();
@@ -205,7 +216,11 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
 // α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v; ‖A‖² is estimated by the largest eigenvalue of BᵀB.
 template <Scalar T>
 double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");
+  agree_on_grid(*A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
+    agree_on_operator(agreement, A);
+    agreement.on("the steps", steps).on("the seed", seed);
+    require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");
+  });
   if (!A.domain().grid->is_member()) return 0;
   DistMatrix<T> v = random_column<T>(A.domain(), seed),
                 u = make_together<T>(A.range().grid, A.range().layout(1));

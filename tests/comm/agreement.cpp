@@ -3,13 +3,14 @@
 #include <stdexcept>
 #include <typeinfo>
 
+#include "comm/agreement.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/disagreements.hpp"
 
 using namespace gridlops;
-using gridlops::testing::world;
+using namespace gridlops::testing;
 
 namespace {
 
@@ -26,6 +27,7 @@ void check_agreement(int failing_rank, const Thrown& thrown, ExitStatus status, 
     CHECK(typeid(error) == typeid(E));
     CHECK(error.status() == status);
     CHECK(error.known_to() == KnownTo::all_ranks);
+    CHECK(error.rank() == failing_rank);
     CHECK(error.what() == "rank " + std::to_string(failing_rank) + ": " + text);
   }
   CHECK(caught);
@@ -45,6 +47,7 @@ TEST_CASE("An error of one rank becomes the same error of all ranks") {
     check_agreement<OutputError>(rank, OutputError("disk full"), ExitStatus::bad_output, "disk full");
     check_agreement<OutOfMemory>(rank, OutOfMemory("8 GB"), ExitStatus::out_of_memory, "8 GB");
     check_agreement<CommunicationError>(rank, CommunicationError("lost"), ExitStatus::internal, "lost");
+    check_agreement<Suspended>(rank, Suspended("saved"), ExitStatus::try_again, "saved");
     check_agreement<OutOfMemory>(rank, std::bad_alloc(), ExitStatus::out_of_memory,
                                  "not enough memory (std::bad_alloc)");
     check_agreement<Error>(rank, std::runtime_error(""), ExitStatus::internal, "");
@@ -92,4 +95,65 @@ TEST_CASE("A text of any rank becomes known to all") {
       CHECK(broadcast_text(world(), world().rank() == root ? text : "other", root) == text);
     }
   }
+}
+
+TEST_CASE("Ranks that name the same go on, and count that apart") {
+  const TrafficSince traffic(world());
+  const Traffic before = world().traffic();
+  agree(world(), "a test", [](Agreement& agreement) { agreement.on("the size", 3).on("the name", "x"); });
+  CHECK(traffic.nothing());
+  CHECK(world().traffic().agreements == before.agreements + 1);
+  // Three numbers of eight bytes, as an all_reduce counts.
+  const Index sent = world().size() == 1 ? 0 : world().traffic().agreement_bytes - before.agreement_bytes;
+  CHECK((world().size() == 1 || sent >= 24));
+}
+
+TEST_CASE("Ranks that name other values all throw one error with all values") {
+  const int ranks = world().size();
+  if (ranks == 1) return;
+  for (int odd = 0; odd < ranks; ++odd) {
+    const bool am_odd = world().rank() == odd;
+    check_disagreement(
+        world(), {difference("the size", "3", "4", odd, ranks), "a test: the ranks disagree."}, [&] {
+          agree(world(), "a test",
+                [&](Agreement& agreement) { agreement.on("the name", "x").on("the size", am_odd ? 4 : 3); });
+        });
+    check_disagreement(world(), {difference("operation", "one", "another", odd, ranks)},
+                       [&] { agree(world(), am_odd ? "another" : "one", [](Agreement&) {}); });
+    // A rank that fails has not named all its values.
+    check_disagreement(
+        world(),
+        {difference("the name", "x", "nothing", odd, ranks), "Rank " + std::to_string(odd) + " finds: lost"},
+        [&] {
+          agree(world(), "a test", [&](Agreement& agreement) {
+            agreement.on("the size", 3);
+            if (am_odd) throw InputError("lost");
+            agreement.on("the name", "x");
+          });
+        });
+  }
+  std::string all_values;
+  for (int rank = 0; rank < ranks; ++rank)
+    all_values += (rank == 0 ? "" : ", ") + std::to_string(10 * rank) + " on rank " + std::to_string(rank);
+  check_disagreement(world(), {"the size: " + all_values}, [] {
+    agree(world(), "a test", [](Agreement& agreement) { agreement.on("the size", 10 * world().rank()); });
+  });
+}
+
+TEST_CASE("What fails on one rank that names the same all throw, and what fails on all as it is") {
+  for (int rank = 0; rank < world().size(); ++rank) {
+    const Ending mine = ending_of([&] {
+      agree(world(), "a test", [&](Agreement&) {
+        if (world().rank() == rank) throw InputError("lost");
+      });
+    });
+    const bool alone = world().size() == 1;
+    CHECK(mine.text == (alone ? "lost" : "rank " + std::to_string(rank) + ": lost"));
+    CHECK(rank_of(mine) == (alone ? -1 : rank));
+    CHECK((mine.type != nullptr && *mine.type == typeid(InputError)));
+  }
+  const Ending all =
+      ending_of([] { agree(world(), "a test", [](Agreement&) { throw InputError("lost"); }); });
+  CHECK(all.text == "lost");
+  CHECK(rank_of(all) == -1);
 }

@@ -6,14 +6,11 @@
 
 #include "gridlops/error.hpp"
 #include "gridlops/process_grid.hpp"
-#include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/disagreements.hpp"
 #include "support/thrown.hpp"
 
 using namespace gridlops;
-using gridlops::testing::contains;
-using gridlops::testing::message_of;
-using gridlops::testing::world;
+using namespace gridlops::testing;
 
 namespace {
 
@@ -109,6 +106,21 @@ TEST_CASE("A grid that does not fit is refused on all ranks, before any communic
   }
   CHECK(contains(message_of<UsageError>([] { ProcessGrid(world(), {7, 11}, nullptr); }), "7x11"));
   CHECK(world().traffic().calls_of(CommOperation::split) == splits);
+}
+
+TEST_CASE("Ranks that want different grids all throw") {
+  const int ranks = world().size();
+  if (ranks == 1) return;
+  const auto text = [](GridShape shape) {
+    return std::to_string(shape.rows) + "x" + std::to_string(shape.cols);
+  };
+  for (const int odd : {0, ranks - 1})
+    for (const GridShape other : {GridShape{ranks, 1}, GridShape{1, ranks + 1}, GridShape{0, 0}}) {
+      const GridShape usual{1, ranks}, mine = world().rank() == odd ? other : usual;
+      check_disagreement(world(), {difference("its shape", text(usual), text(other), odd, ranks)},
+                         [&] { ProcessGrid(world(), mine, nullptr); });
+    }
+  ProcessGrid(world(), {1, ranks}, nullptr);
 }
 
 TEST_CASE("A grid shape is read from text that has nothing else") {

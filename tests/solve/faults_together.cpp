@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A caller's own operator or observer throws on one rank, in the middle of a solve.
+#include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
+#include "gridlops/local_operator.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "solve/every_solver.hpp"
 #include "support/agreed_failures.hpp"
@@ -110,21 +113,145 @@ TEST_CASE("All ranks throw what an operator throws within a norm estimate or a d
     for (const auto& [name, call] : estimate_calls()) check_filter(grid, name, call);
 }
 
-TEST_CASE("An operator that is applied alone throws on its rank, and nobody waits") {
+TEST_CASE("What an operator that is applied alone throws on one rank all ranks throw") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     const int last = grid->comm().size() - 1;
     FilteredProblem problem(grid);
     DistMatrix<double> Y(grid, problem.A->range().layout(3));
-    problem.filter().forward = {last, 1};
-    const Ending mine = ending_of([&] { problem.A->apply(1, problem.X, 0, Y); });
-    CHECK(mine.text == (grid->comm().rank() == last ? "the filter has no coefficients" : ""));
-    problem.filter().forward = {last, 1};
-    check_agreed<InputError>(*grid, last, "the filter has no coefficients", [&] {
-      succeed_together(grid->comm(), [&] { problem.A->apply(1, problem.X, 0, Y); });
-    });
-    problem.A->apply(1, problem.X, 0, Y);
+    for (int call = 0; call < 3; ++call) {  // the first of them, and later ones
+      problem.filter().forward = {last, 1};
+      check_agreed<InputError>(*grid, last, "the filter has no coefficients",
+                               [&] { problem.A->apply(1, problem.X, 0, Y); });
+      problem.filter().backward = {0, 1};
+      check_agreed<InputError>(*grid, 0, "the filter has no coefficients",
+                               [&] { problem.A->apply_adjoint(1, problem.B, 0, problem.X); });
+      problem.A->apply(1, problem.X, 0, Y);
+    }
   }
+}
+
+TEST_CASE("What a function of a local operator throws on one rank all ranks throw") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int last = grid->comm().size() - 1;
+    // Rows that are cut become copies, so that the ranks sum what their functions make.
+    const Space cut{grid, Cut::balanced(Axis::all, 12, *grid), Axis::uncut}, copies{grid, Cut::uncut(5)};
+    Fault fault;
+    const auto product = [&](MatrixView<const double>, MatrixView<double> out) {
+      for (Index j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, 0.0);
+      count_towards(fault, *grid);
+    };
+    const OperatorPtr<double> A = local_operator<double>(copies, cut, product, product);
+    DistMatrix<double> X(grid, cut.layout(2)), Y(grid, copies.layout(2));
+    X.set_zero();
+    for (const int rank : {0, last})
+      for (const bool adjoint : {false, true}) {
+        fault = {rank, 2};
+        A->apply(1, X, 0, Y);
+        check_agreed<InputError>(*grid, rank, "the filter has no coefficients",
+                                 [&] { adjoint ? A->apply_adjoint(1, Y, 0, X) : A->apply(1, X, 0, Y); });
+        fault = {};
+        A->apply(1, X, 0, Y);
+      }
+  }
+}
+
+TEST_CASE("An operator of the library that is applied again sends nothing besides its data") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    Problem problem(grid);
+    DistMatrix<double> Y(grid, problem.M->range().layout(3));
+    problem.M->apply(1, problem.X, 0, Y);
+    const Index agreements = grid->comm().traffic().agreements;
+    problem.M->apply(1, problem.X, 0, Y);
+    CHECK(grid->comm().traffic().agreements == agreements);
+  }
+}
+
+namespace {
+
+/// A caller's proximal operator, that of σ‖x‖₁ for σ = 0.1.
+class Shrinkage final : public ProximalOperator<double> {
+ public:
+  Shrinkage(const ProcessGrid& grid, Fault prox, Fault sum) : grid_(grid), prox_(prox), sum_(sum) {}
+  std::string describe() const override { return "a shrinkage"; }
+  void prox(ColumnOperand tau, DistMatrix<double>& X) const override {
+    count_towards(prox_, grid_);
+    threshold(Threshold::soft, 0.1 * (tau * ColumnScalars(X.cols(), 1)), X);
+  }
+  ColumnSum<double> sum(const ConstDistMatrix<double>& X) const override {
+    count_towards(sum_, grid_);
+    return penalty(Threshold::soft, X);
+  }
+
+ private:
+  double value_of(double sum) const override { return 0.1 * sum; }
+  const ProcessGrid& grid_;
+  mutable Fault prox_, sum_;
+};
+
+}  // namespace
+
+TEST_CASE("What a proximal operator throws on one rank all ranks throw") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    for (const int rank : {0, grid->comm().size() - 1})
+      for (const Index call : {1, 3})
+        for (const bool in_sum : {false, true}) {
+          Problem problem(grid);
+          const Fault fault{rank, call};
+          const auto make = [&] {
+            return std::make_shared<Shrinkage>(*grid, in_sum ? Fault{} : fault, in_sum ? fault : Fault{});
+          };
+          SparseOptions options;
+          options.common = at_most(4);
+          options.common.tolerance = 0;
+          options.lambda = 0.01;
+          INFO(describe(*grid) << ", rank " << rank << ", call " << call
+                               << (in_sum ? " of sum" : " of prox"));
+          check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+            proximal_gradient<double>(*problem.A, make(), problem.B, problem.X, options);
+          });
+          if (in_sum && call > 1) continue;  // admm() asks for no value
+          if (!in_sum) {
+            AdmmOptions admm_options;
+            admm_options.common = options.common;
+            admm_options.inner_iterations = 3;
+            check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+              admm<double>(problem.M, problem.S, make(), problem.B, problem.X, admm_options);
+            });
+          }
+          if (call > 1) continue;
+          check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+            if (in_sum) {
+              value(*make(), problem.X);
+            } else {
+              prox_of_conjugate(*make(), 1, problem.X, problem.R);
+            }
+          });
+        }
+  }
+}
+
+TEST_CASE("What asks for checkpoints may throw on one rank, and all ranks throw it") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int last = grid->comm().size() - 1;
+    Problem problem(grid);
+    Fault fault{last, 2};
+    SolveOptions options = at_most(4);
+    options.tolerance = 0;
+    options.checkpoint.directory = "checkpoint-of-faults-together";
+    options.checkpoint.requested = [&] {
+      count_towards(fault, *grid);
+      return false;
+    };
+    check_agreed<InputError>(*grid, last, "the filter has no coefficients",
+                             [&] { cgls(*problem.A, problem.B, problem.X, options); });
+  }
+  world().barrier();
+  if (world().rank() == 0) std::filesystem::remove_all("checkpoint-of-faults-together");
 }
 
 namespace {

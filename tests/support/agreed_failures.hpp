@@ -27,15 +27,28 @@ inline Ending ending_of(const std::function<void()>& action) {
   return {};
 }
 
-/// Whether all ranks of the grid ended alike (collective over it). The time limit of test cases ends those
-/// that wait.
-inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
-  const std::string first = broadcast_text(grid.comm(), mine.text, 0);
+/// Whether all ranks ended alike (collective over comm). The time limit of test cases ends those that wait.
+inline bool all_ended_alike(Communicator& comm, const Ending& mine) {
+  const std::string first = broadcast_text(comm, mine.text, 0);
   const std::string type = mine.type == nullptr ? "" : mine.type->name();
-  const std::string first_type = broadcast_text(grid.comm(), type, 0);
+  const std::string first_type = broadcast_text(comm, type, 0);
   std::array<std::int32_t, 1> same{mine.text == first && type == first_type};
-  grid.comm().all_reduce(same, ReduceOp::min);
+  comm.all_reduce(same, ReduceOp::min);
   return same[0] != 0;
+}
+inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
+  return all_ended_alike(grid.comm(), mine);
+}
+
+/// The rank of the error with which it ended.
+inline int rank_of(const Ending& ending) {
+  try {
+    if (ending.exception != nullptr) std::rethrow_exception(ending.exception);
+  } catch (const Error& error) {
+    return error.rank();
+  } catch (...) {
+  }
+  return -1;
 }
 
 /// Checks that the action ends on all ranks with this error of one rank.
@@ -49,6 +62,7 @@ void check_agreed(const ProcessGrid& grid, int failing, const std::string& text,
   const bool alone = grid.comm().size() == 1;
   CHECK((mine.text == "rank " + std::to_string(failing) + ": " + text || (alone && mine.text == text)));
   CHECK((mine.type != nullptr && *mine.type == typeid(E)));
+  CHECK((rank_of(mine) == failing || (alone && rank_of(mine) < 0)));
 }
 
 }  // namespace gridlops::testing
