@@ -136,6 +136,8 @@ FailureScope::~FailureScope() {
   if (outermost_ == this) current = nullptr;
 }
 
+std::string kept_failure_text() { return current == nullptr ? "" : text_of(current->kept_.failure()); }
+
 bool FailureScope::is_open() { return current != nullptr; }
 
 void FailureScope::close(Communicator& comm) {

@@ -53,6 +53,10 @@ class KeptFailure {
   std::exception_ptr failure_;
 };
 
+/// The text of what a FailureScope of this thread keeps, for the message with which the process may have to
+/// end; empty if there is nothing.
+std::string kept_failure_text();
+
 /// Keeps what goes wrong on this rank alone in the middle of something that all ranks do together, until they
 /// agree on it. Until then the rank goes on with values that mean nothing, so that no other waits for it.
 ///
@@ -64,6 +68,7 @@ class FailureScope {
   FailureScope(const FailureScope&) = delete;
   FailureScope& operator=(const FailureScope&) = delete;
 
+  friend std::string kept_failure_text();
   /// Whether this thread is within a scope.
   static bool is_open();
 

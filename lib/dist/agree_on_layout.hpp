@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "comm/agreement.hpp"
@@ -28,9 +29,9 @@ void agree_on_matrix(Agreement& agreement, const char* name, const ConstDistMatr
 }
 
 /// agree_at_entry() over this grid, whose idle ranks run local_part alone.
-inline void agree_on_grid(const ProcessGrid& grid, const char* operation,
+inline void agree_on_grid(const std::shared_ptr<const ProcessGrid>& grid, const char* operation,
                           const std::function<void(Agreement&)>& local_part) {
-  if (grid.is_member()) return agree_at_entry(grid.comm(), operation, local_part);
+  if (grid != nullptr && grid->is_member()) return agree_at_entry(grid->comm(), operation, local_part);
   Agreement alone(operation);
   local_part(alone);
 }

@@ -14,6 +14,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "comm/agreement.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
@@ -228,7 +229,8 @@ void CheckpointWriter::finish(std::map<std::string, std::string> facts) {
 Manifest read_manifest(Communicator& comm, const std::string& directory) {
   const std::string path = message(directory, "/", manifest_name);
   std::string text;
-  succeed_together(comm, [&] {
+  agree(comm, "reading a checkpoint", [&](Agreement& agreement) {
+    agreement.on("the directory", directory);
     if (comm.rank() != 0) return;
     std::error_code error;
     require<InputError>(fs::exists(path, error), directory, ": holds no checkpoint: there is no ",

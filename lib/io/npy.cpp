@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "io/file.hpp"
@@ -104,11 +106,23 @@ class BlockReader {
   std::vector<T> lines_, transposed_;
 };
 
+/// Lets all ranks agree on the file, and the matrix, before they read or write it.
+template <Scalar T>
+void agree_on_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
+                   const std::function<void()>& check) {
+  agree_on_grid(X.grid(), operation, [&](Agreement& agreement) {
+    agreement.on("the file", path);
+    agree_on_matrix(agreement, "the matrix", X);
+    check();
+  });
+}
+
 }  // namespace
 
 NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
   NpyHeader header;
-  succeed_together(comm, [&] {
+  agree(comm, "read_npy_header", [&](Agreement& agreement) {
+    agreement.on("the file", path);
     if (comm.rank() == 0) header = read_header_of(path, parse_npy_header);
   });
   std::array<Index, 6> fields{static_cast<Index>(header.type),
@@ -125,10 +139,13 @@ NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
 template <Scalar T>
 void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
-                      ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>));
-  require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), path, " is ", header.rows, " x ",
-                      header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
+  agree_on_file<T>("read_npy", path, X, [&] {
+    require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
+                        name_of(header.type), ", but they are to be read into a matrix of ",
+                        name_of(scalar_type_of<T>));
+    require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), path, " is ", header.rows, " x ",
+                        header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
+  });
   if (!X.grid()->is_member()) return;
   succeed_together(X.grid()->comm(), [&] {
     if (X.local().empty()) return;
@@ -194,10 +211,12 @@ void write_together(const std::string& path, Access access, const std::string& s
 
 template <Scalar T>
 void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions, Access access) {
-  require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
-                      " dimensions was asked for, but a matrix is written with two, or one");
-  require<ShapeError>(dimensions == 2 || X.cols() == 1, path, ": a matrix of ", X.rows(), " x ", X.cols(),
-                      " cannot be written as one-dimensional array; that needs a single column");
+  agree_on_file("write_npy", path, X, [&] {
+    require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
+                        " dimensions was asked for, but a matrix is written with two, or one");
+    require<ShapeError>(dimensions == 2 || X.cols() == 1, path, ": a matrix of ", X.rows(), " x ", X.cols(),
+                        " cannot be written as one-dimensional array; that needs a single column");
+  });
   const std::string start = npy_header_text(NpyHeader{.type = scalar_type_of<T>,
                                                       .rows = X.rows(),
                                                       .cols = X.cols(),
@@ -272,7 +291,8 @@ void require_dims(const std::string& path, const Dims& dims, const ConstDistMatr
 
 NpyArrayHeader read_npy_array_header(Communicator& comm, const std::string& path) {
   NpyArrayHeader header;
-  succeed_together(comm, [&] {
+  agree(comm, "read_npy_array_header", [&](Agreement& agreement) {
+    agreement.on("the file", path);
     if (comm.rank() == 0) header = read_header_of(path, parse_npy_array_header);
   });
   std::vector<Index> fields{static_cast<Index>(header.type), header.fortran_order, header.data_offset,
@@ -290,7 +310,7 @@ template <Scalar T>
 void read_npy_array(const std::string& path, const NpyArrayHeader& header, const Dims& dims,
                     DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  require_dims<T>(path, dims, X);
+  agree_on_file<T>("read_npy_array", path, X, [&] { require_dims<T>(path, dims, X); });
   require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
                       ", but they are to be read into arrays of ", name_of(scalar_type_of<T>));
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
@@ -319,7 +339,7 @@ void read_npy_array(const std::string& path, const NpyArrayHeader& header, const
 
 template <Scalar T>
 void write_npy_array(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X) {
-  require_dims(path, dims, X);
+  agree_on_file("write_npy_array", path, X, [&] { require_dims(path, dims, X); });
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
   require<ShapeError>(!sizes.empty() && sizes.size() <= Dims::most, path, ": an array of ", dims.describe(),
                       " with ", X.cols(), " right-hand sides would have ", sizes.size(),

@@ -16,7 +16,7 @@ namespace gridlops {
 
 template <Scalar T>
 DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double tolerance, std::uint64_t seed) {
-  agree_on_grid(*A.domain().grid, "dot_test", [&](Agreement& agreement) {
+  agree_on_grid(A.domain().grid, "dot_test", [&](Agreement& agreement) {
     agree_on_operator(agreement, A);
     agreement.on("the columns", columns).on("the seed", seed);
     require<UsageError>(columns >= 0 && tolerance >= 0, "a dot test of ", columns, " columns with tolerance ",

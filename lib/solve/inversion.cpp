@@ -59,7 +59,7 @@ void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstD
     agree_on_problem(agreement, B, X, options);
     check(agreement);
   };
-  agree_on_grid(*B.grid(), name, begin);
+  agree_on_grid(B.grid(), name, begin);
 }
 
 /// How often each regulariser is there, and how much it counts.

@@ -78,7 +78,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
     const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
     const ConstDistMatrix<T>& X, const SolveOptions& options) {
   std::unique_ptr<ColumnMethod<T>> method;
-  agree_on_grid(*B.grid(), "a solver", [&](Agreement& agreement) {
+  agree_on_grid(B.grid(), "a solver", [&](Agreement& agreement) {
     agree_on_problem(agreement, B, X, options);
     method = make(agreement);
     agreement.on("the solver", method->name())

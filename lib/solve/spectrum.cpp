@@ -142,7 +142,7 @@ class LanczosBasis {
 template <Scalar T>
 DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations, double tolerance,
                                      std::uint64_t seed) {
-  agree_on_grid(*A.domain().grid, "power_iteration", [&](Agreement& agreement) {
+  agree_on_grid(A.domain().grid, "power_iteration", [&](Agreement& agreement) {
     agree_on_operator(agreement, A);
     agreement.on("the limit of iterations", max_iterations)
         .on("the tolerance", tolerance)
@@ -174,7 +174,7 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
 
 template <Scalar T>
 SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  agree_on_grid(*A.domain().grid, "lanczos_extremes", [&](Agreement& agreement) {
+  agree_on_grid(A.domain().grid, "lanczos_extremes", [&](Agreement& agreement) {
     agree_on_operator(agreement, A);
     agreement.on("the steps", steps).on("the seed", seed);
     require_square(A);
@@ -216,7 +216,7 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
 // α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v; ‖A‖² is estimated by the largest eigenvalue of BᵀB.
 template <Scalar T>
 double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  agree_on_grid(*A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
+  agree_on_grid(A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
     agree_on_operator(agreement, A);
     agreement.on("the steps", steps).on("the seed", seed);
     require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");

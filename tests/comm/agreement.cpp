@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <new>
 #include <stdexcept>
 #include <typeinfo>
 
 #include "comm/agreement.hpp"
+#include "comm/failure_scope.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
+#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -156,4 +159,29 @@ TEST_CASE("What fails on one rank that names the same all throw, and what fails 
       ending_of([] { agree(world(), "a test", [](Agreement&) { throw InputError("lost"); }); });
   CHECK(all.text == "lost");
   CHECK(rank_of(all) == -1);
+}
+
+TEST_CASE("What a rank keeps is known to the message with which it may have to end") {
+  CHECK(kept_failure_text().empty());
+  {
+    FailureScope outer;
+    CHECK(kept_failure_text().empty());
+    FailureScope().run([] { throw InputError("lost"); });
+    outer.run([] { throw InputError("lost later"); });
+    CHECK(kept_failure_text() == "lost");
+  }
+  CHECK(kept_failure_text().empty());
+}
+
+TEST_CASE("A rank that does not find its failure in a sum ends there, since the ranks are out of step") {
+  if (world().size() == 1) return;
+  std::vector<double> values{0};
+  FailureScope failures;
+  if (world().rank() == 0) {
+    failures.run([] { throw InputError("lost"); });
+    CHECK(contains(message_of<CommunicationError>([&] { failures.reduce(world(), values); }), "of lost"));
+  } else {  // another operation, whose numbers happen to hide it
+    std::array others{0.0, world().rank() == 1 ? -1.0 : 0.0};
+    world().all_reduce(others, ReduceOp::sum);
+  }
 }
