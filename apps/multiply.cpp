@@ -48,20 +48,17 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   measured.write_seconds = clock.lap();
 }
 
-/// What this rank did in the product, beside what the model says that it does. Before an operator's first
-/// product the ranks agree that they have memory for it, with a number of four bytes.
+/// What this rank did in the product, beside what the model says that it does.
 void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint, const ProductShape& shape,
                      Index panel, Measurements& measured) {
   if (!grid.is_member()) {
     measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
     return;
   }
-  const Index others = grid.comm().size() - 1, agreement = 4 * (grid.comm().rank() == 0 ? others : 1);
   measured.predicted_part_seconds = measured.compute_seconds;
   measured.predicted_bytes_received =
       product_cost(algorithm, shape, grid.shape(), grid.my_row(), grid.my_col(), adjoint, panel)
-          .bytes_received +
-      (shape.nrhs > 0 && others > 0 ? agreement : 0);
+          .bytes_received;
   measured.counted_bytes_received = measured.bytes_received + measured.bytes_read_from_peers;
 }
 
