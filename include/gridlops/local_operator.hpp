@@ -25,9 +25,9 @@ using LocalProduct = std::function<void(MatrixView<const T> in, MatrixView<T> ou
 ///   range cut along grid rows, domain along       [B₀₀ B₀₁ …;       both sum, over the ranks of a row of the
 ///   grid columns, or the other way round           B₁₀ B₁₁ …]       grid, or of a column
 ///
-/// The functions are called for blocks without rows, too, but not without columns. What one throws is
-/// thrown as LinearOperator::apply() says: on that rank alone, but by solvers and dot_test() on all. Throws
-/// ShapeError, on all ranks, if both are cut along axes that share a dimension of the grid.
+/// The functions are called for blocks without rows, too, but not without columns. What one throws on one
+/// rank all ranks throw, as LinearOperator::apply() says. Throws ShapeError, on all ranks, if both are cut
+/// along axes that share a dimension of the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> local_operator(Space range, Space domain, LocalProduct<T> forward,
                                               LocalProduct<T> adjoint);

@@ -162,10 +162,20 @@ std::vector<std::string> gathered_texts(Communicator& comm, const std::string& m
   return texts;
 }
 
-[[noreturn]] void throw_disagreement(Communicator& comm, const std::string& mine,
-                                     const std::string& failure) {
-  std::string text = disagreement(gathered_texts(comm, mine));
-  const std::vector<std::string> failures = gathered_texts(comm, failure);
+/// Throws what differs between the ranks, unless it is only that some failed before they had named all
+/// (collective over comm). All ranks come to the same end.
+void require_agreement(Communicator& comm, const std::string& mine, const std::string& failure) {
+  const std::vector<std::string> texts = gathered_texts(comm, mine), failures = gathered_texts(comm, failure);
+  const std::string most = *std::max_element(texts.begin(), texts.end(), [](const auto& a, const auto& b) {
+    return a.size() < b.size();
+  }) + end_of_value;
+  bool agrees = true;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    agrees = agrees && most.starts_with(texts[rank] + end_of_value) &&
+             (texts[rank].size() + 1 == most.size() || !failures[rank].empty());
+  if (agrees) return;
+
+  std::string text = disagreement(texts);
   const auto failed =
       std::find_if(failures.begin(), failures.end(), [](const auto& of_rank) { return !of_rank.empty(); });
   if (failed != failures.end()) text += message(". Rank ", failed - failures.begin(), " finds: ", *failed);
@@ -188,7 +198,7 @@ void agree(Communicator& comm, const char* operation, const std::function<void(A
   // The lowest rank that failed, and the smallest and the largest hash.
   std::array<Index, 3> ends{failure == nullptr ? comm.size() : comm.rank(), hash, ~hash};
   comm.all_reduce(ends, ReduceOp::min);
-  if (ends[1] != ~ends[2]) throw_disagreement(comm, mine.text(), text_of(failure));
+  if (ends[1] != ~ends[2]) require_agreement(comm, mine.text(), text_of(failure));
   if (ends[0] < comm.size()) throw_together(comm, failure);
 }
 

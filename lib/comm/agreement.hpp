@@ -10,7 +10,8 @@
 namespace gridlops {
 
 /// What ranks compare before they exchange data: nothing; what they begin together (grids, first applications
-/// of operators, solvers, files); or also each application and each blocking operation of a communicator.
+/// of operators, solvers, files); or also each application of an operator, what runs within solvers, and
+/// copies. What agrees on memory anyway compares its arguments in every setting.
 enum class Check { off, entry, all };
 
 /// What the environment variable GRIDLOPS_CHECK says; entry unless it is set. Throws UsageError if it is none
@@ -40,8 +41,8 @@ class Agreement {
 /// Runs local_part, which names its arguments to the agreement, checks them, and may take memory. It sends
 /// nothing. Then all ranks compare, in one small all_reduce, what they named and how it went (collective over
 /// comm). If they disagree, all throw the same UsageError, which has every value that differs with the ranks
-/// that have it. If they agree and local_part threw on some ranks, all throw: the exception itself if it is
-/// the same on all, otherwise what succeed_together() throws.
+/// that have it. If they agree, as far as they came, and local_part threw on some ranks, all throw: the
+/// exception itself if it is the same on all, otherwise what succeed_together() throws.
 void agree(Communicator& comm, const char* operation, const std::function<void(Agreement&)>& local_part);
 
 /// The same where GRIDLOPS_CHECK asks for it. Elsewhere, and within a FailureScope at `entry`, where what the

@@ -20,6 +20,7 @@
 
 #include "base/message.hpp"
 #include "comm/call_account.hpp"
+#include "comm/failure_scope.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
@@ -98,8 +99,12 @@ Cause cause_of_current_exception() {
 }
 
 [[noreturn]] void end_job_because(const Cause& cause) {
-  const std::string communicating = last_operation().text();
-  report(communicating.empty() ? cause.text : message(cause.text, "; ", communicating));
+  std::string text = cause.text;
+  if (const std::string communicating = last_operation().text(); !communicating.empty())
+    text += "; " + communicating;
+  if (const std::string kept = kept_failure_text(); !kept.empty())
+    text += "; this rank had yet to tell the others of: " + kept;
+  report(text);
   end_job(cause.status);
 }
 

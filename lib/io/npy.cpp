@@ -109,11 +109,11 @@ class BlockReader {
 /// Lets all ranks agree on the file, and the matrix, before they read or write it.
 template <Scalar T>
 void agree_on_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
-                   const std::function<void()>& check) {
+                   const std::function<void(Agreement&)>& check) {
   agree_on_grid(X.grid(), operation, [&](Agreement& agreement) {
     agreement.on("the file", path);
     agree_on_matrix(agreement, "the matrix", X);
-    check();
+    check(agreement);
   });
 }
 
@@ -139,7 +139,7 @@ NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
 template <Scalar T>
 void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  agree_on_file<T>("read_npy", path, X, [&] {
+  agree_on_file<T>("read_npy", path, X, [&](Agreement&) {
     require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
                         name_of(header.type), ", but they are to be read into a matrix of ",
                         name_of(scalar_type_of<T>));
@@ -211,7 +211,8 @@ void write_together(const std::string& path, Access access, const std::string& s
 
 template <Scalar T>
 void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions, Access access) {
-  agree_on_file("write_npy", path, X, [&] {
+  agree_on_file("write_npy", path, X, [&](Agreement& agreement) {
+    agreement.on("the dimensions", dimensions);
     require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
                         " dimensions was asked for, but a matrix is written with two, or one");
     require<ShapeError>(dimensions == 2 || X.cols() == 1, path, ": a matrix of ", X.rows(), " x ", X.cols(),
@@ -281,7 +282,9 @@ void for_each_column(const ConstDistMatrix<T>& X, const Dims& dims, Function&& w
 }
 
 template <Scalar T>
-void require_dims(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X) {
+void agree_on_dims(Agreement& agreement, const std::string& path, const Dims& dims,
+                   const ConstDistMatrix<T>& X) {
+  agreement.on("the array", dims.describe());
   require<ShapeError>(dims.rows() == X.layout().rows.partition, path, ": an array of ", dims.describe(),
                       " does not fit a matrix that is ", X.layout().describe(),
                       "; the rows must have a part for each block of the array");
@@ -310,12 +313,15 @@ template <Scalar T>
 void read_npy_array(const std::string& path, const NpyArrayHeader& header, const Dims& dims,
                     DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  agree_on_file<T>("read_npy_array", path, X, [&] { require_dims<T>(path, dims, X); });
-  require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ", name_of(header.type),
-                      ", but they are to be read into arrays of ", name_of(scalar_type_of<T>));
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  require<ShapeError>(header.sizes == sizes, path, " has another shape than an array of ", dims.describe(),
-                      " with ", X.cols(), " right-hand sides");
+  agree_on_file<T>("read_npy_array", path, X, [&](Agreement& agreement) {
+    agree_on_dims<T>(agreement, path, dims, X);
+    require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
+                        name_of(header.type), ", but they are to be read into arrays of ",
+                        name_of(scalar_type_of<T>));
+    require<ShapeError>(header.sizes == sizes, path, " has another shape than an array of ", dims.describe(),
+                        " with ", X.cols(), " right-hand sides");
+  });
   if (!X.grid()->is_member()) return;
   constexpr Index size = sizeof(T);
   succeed_together(X.grid()->comm(), [&] {
@@ -339,11 +345,13 @@ void read_npy_array(const std::string& path, const NpyArrayHeader& header, const
 
 template <Scalar T>
 void write_npy_array(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X) {
-  agree_on_file("write_npy_array", path, X, [&] { require_dims(path, dims, X); });
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  require<ShapeError>(!sizes.empty() && sizes.size() <= Dims::most, path, ": an array of ", dims.describe(),
-                      " with ", X.cols(), " right-hand sides would have ", sizes.size(),
-                      " dimensions; one to five are possible");
+  agree_on_file("write_npy_array", path, X, [&](Agreement& agreement) {
+    agree_on_dims(agreement, path, dims, X);
+    require<ShapeError>(!sizes.empty() && sizes.size() <= Dims::most, path, ": an array of ", dims.describe(),
+                        " with ", X.cols(), " right-hand sides would have ", sizes.size(),
+                        " dimensions; one to five are possible");
+  });
   const std::string start = npy_header_text(NpyArrayHeader{scalar_type_of<T>, sizes, false, 0});
   constexpr Index size = sizeof(T);
   write_together(path, Access::by_umask, start, X, [&](const std::string& name) {

@@ -13,6 +13,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/local_operator.hpp"
 #include "local/array_kernels.hpp"
+#include "ops/library_local_operator.hpp"
 #include "ops/library_operator.hpp"
 
 namespace gridlops {
@@ -38,7 +39,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   Kirchhoff(const Space& data, const Space& image, TravelTimes times, Recording recording)
       : LibraryOperator<T>(data, image), times_(std::move(times)), recording_(std::move(recording)) {
     // It is this object's own, so that it may refer to it.
-    traces_ = local_operator<T>(
+    traces_ = library_local_operator<T>(
         data, image,
         [this](MatrixView<const T> in, MatrixView<T> out) {
           kernels().demigrate(tables_, in, out, scratch(in.cols));

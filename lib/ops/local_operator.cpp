@@ -8,16 +8,19 @@
 #include "comm/failure_scope.hpp"
 #include "dist/axis_ranks.hpp"
 #include "gridlops/error.hpp"
+#include "ops/library_local_operator.hpp"
+#include "ops/library_operator.hpp"
 
 namespace gridlops {
 
 namespace {
 
-template <Scalar T>
-class LocalOperator final : public LinearOperator<T> {
+/// Base: LinearOperator for functions of the caller's, LibraryOperator for those of the library.
+template <Scalar T, class Base>
+class LocalOperator final : public Base {
  public:
   LocalOperator(Space range, Space domain, LocalProduct<T> forward, LocalProduct<T> adjoint)
-      : LinearOperator<T>(std::move(range), std::move(domain)),
+      : Base(std::move(range), std::move(domain)),
         forward_(std::move(forward)),
         adjoint_(std::move(adjoint)) {
     const Axis data = this->range().rows.axis, model = this->domain().rows.axis;
@@ -69,12 +72,20 @@ class LocalOperator final : public LinearOperator<T> {
 
 template <Scalar T>
 OperatorPtr<T> local_operator(Space range, Space domain, LocalProduct<T> forward, LocalProduct<T> adjoint) {
-  return std::make_shared<LocalOperator<T>>(std::move(range), std::move(domain), std::move(forward),
-                                            std::move(adjoint));
+  return std::make_shared<LocalOperator<T, LinearOperator<T>>>(std::move(range), std::move(domain),
+                                                               std::move(forward), std::move(adjoint));
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
-  template OperatorPtr<T> local_operator(Space, Space, LocalProduct<T>, LocalProduct<T>);
+template <Scalar T>
+OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T> forward,
+                                      LocalProduct<T> adjoint) {
+  return std::make_shared<LocalOperator<T, LibraryOperator<T>>>(std::move(range), std::move(domain),
+                                                                std::move(forward), std::move(adjoint));
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                           \
+  template OperatorPtr<T> local_operator(Space, Space, LocalProduct<T>, LocalProduct<T>); \
+  template OperatorPtr<T> library_local_operator(Space, Space, LocalProduct<T>, LocalProduct<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -124,16 +124,28 @@ TEST_CASE("Ranks that name other values all throw one error with all values") {
     check_disagreement(world(), {difference("operation", "one", "another", odd, ranks)},
                        [&] { agree(world(), am_odd ? "another" : "one", [](Agreement&) {}); });
     // A rank that fails has not named all its values.
-    check_disagreement(
-        world(),
-        {difference("the name", "x", "nothing", odd, ranks), "Rank " + std::to_string(odd) + " finds: lost"},
-        [&] {
-          agree(world(), "a test", [&](Agreement& agreement) {
-            agreement.on("the size", 3);
-            if (am_odd) throw InputError("lost");
-            agreement.on("the name", "x");
-          });
+    for (const int size : {3, 30}) {
+      const auto fails_early = [&] {
+        agree(world(), "a test", [&](Agreement& agreement) {
+          agreement.on("the size", am_odd ? 3 : size);
+          if (am_odd) throw InputError("lost");
+          agreement.on("the name", "x");
         });
+      };
+      const std::string rank = std::to_string(odd);
+      if (size != 3) {
+        check_disagreement(
+            world(),
+            {difference("the size", "30", "3", odd, ranks),
+             difference("the name", "x", "nothing", odd, ranks), "Rank " + rank + " finds: lost"},
+            fails_early);
+        continue;
+      }
+      const Ending mine = ending_of(fails_early);
+      CHECK(mine.text == "rank " + rank + ": lost");
+      CHECK((mine.type != nullptr && *mine.type == typeid(InputError)));
+      CHECK(rank_of(mine) == odd);
+    }
   }
   std::string all_values;
   for (int rank = 0; rank < ranks; ++rank)

@@ -15,8 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/local_operator.hpp"
 #include "gridlops/mpi.hpp"
+#include "gridlops/operator_algebra.hpp"
 
 using namespace gridlops;
 
@@ -82,6 +85,26 @@ int terminate_in_barrier(int argc, char** argv) {
     session.world().barrier();  // the one that the others are in
     session.world().barrier();
   });
+}
+
+/// The first function of a product throws, and before rank 1 can tell the others the second fails badly.
+int terminate_with_a_kept_failure(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  Communicator& world = session.world();
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
+  const auto operator_of = [&](const std::function<void()>& fail) {
+    const Space space{grid, Cut::balanced(Axis::all, 8, *grid), Axis::uncut};
+    const LocalProduct<double> product = [&world, fail](MatrixView<const double>, MatrixView<double>) {
+      if (world.rank() == 1) fail();
+    };
+    return local_operator<double>(space, space, product, product);
+  };
+  const OperatorPtr<double> A = gridlops::product(operator_of([] { std::terminate(); }),
+                                                  operator_of([] { throw InputError("A.npy is damaged"); }));
+  DistMatrix<double> X(grid, A->domain().layout(1)), Y(grid, A->range().layout(1));
+  A->apply(1, X, 0, Y);
+  return 0;
 }
 
 int run_out_of_memory(int argc, char** argv) {
@@ -172,6 +195,7 @@ int main(int argc, char** argv) {
       {"throw_while_a_request_is_open", throw_while_a_request_is_open},
       {"throw_before_waiting", throw_before_waiting},
       {"terminate_in_barrier", terminate_in_barrier},
+      {"terminate_with_a_kept_failure", terminate_with_a_kept_failure},
       {"run_out_of_memory", run_out_of_memory},
       {"throw_through_noexcept", throw_through_noexcept},
       {"swallow", swallow},

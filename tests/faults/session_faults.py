@@ -36,6 +36,9 @@ CASES = [
     ("terminate_in_barrier", 70,
      r"^gridlops: rank 1 on \S+: std::terminate was called without an exception; "
      r"in barrier \(0 bytes; rank 1 of 4\)$", None),
+    ("terminate_with_a_kept_failure", 70,
+     r"^gridlops: rank 1 on \S+: std::terminate was called without an exception; "
+     r"after .*; this rank had yet to tell the others of: A.npy is damaged$", None),
     ("abort_alone", 74, None, None),
     ("end_well", 3, None, None),
     ("end_well", 2, r"^gridlops: rank \d on \S+: gridlops::UsageError: GRIDLOPS_TIMEOUT is 'soon'", "soon"),

@@ -7,7 +7,9 @@
 #include "gridlops/npy.hpp"
 #include "io/file.hpp"
 #include "io/npy_files.hpp"
+#include "support/arrays.hpp"
 #include "support/catch.hpp"
+#include "support/disagreements.hpp"
 #include "support/reference.hpp"
 #include "support/thrown.hpp"
 
@@ -135,4 +137,56 @@ TEST_CASE("A link stays, and what it points to is replaced", "[npy]") {
   write_npy(folder.file("link.npy"), A);
   CHECK(read_npy_header(world(), folder.file("real.npy")).rows == 20);
   CHECK(std::filesystem::is_symlink(folder.file("link.npy")));
+}
+
+TEST_CASE("Ranks that read or write different files, or different matrices, all throw", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy"), elsewhere = folder.file("B.npy");
+  const int ranks = world().size();
+  if (ranks == 1) return;
+  const auto grid = std::make_shared<const ProcessGrid>(world(), GridShape{ranks, 1}, make_host_backend());
+  const DistMatrix<double> A = some_matrix(grid), narrow(grid, column_blocks(*grid, 20, 11));
+  write_npy(path, A);
+  write_npy(elsewhere, A);
+  const NpyHeader header = read_npy_header(world(), path);
+  const std::vector<std::string> files = folder.names();
+  for (const int odd : {0, ranks - 1}) {
+    const bool am_odd = world().rank() == odd;
+    const std::string& mine = am_odd ? elsewhere : path;
+    const std::string differing = difference("the file", path, elsewhere, odd, ranks);
+    const std::string other_matrix = "the matrix: ";
+    check_disagreement(world(), {differing}, [&] { read_npy_header(world(), mine); });
+    check_disagreement(world(), {differing}, [&] { read_npy_array_header(world(), mine); });
+    check_disagreement(world(), {differing}, [&] { write_npy(mine, A); });
+    check_disagreement(world(), {other_matrix, "20 x 12", "20 x 11"},
+                       [&] { write_npy(path, am_odd ? narrow : A); });
+    DistMatrix<double> X(grid, row_blocks(*grid, 20, 12)), Y(grid, column_blocks(*grid, 20, 12));
+    check_disagreement(world(), {differing}, [&] { read_npy(mine, header, X); });
+    check_disagreement(world(), {other_matrix}, [&] { read_npy(path, header, am_odd ? Y : X); });
+    check_disagreement(world(), {difference("operation", "read_npy", "write_npy", odd, ranks)}, [&] {
+      if (am_odd) return write_npy(path, A);
+      read_npy(path, header, X);
+    });
+    const DistMatrix<double> column(grid, row_blocks(*grid, 20, 1));
+    check_disagreement(world(), {difference("the dimensions", "2", "1", odd, ranks)},
+                       [&] { write_npy(path, column, am_odd ? 1 : 2); });
+    // Two arrays that lie alike.
+    const Dims dims = Dims::cut_along({2 * ranks, 3}, 0, ranks), flat = Dims::cut_along({ranks, 6}, 0, ranks);
+    const DistMatrix<double> array(grid, array_space(grid, dims, Axis::all).layout(1));
+    check_disagreement(world(), {difference("the array", dims.describe(), flat.describe(), odd, ranks)},
+                       [&] { write_npy_array(path, am_odd ? flat : dims, array); });
+    // A rank that has another idea of what is in the file.
+    NpyHeader wrong = header;
+    wrong.rows = 19;
+    const Ending ending = ending_of([&] { read_npy(path, am_odd ? wrong : header, X); });
+    CHECK((ending.type != nullptr && *ending.type == typeid(ShapeError)));
+    CHECK(rank_of(ending) == odd);
+    CHECK(contains(ending.text, "is 19 x 12, but it is to be read into a matrix of 20 x 12"));
+    CHECK(all_ended_alike(world(), ending));
+
+    CHECK(folder.names() == files);
+    read_npy(path, header, X);
+    CHECK(mismatches(X, [](Index i, Index j) { return counter_uniform(1, i, j); }) == 0);
+    world().barrier();
+  }
 }
