@@ -40,30 +40,29 @@ struct GRIDLOPS_EXPORT BlockCyclic {
   friend bool operator==(const BlockCyclic&, const BlockCyclic&) = default;
 };
 
-// Both functions are collective over comm, whose first ranks are those of the ProcessGrid of X: it was made
-// from comm. The other ranks call, too, because they may have a block of the block-cyclic matrix, or none of
-// either. `local` points to this rank's block in the memory of the grid's backend, with from.stride elements
-// from one column to the next, and is not used where the block is empty.
-//
-// Rank 0 says how the matrix lies. The other ranks with a place in the block-cyclic grid must say the same
-// but for the stride; the rest may pass anything, as DESCINIT leaves it there.
-//
-// One all_to_all_v moves the elements, as one message between two ranks, after rank 0 has told the others and
-// all have agreed. For that time a rank has memory for what it sends and what it receives, packed: as much as
-// its two blocks together, and from a layout with copies the sender of a block-cyclic block has it once for
-// each copy.
-//
-// Throw, on all ranks and before an element moves: UsageError if the description is impossible (a negative
-// size, a block without elements, a first row or column outside the grid, a grid of more ranks than comm, a
-// type that is not dense, a stride below the local rows, null), if ranks disagree, or if the ProcessGrid is
-// not one of comm's first ranks; ShapeError if X has another shape; OutOfMemory if a rank has not enough.
-
-/// X ← the matrix that lies block-cyclically; all copies of X get it.
+/// X ← the matrix that lies block-cyclically; all copies of X get it (collective over comm).
+///
+/// X's ProcessGrid was made from comm, so that both begin with the same ranks. The other ranks call, too:
+/// they may have a block of the block-cyclic matrix, or nothing. `local` points to this rank's block in the
+/// memory of the grid's backend, with from.stride elements from one column to the next, and is not used where
+/// the block is empty.
+///
+/// Rank 0 says how the matrix lies. The other ranks with a place in the block-cyclic grid must say the same
+/// but for the stride; the rest may pass anything, as DESCINIT leaves it there.
+///
+/// One all_to_all_v moves the elements, as one message between two ranks, after rank 0 has told the others
+/// and all have agreed. For that time a rank has memory for what it sends and what it receives, packed: as
+/// much as its two blocks together, and into a layout with copies its block-cyclic block once for each copy.
+///
+/// Throws, on all ranks and before an element moves: UsageError if the description is impossible (a negative
+/// size, a block without elements, a first row or column outside the grid, a grid of more ranks than comm, a
+/// type that is not dense, a stride below the local rows, null), if ranks disagree, or if the ProcessGrid
+/// does not have comm's first ranks; ShapeError if X has another shape; OutOfMemory if a rank has not enough.
 template <Scalar T>
 GRIDLOPS_EXPORT void from_block_cyclic(Communicator& comm, const BlockCyclic& from, const T* local,
                                        DistMatrix<T>& X);
 
-/// The matrix that lies block-cyclically ← X; memory between its columns stays as it is.
+/// The matrix that lies block-cyclically ← X, in the same way; memory between its columns stays as it is.
 template <Scalar T>
 GRIDLOPS_EXPORT void to_block_cyclic(Communicator& comm, const ConstDistMatrix<T>& X, const BlockCyclic& to,
                                      T* local);

@@ -9,6 +9,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "local/array_kernels.hpp"
@@ -112,7 +113,7 @@ void check_possible(const BlockCyclic& matrix, int ranks) {
 
 /// Throws on this rank alone, after check_possible(), if what this rank says cannot be right.
 template <Scalar T>
-void check_mine(Communicator& comm, const BlockCyclic& mine, const BlockCyclic& agreed, const T* local,
+void check_mine(Communicator& comm, Index stride, const BlockCyclic& agreed, const T* local,
                 const ConstDistMatrix<T>& X) {
   const ProcessGrid& grid = *X.grid();
   require<UsageError>(grid.is_member() == (comm.rank() < grid.shape().size()) &&
@@ -122,12 +123,9 @@ void check_mine(Communicator& comm, const BlockCyclic& mine, const BlockCyclic& 
   require<ShapeError>(agreed.rows == X.rows() && agreed.cols == X.cols(), "a block-cyclic matrix of ",
                       agreed.rows, " x ", agreed.cols, " cannot be one of ", X.rows(), " x ", X.cols());
   if (comm.rank() >= agreed.grid.size()) return;
-  require<UsageError>(mine == agreed, "a block-cyclic matrix is ", describe(mine), " here, but ",
-                      describe(agreed), " on rank 0; the ranks of its grid must agree on it");
   const Index rows = agreed.local_rows(comm.rank()), cols = agreed.local_cols(comm.rank());
-  require<UsageError>(mine.stride >= std::max<Index>(rows, 1), "the leading dimension ", mine.stride,
-                      " of a block of ", rows, " x ", cols, " is too small; it must be at least ",
-                      std::max<Index>(rows, 1));
+  require<UsageError>(stride >= std::max<Index>(rows, 1), "the leading dimension ", stride, " of a block of ",
+                      rows, " x ", cols, " is too small; it must be at least ", std::max<Index>(rows, 1));
   require<UsageError>(local != nullptr || rows == 0 || cols == 0, "a block of ", rows, " x ", cols,
                       " has no memory: its pointer is null");
 }
@@ -203,7 +201,7 @@ struct Exchange {
 /// Finds the pieces and takes memory for them, once all ranks have agreed (collective over comm).
 template <Scalar T>
 Exchange<T> prepare(Communicator& comm, const BlockCyclic& mine, const T* local, const ConstDistMatrix<T>& X,
-                    bool only_owners) {
+                    bool to_cyclic) {
   Exchange<T> exchange{as_rank_0_says(comm, mine), {}, {}};
   const BlockCyclic& cyclic = exchange.cyclic;
   check_possible(cyclic, comm.size());
@@ -211,14 +209,17 @@ Exchange<T> prepare(Communicator& comm, const BlockCyclic& mine, const T* local,
   const auto add = [&](Side<T>& side, int of_cyclic, int of_X) {
     const int row = of_X / grid.cols(), col = of_X % grid.cols();
     const bool is_piece = of_cyclic < cyclic.grid.size() && of_X < grid.shape().size() &&
-                          (!only_owners || X.layout().owned_at(grid, row, col));
+                          (!to_cyclic || X.layout().owned_at(grid, row, col));
     if (!is_piece) return side.add({}, {});
     const DealtBlock dealt = block_of(cyclic, of_cyclic);
     side.add(dealt.rows.local_range(X.layout().row_range(grid, row, col)),
              dealt.cols.local_range(X.layout().col_range(grid, row, col)));
   };
-  succeed_together(comm, [&] {
-    check_mine(comm, mine, cyclic, local, X);
+  agree(comm, to_cyclic ? "to_block_cyclic" : "from_block_cyclic", [&](Agreement& agreement) {
+    agree_on_matrix(agreement, "the matrix", X);
+    const BlockCyclic& said = comm.rank() < cyclic.grid.size() ? mine : cyclic;  // others need not know
+    agreement.on("its block-cyclic form", describe(said)).on("the type of its descriptor", said.type);
+    check_mine(comm, mine.stride, cyclic, local, X);
     for (int other = 0; other < comm.size(); ++other) {
       add(exchange.of_cyclic, comm.rank(), other);
       add(exchange.of_X, other, comm.rank());
