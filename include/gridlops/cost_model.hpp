@@ -47,12 +47,12 @@ GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layo
 /// Returns the storage with which repeated products in host memory are faster on this processor. It is
 /// packed for up to 128 columns on processors with AVX2, unless a calibration says otherwise
 /// (calibration.hpp), where blocks of A are larger than caches and neither low nor narrow
-/// (docs/performance.md). Packing takes as long as a few products.
+/// (docs/performance-notes.md). Packing takes as long as a few products.
 GRIDLOPS_EXPORT Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape grid);
 
 /// Returns whether CGLS in host memory is faster in one pass; the same on all ranks. It is if blocks of A are
 /// larger than caches, so that reading A takes the time, and if there are at most as many columns as the
-/// crossover of their type and grid (docs/performance.md), unless a calibration says otherwise.
+/// crossover of their type and grid (docs/performance-notes.md), unless a calibration says otherwise.
 GRIDLOPS_EXPORT bool one_pass_is_faster(const ProductShape& shape, GridShape grid);
 
 /// For which numbers of right-hand sides, up to 128, a rank's block in host memory that no cache holds gets

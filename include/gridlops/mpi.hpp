@@ -29,7 +29,7 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm com
 GRIDLOPS_EXPORT const std::vector<std::string>& host_transports();
 
 /// From so many bytes on, among so many ranks, a chain was faster than MPI's own broadcast
-/// (docs/performance.md, "Broadcasts"); `gridlops-bench messages` finds where it is on another machine.
+/// (docs/performance-notes.md, "Broadcasts"); `gridlops-bench messages` finds where it is on another machine.
 inline constexpr Index chain_least_bytes = Index{16} << 20;
 inline constexpr int chain_least_ranks = 3;
 
