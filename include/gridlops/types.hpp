@@ -80,7 +80,7 @@ constexpr std::string_view name_of(ScalarType type) {
   return "c128";
 }
 
-/// Calls function.template operator()<T>() for the T that type names, and returns what it returns.
+/// Calls `function.template operator()<T>()` for the T that type names, and returns what it returns.
 template <class Function>
 decltype(auto) with_scalar_type(ScalarType type, Function&& function) {
   switch (type) {
