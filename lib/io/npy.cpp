@@ -13,6 +13,7 @@
 #include "dist/agree_on_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
+#include "gridlops/transpose.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 #include "io/npy_writer.hpp"
@@ -28,21 +29,6 @@ auto read_header_of(const std::string& path, Parse&& parse) {
   std::vector<char> start(static_cast<std::size_t>(std::min(file.size(), npy_header_limit)));
   file.read(start.data(), static_cast<Index>(start.size()), 0);
   return parse(start, file.size(), path);
-}
-
-/// to(j, i) ← from(i, j), square by square, so that both sides stay in the first-level cache.
-template <Scalar T>
-void transpose(MatrixView<const T> from, MatrixView<T> to) {
-  constexpr Index side = 32;
-  for (Index j = 0; j < from.cols; j += side) {
-    for (Index i = 0; i < from.rows; i += side) {
-      const MatrixView<const T> square =
-          from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, {0, from.cols}));
-      for (Index k = 0; k < square.rows; ++k) {
-        for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
-      }
-    }
-  }
 }
 
 /// Reads blocks of the matrix in a file into the memory of a backend.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/transpose.hpp"
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "gridlops/error.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+void transpose(MatrixView<const T> from, MatrixView<T> to) {
+  require<ShapeError>(to.rows == from.cols && to.cols == from.rows, "the transpose of a ", from.rows, " x ",
+                      from.cols, " block does not fit into one of ", to.rows, " x ", to.cols, "; it needs ",
+                      from.cols, " x ", from.rows);
+  // Square by square, so that both sides stay in the first-level cache.
+  constexpr Index side = 32;
+  for (Index j = 0; j < from.cols; j += side) {
+    for (Index i = 0; i < from.rows; i += side) {
+      const MatrixView<const T> square =
+          from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, {0, from.cols}));
+      for (Index k = 0; k < square.rows; ++k) {
+        for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
+      }
+    }
+  }
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template void transpose(MatrixView<const T>, MatrixView<T>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
