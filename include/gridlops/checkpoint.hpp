@@ -20,17 +20,17 @@ namespace gridlops {
 /// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
 /// The files are written by all members of the grid, and are checked against their hashes when read.
 struct CheckpointOptions {
-  std::string directory;       ///< made if missing; empty: nothing is saved
+  std::string directory{};     ///< made if missing; empty: nothing is saved
   Index every_iterations = 0;  ///< 0: the number of iterations is no reason to save
   double every_seconds = 0;    ///< on the clock of the grid's first rank; 0: time is no reason to save
   /// Asked on every member in each iteration. If true on any, the state is saved after that iteration, and
   /// the solver throws Suspended on all.
-  std::function<bool()> requested;
+  std::function<bool()> requested{};
   /// They are kept in the manifest, for example to say what made the operator.
-  std::map<std::string, std::string> facts;
+  std::map<std::string, std::string> facts{};
   /// A directory with a checkpoint to go on from; empty: starts anew. InputError on all ranks if it is
   /// damaged or was written for another problem, which is told by a product with the operator.
-  std::string restart;
+  std::string restart{};
 };
 
 /// The facts of the checkpoint in a directory (collective over comm): those it was written with, the

@@ -99,7 +99,7 @@ GRIDLOPS_EXPORT SolveReport proximal_gradient(const LinearOperator<T>& A, const 
 
 struct AdmmOptions {
   /// Those of the other solvers; iterations are those over x, z and u. The damping must be 0.
-  SolveOptions common;
+  SolveOptions common{};
   double tau = 1;               ///< > 0
   Index inner_iterations = 20;  ///< ≥ 1, of cgls() for x
   double inner_tolerance = 0;   ///< of cgls() for x

@@ -33,11 +33,11 @@ struct SolveOptions {
   Index max_iterations = 100;
   /// Relative; see the solver for its test. Unset: 1e-8 in double, 1e-4 in single precision. 0 never
   /// converges.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance{};
   double damp = 0;  ///< D ≥ 0
   // For lsqr() and lsmr(). atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are the tolerance. The
   // limit is one of cond(A); 0: none.
-  std::optional<double> atol, btol;
+  std::optional<double> atol{}, btol{};
   double condition_limit = 0;
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
   /// About so many columns are solved at a time, to bound the workspace: of each part of the column partition
@@ -52,7 +52,7 @@ struct SolveOptions {
   /// without, since r itself is updated and no error of a gradient is carried on. An iteration takes half as
   /// many operations again, so this is for a few columns only; one_pass_is_faster() says when.
   bool one_pass = false;
-  std::vector<std::shared_ptr<SolveObserver>> observers;  ///< see solve_observer.hpp
+  std::vector<std::shared_ptr<SolveObserver>> observers{};  ///< see solve_observer.hpp
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of that at the start. 0: never.
   double residual_ratio = 0;
   /// After every so many iterations, counted from the start of a batch, b − Ax is computed anew and compared
@@ -62,7 +62,7 @@ struct SolveOptions {
   /// cannot begin anew (lsqr(), lsmr()), it ends as corrupted. Takes a product for each check, and ten
   /// products of one column to estimate ‖A‖. 0: never.
   Index guard = 0;
-  CheckpointOptions checkpoint;
+  CheckpointOptions checkpoint{};
 };
 
 /// Returns what SolveOptions::tolerance is if it is unset.

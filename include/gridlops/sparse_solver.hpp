@@ -16,16 +16,16 @@ enum class Acceleration { none, fista, vandenberghe };
 
 struct SparseOptions {
   /// Those of the other solvers. The damping must be 0.
-  SolveOptions common;
+  SolveOptions common{};
   double lambda = 0;                                ///< ≥ 0
-  std::vector<double> lambdas;                      ///< one for each right-hand side instead
+  std::vector<double> lambdas{};                    ///< one for each right-hand side instead
   Threshold threshold = Threshold::soft;            ///< of ista() and fista()
   Acceleration acceleration = Acceleration::fista;  ///< of proximal_gradient()
   /// Iteration k of a column thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
-  std::vector<double> decay;
+  std::vector<double> decay{};
   /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. The estimate is from below,
   /// by less than the 2 per cent unless the spectrum is very dense. Also then α is far below 2/‖A‖².
-  std::optional<double> step;
+  std::optional<double> step{};
   /// Each column begins with α, or with 1/‖A‖² as estimated without the 2 per cent. If it proves too large,
   /// α‖A(x₊ − y)‖² > ‖x₊ − y‖², the iteration leaves x as it is and makes α smaller, at least by half.
   bool backtracking = false;
