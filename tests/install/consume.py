@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ways import make_project, run
+from ways import build_with_cmake, run, write_project
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 PACKAGES = ("gridlops", "gridlops_gpu")  # each with a library of that name
@@ -34,11 +34,14 @@ def check_headers(include, source):
 
 
 def check_warnings(include, flags, compilers):
-    """Users who have warnings on see none of ours, whichever compiler they use."""
+    """Users who have warnings on see none of ours, whichever compiler they use, and may name the options that they set."""
     headers = "".join(f"#include <gridlops/{path.name}>\n" for path in sorted(include.glob("gridlops/*")))
+    named = ("SolveOptions{.tolerance = 0.1}", "SparseOptions{.lambda = 0.1}", "AdmmOptions{.tau = 2}",
+             "CheckpointOptions{.every_seconds = 60}", "MatrixMultOptions{.panel = 64}")
+    source = headers + "".join(f"gridlops::{options.replace('{', f' options_{number}{{')};\n" for number, options in enumerate(named))
     for compiler in compilers:
         if shutil.which(compiler[0]):
-            run([*compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, "-x", "c++", "-"], input=headers)
+            run([*compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, "-x", "c++", "-"], input=source)
 
 
 def check_library(library, soname):
@@ -67,14 +70,6 @@ def check_requirements(name, environment):
     foreign = [word for word in asked if word != "gridlops" and not re.search(r"mpi", word)]
     if foreign:
         sys.exit(f"{name}.pc asks users for {foreign}")
-
-
-def build_with_cmake(folder, prefix, compiler, *options):
-    """Builds a project against the library that is installed there, and returns its program."""
-    run(["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", *options],
-        env=dict(os.environ, CXX=shlex.join(compiler)))
-    run(["cmake", "--build", folder / "build"])
-    return folder / "build/mine"
 
 
 def main(build, source, compiler):
@@ -107,8 +102,9 @@ def main(build, source, compiler):
             run([*compiler, "-std=c++20", source / "tests/install" / source_file, *flags, "-o", program])
             print(run([*launch, program], env=environment), end="")
         if shutil.which("cmake"):
-            project = make_project(Path(scratch) / "mine", source, "cmake", source / "docs/examples/steepest_descent.cpp")
-            program = build_with_cmake(project, only(root.rglob("include"), "include folder").parent, compiler)
+            write_project(Path(scratch), source, "cmake", source / "docs/examples/steepest_descent.cpp")
+            prefix = only(root.rglob("include"), "include folder").parent
+            program = build_with_cmake(Path(scratch), dict(os.environ, CXX=shlex.join(compiler), CMAKE_PREFIX_PATH=str(prefix)))
             print(run([source / "tests/support/launch", "2", program]), end="")
         else:
             print("CMake is not tested, because it is not installed")

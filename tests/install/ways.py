@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Takes the library as docs/using-the-library.md tells users to: by Meson, CMake and pkg-config, with the build files of the page.
 
-ways.py SOURCE_ROOT COMPILER…: what no installation is needed for. A project with the library as a subproject is configured: it
-must have no tests and no programs, and the example must compile. Other tests import this.
+ways.py SOURCE_ROOT COMPILER…: what needs no installed library. A project with the library as a subproject is configured; it
+must have no tests and no programs of the library, and the example must compile. Other tests import this.
 """
 import json
 import os
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 LONGEST = 10  # lines of a build file
-BUILD_FILES = {"meson": "meson.build", "cmake": "CMakeLists.txt", "make": "Makefile"}
+BUILD_FILES = {"meson": "meson.build", "cmake": "CMakeLists.txt", "sh": "build.sh"}
 NEED_GPU_LIBRARY = {"multi_gpu"}
 
 
@@ -35,35 +35,49 @@ def blocks(source, language):
 
 
 def build_file(source, way):
-    """The text that users of this way copy."""
+    """The text that users of this way copy: of the two blocks for a shell the first installs the library."""
     found = blocks(source, way)
-    if len(found) != 1 or len(found[0].splitlines()) > LONGEST:
+    if len(found) != (2 if way == "sh" else 1) or len(found[-1].splitlines()) > LONGEST:
         sys.exit(f"docs/using-the-library.md: there is not one block for {way} of at most {LONGEST} lines: {found}")
-    return found[0]
+    return found[-1]
 
 
 def examples(source):
     return sorted((source / "docs/examples").glob("*.cpp"))
 
 
-def make_project(folder, source, way, example):
+def write_project(folder, source, way, example):
     """A user's project: the example under the name that the page has, and the page's build file."""
-    folder.mkdir(parents=True)
     shutil.copy(example, folder / "mine.cpp")
     text = build_file(source, way)
     if example.stem in NEED_GPU_LIBRARY:
-        text = re.sub(r"(?<=dependency\(')gridlops|(?<=::)gridlops|gridlops(?=\))(?=.*-o)", "gridlops_gpu", text)
+        text = re.sub(r"(?<=dependency\(')gridlops|(?<=::)gridlops|(?<=--libs )gridlops", "gridlops_gpu", text)
     (folder / BUILD_FILES[way]).write_text(text, encoding="utf-8")
-    return folder
 
 
-def set_up_subproject(folder, source, compiler, options=()):
-    """The build folder of a user's project that has the library as a subproject."""
-    (folder / "subprojects").mkdir()
+def build_with_pkg_config(folder, environment):
+    """Builds a project, and returns its program; so do the others."""
+    run(["sh", "-e", BUILD_FILES["sh"]], cwd=folder, env=environment)
+    return folder / "mine"
+
+
+def build_with_cmake(folder, environment):
+    run(["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build"], env=environment)
+    run(["cmake", "--build", folder / "build"], env=environment)
+    return folder / "build/mine"
+
+
+def set_up_subproject(folder, source, environment, *options):
+    """Makes the build folder of a project that has the library as a subproject."""
+    (folder / "subprojects").mkdir(parents=True)
     (folder / "subprojects/gridlops").symlink_to(source)
-    run(["meson", "setup", folder / "build", folder, "--force-fallback-for=gridlops,gridlops_gpu", *options],
-        env=dict(os.environ, CXX=shlex.join(compiler)))
-    return folder / "build"
+    write_project(folder, source, "meson", examples(source)[0])
+    run(["meson", "setup", folder / "build", folder, "--force-fallback-for=gridlops,gridlops_gpu", *options], env=environment)
+
+
+def build_with_meson(folder, environment):
+    run(["ninja", "-C", folder / "build", "mine"], env=environment)
+    return folder / "build/mine"
 
 
 def check_targets(build):
@@ -78,10 +92,11 @@ def check_targets(build):
 
 def main(source, compiler):
     with tempfile.TemporaryDirectory() as scratch:
-        folder = make_project(Path(scratch) / "mine", source, "meson", source / "docs/examples/steepest_descent.cpp")
-        build = set_up_subproject(folder, source, compiler, ["--buildtype", "plain"])
-        check_targets(build)
-        run(["ninja", "-C", build, "mine.p/mine.cpp.o"])
+        folder = Path(scratch)
+        environment = dict(os.environ, CXX=shlex.join(compiler))
+        set_up_subproject(folder, source, environment, "--buildtype", "plain")
+        check_targets(folder / "build")
+        run(["ninja", "-C", folder / "build", "mine.p/mine.cpp.o"])
         print("a subproject has the libraries alone, and a program compiles")
 
 
