@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "base/trace_record.hpp"
-#include "comm/call_account.hpp"
+#include "comm/agreement_account.hpp"
 #include "comm/failure_scope.hpp"
 
 namespace gridlops {
@@ -45,26 +44,6 @@ Agreement& Agreement::append(const char* name, const std::string& value) {
   text_ += value;
   return *this;
 }
-
-/// Counts what is sent during its lifetime apart, and the time as waiting.
-class AgreementAccount {
- public:
-  explicit AgreementAccount(Communicator& comm)
-      : traffic_(*comm.traffic_), before_(traffic_), time_(traffic_) {}
-  AgreementAccount(const AgreementAccount&) = delete;
-  AgreementAccount& operator=(const AgreementAccount&) = delete;
-  ~AgreementAccount() {
-    Traffic after = before_;
-    after.agreement_bytes += traffic_.bytes_sent - before_.bytes_sent;
-    ++after.agreements;
-    traffic_ = after;
-  }
-
- private:
-  Traffic& traffic_;
-  const Traffic before_;
-  const WaitingTime time_;
-};
 
 namespace {
 
@@ -192,7 +171,6 @@ void agree(Communicator& comm, const char* operation, const std::function<void(A
   } catch (...) {
     failure = std::current_exception();
   }
-  const OperationRegion region("agree");
   const AgreementAccount account(comm);
   const auto hash = static_cast<Index>(XXH3_64bits(mine.text().data(), mine.text().size()));
   // The lowest rank that failed, and the smallest and the largest hash.

@@ -9,6 +9,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "comm/agreement_account.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -35,6 +36,7 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   const ProcessGrid& grid = *X.grid();
   if (!grid.is_member()) return;
   std::vector<Index> mine(1), all(at(grid.comm().size()));
+  const AgreementAccount account(grid.comm());
   succeed_together(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
   grid.comm().all_gather(mine, all);
   const Layout& layout = X.layout();
