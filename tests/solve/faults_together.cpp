@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A caller's own operator or observer throws on one rank, in the middle of a solve.
-#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -139,7 +138,7 @@ TEST_CASE("What a function of a local operator throws on one rank all ranks thro
     const Space cut{grid, Cut::balanced(Axis::all, 12, *grid), Axis::uncut}, copies{grid, Cut::uncut(5)};
     Fault fault;
     const auto product = [&](MatrixView<const double>, MatrixView<double> out) {
-      for (Index j = 0; j < out.cols; ++j) std::fill_n(out.column(j), out.rows, 0.0);
+      grid->backend()->kernels<double>().fill(0, out);
       count_towards(fault, *grid);
     };
     const OperatorPtr<double> A = local_operator<double>(copies, cut, product, product);
