@@ -82,22 +82,32 @@ void check_writable(const NamedFile& output) {
 
 void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
                    const NpyHeader& header, Fit fit) {
-  if (header.type != matrix.type) {
-    throw InputError(
-        fmt::format("{} has elements of type {}, but {} of {}; convert one of them, with NumPy say", path,
-                    name_of(header.type), matrix_path, name_of(matrix.type)));
-  }
   if (header.rows != fit.rows) {
-    throw InputError(fmt::format("{} is {} x {}, but {} is {} x {}: it needs one row for each of the {} {}",
+    const bool fits_adjoint = header.rows == (fit.rows == matrix.rows ? matrix.cols : matrix.rows);
+    const std::string advice = header.cols == fit.rows ? "; did you transpose it? Its transpose would fit"
+                               : fits_adjoint          ? fmt::format("; {}", fit.otherwise)
+                                                       : "";
+    throw InputError(fmt::format("{} is {} x {}, but {} is {} x {}: it needs one row for each of the {} {}{}",
                                  path, header.rows, header.cols, matrix_path, matrix.rows, matrix.cols,
-                                 fit.rows, fit.dimension));
+                                 fit.rows, fit.dimension, advice));
   }
+  const ScalarType type = gridlops::common_type(matrix.type, header.type);
   for (const Index rows : {matrix.rows, matrix.cols}) {
-    if (fits_npy(rows, header.cols, header.type)) continue;
+    if (fits_npy(rows, header.cols, type)) continue;
     throw InputError(fmt::format(
         "{} is {} x {} and {} {} x {}: the result, {} x {}, is larger than any file can be", matrix_path,
         matrix.rows, matrix.cols, path, header.rows, header.cols, rows, header.cols));
   }
+}
+
+CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& files) {
+  CommonType common{files.front().second.type, ""};
+  for (const auto& [path, header] : files) common.type = gridlops::common_type(common.type, header.type);
+  for (const auto& [path, header] : files)
+    if (header.type != common.type)
+      common.promotions += fmt::format("{} has elements of type {}, which become {}, as others are\n", path,
+                                       name_of(header.type), name_of(common.type));
+  return common;
 }
 
 NamedFile manifest_in(const char* option, const std::string& directory) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gridlops/communicator.hpp"
@@ -11,15 +12,23 @@ namespace gridlops::program {
 
 // What can be known of files before anything is computed.
 
-/// Throws InputError if the elements of a file are of another type than the matrix's, or if it has not as
-/// many rows as the dimension (in words: "columns of A") that it must fit, or if the result has too many
-/// elements to be counted.
+/// How many rows an operand must have, and as many of what ("columns of A") that is. otherwise: what to try
+/// if it has as many as the matrix has of the other.
 struct Fit {
   Index rows;
   const char* dimension;
+  const char* otherwise;
 };
+/// Throws InputError if a file has other rows, or if the result has too many elements to be counted.
 void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
                    const NpyHeader& header, Fit fit);
+
+/// The type that holds the elements of all these files, and a line for each whose elements become that type.
+struct CommonType {
+  ScalarType type;
+  std::string promotions;
+};
+CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& files);
 
 /// A file that an option names. Only a text may go to a device or a pipe, because all ranks write into an
 /// array's file.

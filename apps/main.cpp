@@ -57,6 +57,10 @@ class Gridlops : public CommandLine {
     add_reflectivity(*this);
     add_subcommand("info", "What was built, what was found at run time, and advice", info)
         .examples({"gridlops info", "mpirun -n 4 gridlops info"});
+    Options report = add_subcommand("report", "Compares runs by their reports in a table",
+                                    [this](Communicator& world) { return compare_reports(world, reports_); });
+    report.words("R.json", reports_, "What --report of other subcommands has written");
+    report.examples({"gridlops report R.json", "gridlops report first.json second.json"});
   }
 
  private:
@@ -142,6 +146,7 @@ class Gridlops : public CommandLine {
   MakeProblemArguments problem_;
   PlanArguments plan_;
   CalibrateArguments calibrate_;
+  std::vector<std::string> reports_;
 };
 
 }  // namespace

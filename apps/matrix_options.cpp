@@ -63,6 +63,8 @@ void define_report(Options& options, ProductArguments& product) {
   options.group("Results");
   options.text("--report", product.report, "R.json",
                "Writes the problem and figures of the run as JSON, which gridlops report compares");
+  options.flag("--hashes", product.hashes,
+               "The report has the files' XXH3 hashes, as xxhsum -H3 prints them");
 }
 
 /// The subcommand solve: its arguments, and which of its options are for which solvers.
@@ -80,10 +82,9 @@ class SolveCommand {
         "--storage", arguments_.storage, storages(),
         "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
-    options.examples(
-        {"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
-         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista --lambda 1 "
-         "--tolerance 1e-3"});
+    options.examples({"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
+                      "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista "
+                      "--lambda-relative 0.1 --tolerance 1e-3"});
   }
 
   ExitStatus run(Communicator& world) const {
@@ -105,8 +106,13 @@ class SolveCommand {
     only(damped, options.number("--damp-relative", arguments_.damp_relative, "F", 0,
                                 "damping D = F |A|, where |A| is estimated"))
         ->excludes(damp);
-    lambda_ = only(sparse, options.number("--lambda", arguments_.lambda, "L", 0,
-                                          "the weight of the penalty; PyLops' eps is 2 L"));
+    CLI::Option* lambda = only(sparse, options.number("--lambda", arguments_.lambda, "L", 0,
+                                                      "the weight of the penalty; PyLops' eps is 2 L"));
+    only(sparse,
+         options.number("--lambda-relative", arguments_.lambda_relative, "F", 0,
+                        "of each column: lambda = F |A^H b|_inf; with 1, and the soft threshold, x is 0; "
+                        "0.1 to 0.01 are a start"))
+        ->excludes(lambda);
     only(sparse,
          options.choice("--threshold", arguments_.threshold, thresholds,
                         "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]"));
@@ -202,17 +208,18 @@ class SolveCommand {
           "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
           "operator is a product, which has no normal product of its own");
     }
-    if ((solver == "ista" || solver == "fista") && lambda_->count() == 0) {
+    if ((solver == "ista" || solver == "fista") && !arguments_.lambda && !arguments_.lambda_relative) {
       throw UsageError(
-          fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse; 0 would be "
-                      "least squares, which lsqr solves in far fewer iterations",
+          fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "
+                      "--lambda-relative, 0.1 say; 0 would be least squares, which lsqr solves in far fewer "
+                      "iterations",
                       solver));
     }
   }
 
   SolveArguments arguments_;
   std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
-  const CLI::Option *lambda_ = nullptr, *precondition_ = nullptr, *variances_ = nullptr;
+  const CLI::Option *precondition_ = nullptr, *variances_ = nullptr;
 };
 
 }  // namespace

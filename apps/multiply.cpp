@@ -6,6 +6,8 @@
 #include "file_checks.hpp"
 #include "grid.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/non_finite.hpp"
+#include "number_checks.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 
@@ -17,18 +19,20 @@ struct Operands {
   NpyHeader A, X;
 };
 
+/// Returns in words which input holds NaN or infinity, if the product does.
 template <Scalar T>
-void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
-                      const Operands& files, Algorithm algorithm, Measurements& measured) {
+std::string multiply_on_grid(const MultiplyArguments& arguments,
+                             const std::shared_ptr<const ProcessGrid>& grid, const Operands& files,
+                             Algorithm algorithm, Measurements& measured) {
   Stopwatch clock;
   DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
   measured.setup_seconds += clock.lap();
   read_npy(arguments.product.matrix, files.A, A);
   measured.read_seconds += clock.lap();
 
-  const OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
-  const Space& from = arguments.adjoint ? op->range() : op->domain();
-  const Space& to = arguments.adjoint ? op->domain() : op->range();
+  OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
+  const Space from = arguments.adjoint ? op->range() : op->domain();
+  const Space to = arguments.adjoint ? op->domain() : op->range();
   DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
   DistMatrix<T> Y = allocate_matrix<T>(grid, to.layout(files.X.cols));
   measured.setup_seconds += clock.lap();
@@ -46,6 +50,13 @@ void multiply_on_grid(const MultiplyArguments& arguments, const std::shared_ptr<
   clock.lap();
   write_npy(arguments.output, Y, files.X.dimensions);
   measured.write_seconds = clock.lap();
+  if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
+  op = nullptr;  // its memory is needed to read A again
+  const std::string inputs =
+      non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols)) +
+      non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
+                            matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
 }
 
 /// What this rank did in the product, beside what the model says that it does.
@@ -75,10 +86,12 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
                 {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
   const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
   check_operand(common.matrix, files.A, arguments.input, files.X,
-                arguments.adjoint ? Fit{files.A.rows, "rows of A"} : Fit{files.A.cols, "columns of A"});
+                arguments.adjoint ? Fit{files.A.rows, "rows of A", "without --adjoint it would fit"}
+                                  : Fit{files.A.cols, "columns of A", "with --adjoint it would fit"});
+  const CommonType inputs_common = common_type({{common.matrix, files.A}, {arguments.input, files.X}});
   measured.read_seconds = clock.lap();
 
-  const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, files.A.type};
+  const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, inputs_common.type};
   // One product does not pay for measurements.
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Machine machine = read_machine(world, common.machine);
@@ -92,19 +105,38 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
   const Algorithm algorithm = resolve(common.algorithm, shape, *grid, model);
   grid = matrix_grid(algorithm, grid);
+  std::string not_finite;
   run_on_grid(world, *grid, [&] {
-    with_scalar_type(shape.type,
-                     [&]<Scalar T>() { multiply_on_grid<T>(arguments, grid, files, algorithm, measured); });
+    with_scalar_type(shape.type, [&]<Scalar T>() {
+      not_finite = multiply_on_grid<T>(arguments, grid, files, algorithm, measured);
+    });
   });
   note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
-  write_report(world, common.report,
-               {"multiply", grid->shape(), shape, common.device, transport_of(*grid),
-                RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)},
-                RunFacts::Prediction{"product", machine.source,
-                                     product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
-                                                     with_shared_memory(model, *grid), common.panel)}},
-               measured, nullptr);
+  const double predicted = product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
+                                           with_shared_memory(model, *grid), common.panel);
+  const NpyHeader product{.type = shape.type,
+                          .rows = arguments.adjoint ? shape.cols : shape.rows,
+                          .cols = shape.nrhs,
+                          .dimensions = files.X.dimensions};
+  write_report(
+      world, common.report,
+      {.command = "multiply",
+       .grid = grid->shape(),
+       .shape = shape,
+       .device = common.device,
+       .transport = transport_of(*grid),
+       .product = RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)},
+       .prediction = RunFacts::Prediction{"product", machine.source, predicted},
+       .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
+       .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
+       .files = {{"--matrix", common.matrix, files.A},
+                 {"--input", arguments.input, files.X},
+                 {"--output", arguments.output, product}},
+       .hashes = common.hashes},
+      measured, nullptr);
   if (world.rank() == 0) {
+    print(inputs_common.promotions);
+    if (!not_finite.empty()) warn(fmt::format("{} holds NaN or infinity{}", arguments.output, not_finite));
     print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,
                       arguments.adjoint ? "A^H" : "A", arguments.adjoint ? shape.cols : shape.rows,
                       shape.nrhs, name_of(algorithm), grid->rows(), grid->cols(),

@@ -92,8 +92,8 @@ class HelpFormat : public CLI::Formatter {
     return wrapped(option->get_description());
   }
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
-    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
-           options_of(app) + make_subcommands(app, mode) + "\n" + make_footer(app);
+    return make_description(app) + make_usage(app, std::move(name)) + options_of(app) +
+           make_subcommands(app, mode) + "\n" + make_footer(app);
   }
 
  private:

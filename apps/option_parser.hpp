@@ -89,6 +89,10 @@ class Options {
     return parsed(
         name, [&value](const std::string& text) { value = text; }, placeholder, about);
   }
+  /// Words without a name before them, at least one.
+  void words(const char* placeholder, std::vector<std::string>& values, const char* about) {
+    app_.add_option(placeholder, values, about)->required()->type_name("");
+  }
   CLI::Option* flag(const char* name, bool& value, const char* about) {
     return added(app_.add_flag(name, value, about));
   }

@@ -52,10 +52,9 @@ AllMeasurements collect(Communicator& world, const Measurements& mine) {
 }
 
 Json json_of(const ColumnReport& column) {
-  Json json{{"reason", name_of(column.reason)},
-            {"iterations", column.iterations},
-            {"residual_norm", column.residual_norm},
-            {"normal_residual_norm", column.normal_residual_norm}};
+  Json json{{"reason", name_of(column.reason)},      {"iterations", column.iterations},
+            {"residual_norm", column.residual_norm}, {"normal_residual_norm", column.normal_residual_norm},
+            {"tested_norm", column.tested_norm},     {"reference_norm", column.reference_norm}};
   // Only lsqr and lsmr estimate these.
   if (column.condition > 0) {
     json["operator_norm"] = column.operator_norm;
@@ -102,7 +101,8 @@ Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all)
        {{"predicted", known(all.predicted_bytes_received)}, {"counted", known(all.counted_bytes_received)}}}};
 }
 
-Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const SolveReport* solved) {
+Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const Json& record,
+             const SolveReport* solved) {
   Json report{{"schema", "gridlops.report/1"},
               {"command", facts.command},
               {"version", version},
@@ -128,13 +128,23 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
     report["own_kernels"] = own_kernels();
     report["choices"] = facts.product->choices;
   }
+  report.update(record);
+  if (!facts.problem.empty()) report["problem"] = facts.problem;
+  report["options"] = facts.options.is_null() ? Json::object() : facts.options;
+  report["files"] = Json::array();
+  for (const RunFile& file : facts.files)
+    if (!file.path.empty()) report["files"].push_back(json_of(file, facts.hashes));
   if (facts.prediction) report["prediction"] = json_of(*facts.prediction, all);
   for (const auto& [name, value] : facts.figures) report["figures"][name] = value;
   if (solved == nullptr) return report;
   report["solver"] = solved->solver;
   report["iterations"] = solved->iterations;
   report["columns"] = Json::array();
-  for (const ColumnReport& column : solved->columns) report["columns"].push_back(json_of(column));
+  for (std::size_t j = 0; j < solved->columns.size(); ++j) {
+    Json column = json_of(solved->columns[j]);
+    for (const auto& [name, values] : facts.column_figures) column[name] = values[j];
+    report["columns"].push_back(column);
+  }
   if (solved->guard_products == 0) return report;
   report["guard"] = {{"products", solved->guard_products}, {"alarms", Json::array()}};
   for (const GuardAlarm& alarm : solved->alarms) report["guard"]["alarms"].push_back(json_of(alarm));
@@ -160,11 +170,11 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
                   const Measurements& mine, const SolveReport* solved) {
   if (path.empty()) return;
   const AllMeasurements all = collect(world, mine);
+  const Json record = record_of_run(world);
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    write_text_file(path, [text = json_of(facts, world.size(), all, solved).dump(1) + "\n"]() mutable {
-      return std::exchange(text, {});
-    });
+    write_text_file(path, [text = json_of(facts, world.size(), all, record, solved).dump(1) +
+                                  "\n"]() mutable { return std::exchange(text, {}); });
   });
 }
 

@@ -12,6 +12,7 @@
 #include "gridlops/cost_model.hpp"
 #include "gridlops/process_grid.hpp"
 #include "gridlops/solver.hpp"
+#include "run_record.hpp"
 
 namespace gridlops::program {
 
@@ -36,6 +37,12 @@ struct RunFacts {
   };
   std::optional<Prediction> prediction{};
   std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
+  /// Numbers of each column, with their names.
+  std::vector<std::pair<std::string, std::vector<double>>> column_figures{};
+  std::string problem{};             ///< what was computed, as a formula
+  nlohmann::ordered_json options{};  ///< with the values that were chosen
+  std::vector<RunFile> files{};
+  bool hashes = false;  ///< of the files
 };
 
 class Stopwatch {

@@ -17,6 +17,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+Texts words_of_command;
+
 /// The rank that a common launcher gives this process in the environment, before MPI runs; null without one.
 const char* launched_rank() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
@@ -113,7 +115,10 @@ ExitStatus with_lost_output(ExitStatus status) {
 
 }  // namespace
 
+const std::vector<std::string>& command_words() { return words_of_command; }
+
 int run_program(int argc, char** argv, CommandLine& command_line) {
+  words_of_command.assign(argv, argv + argc);
   // A write that the system refuses must be an error that all ranks learn of, not the end of one of them.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

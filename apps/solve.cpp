@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "console.hpp"
@@ -17,9 +18,8 @@
 #include "memory_plan.hpp"
 #include "metered_product.hpp"
 #include "number_checks.hpp"
-#include "report.hpp"
 #include "solve_progress.hpp"
-#include "solve_task.hpp"
+#include "solve_record.hpp"
 
 namespace gridlops::program {
 
@@ -74,10 +74,29 @@ double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
 
-SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions& common) {
+bool is_sparse(const SolveTask& task) {
+  return solver_of(task) == Solver::ista || solver_of(task) == Solver::fista;
+}
+
+/// λ of each column, 0 where Aᴴb is not finite; rank 0 says how large they are if it talks. X: scratch
+/// memory.
+template <Scalar T>
+std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
+                                   const DistMatrix<T>& B, DistMatrix<T>& X, bool talks) {
+  const std::vector<double> largest = largest_gradients(A, B, X);
+  std::vector<double> lambdas(largest.size(), arguments.lambda.value_or(0));
+  if (arguments.lambda_relative)
+    for (std::size_t j = 0; j < largest.size(); ++j)
+      lambdas[j] = std::isfinite(largest[j]) ? *arguments.lambda_relative * largest[j] : 0;
+  if (talks) print(lambda_text(lambdas, largest, arguments.threshold));
+  return lambdas;
+}
+
+SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions& common,
+                             const std::vector<double>& lambdas) {
   SparseOptions options;
   options.common = common;
-  options.lambda = arguments.lambda.value_or(0);
+  options.lambdas = lambdas;
   options.threshold = arguments.threshold;
   options.step = arguments.step;
   options.backtracking = arguments.backtracking;
@@ -87,12 +106,13 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
 
 template <Scalar T>
 SolveReport call_solver(const SolveTask& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
-                        DistMatrix<T>& X, DistMatrix<T>* variances, const SolveOptions& options) {
+                        DistMatrix<T>& X, DistMatrix<T>* variances, const CostFunction& cost,
+                        const SolveOptions& options) {
   switch (solver_of(task)) {
     case Solver::ista:
-      return ista(A, B, X, sparse_options(task.arguments, options));
+      return ista(A, B, X, sparse_options(task.arguments, options, cost.lambdas));
     case Solver::fista:
-      return fista(A, B, X, sparse_options(task.arguments, options));
+      return fista(A, B, X, sparse_options(task.arguments, options, cost.lambdas));
     case Solver::lsqr:
       return variances == nullptr ? lsqr(A, B, X, options) : lsqr(A, B, X, *variances, options);
     case Solver::lsmr:
@@ -108,14 +128,15 @@ SolveReport call_solver(const SolveTask& task, const LinearOperator<T>& A, const
   return cgls(A, B, X, options);
 }
 
-/// P: the preconditioner, or null; variances: where they go, or null.
+/// P: the preconditioner, or null; variances: where they go, or null. Completes the cost function.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
-                       const std::shared_ptr<IterationTimes>& times, bool shows_progress) {
+                       const std::shared_ptr<IterationTimes>& times, bool shows_progress,
+                       CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
-  options.damp = damping_of(task, *A);
+  cost.damp = options.damp = damping_of(task, *A);
   options.initial_guess = task.X0.has_value();
   options.one_pass = task.one_pass;
   options.record_history = !arguments.history.empty();
@@ -127,11 +148,16 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
   options.observers.push_back(std::make_shared<IterationForSignals>());
   options.observers.push_back(times);
+  std::shared_ptr<Nonzeros<T>> nonzeros;
+  if (is_sparse(task) && !arguments.quiet) {
+    nonzeros = std::make_shared<Nonzeros<T>>(X);
+    options.observers.push_back(nonzeros);
+  }
   if (shows_progress) {
     const Index batches = batch_count(B.layout().cols.partition, options.batch);
-    options.observers.push_back(std::make_shared<SolveProgress>(batches));
+    options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
   }
-  if (P == nullptr) return call_solver(task, *A, B, X, variances, options);
+  if (P == nullptr) return call_solver(task, *A, B, X, variances, cost, options);
   return preconditioned_inversion(A, B, X, {.P = P, .solver = solver_of(task), .damps_x = true}, options);
 }
 
@@ -151,25 +177,16 @@ void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measuremen
   }
 }
 
-/// What the inputs hold that is not finite, in words (collective over the grid). A and the guess are read
-/// again, since packing and the solver have changed their memory.
+/// What the inputs hold that is not finite, in words (collective over the grid). They are read again, since
+/// packing and the solver have changed their memory.
 template <Scalar T>
-std::string non_finite_inputs(const SolveTask& task, const DistMatrix<T>& B, DistMatrix<T>& X) {
+std::string non_finite_inputs(const SolveTask& task, const Space& range, const Space& domain) {
   const SolveArguments& arguments = task.arguments;
-  std::string text = non_finite_text(arguments.rhs, find_non_finite(B));
-  if (task.X0) {
-    read_npy(arguments.initial, *task.X0, X);
-    text += non_finite_text(arguments.initial, find_non_finite(X));
-  }
-  DistMatrix<T> A = allocate_matrix<T>(task.grid, layout_of_matrix(task));
-  read_npy(arguments.product.matrix, task.A, A);
-  return text + non_finite_text(arguments.product.matrix, find_non_finite(A));
+  const Index nrhs = task.shape.nrhs;
+  std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(nrhs));
+  if (task.X0) text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(nrhs));
+  return text + non_finite_in_file<T>(arguments.product.matrix, task.A, task.grid, layout_of_matrix(task));
 }
-
-struct Solved {
-  SolveReport report;
-  std::string non_finite_inputs;  ///< in words, where a column is not finite
-};
 
 template <Scalar T>
 Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& measured) {
@@ -196,26 +213,34 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (!arguments.variances.empty()) variances.emplace(allocate_matrix<T>(grid, X.layout()));
   measured.setup_seconds += clock.lap();
   read_npy(arguments.rhs, task.B, B);
-  if (task.X0) read_npy(arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
 
   Solved solved;
+  solved.cost.threshold = arguments.threshold;
+  if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
+  measured.setup_seconds += clock.lap();
+  if (task.X0) read_npy(arguments.initial, *task.X0, X);
+  measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    solved.report = run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress);
+    solved.report =
+        run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress, solved.cost);
   });
   if (matrix)
     require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
   measured.predicted_part_seconds = times->median();
   note_bytes(task, *received, measured);
+  if (!arguments.product.report.empty())
+    solved.column_figures = column_figures(B, X, solved.report, solved.cost);
 
   clock.lap();
   write_npy(arguments.output, X, task.B.dimensions);
   if (variances) write_npy(arguments.variances, *variances, task.B.dimensions);
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
+    const Space range = op->range(), domain = op->domain();
     op = product = matrix = P = nullptr;  // their memory is needed to read A again
-    solved.non_finite_inputs = non_finite_inputs(task, B, X);
+    solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;
 }
@@ -258,13 +283,12 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   Measurements measured;
   const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
   measured.setup_seconds = clock.lap();
-  const std::string& report_path = arguments.product.report;
   std::vector<NamedFile> outputs;
   if (!arguments.dry_run)
     outputs = {{"--output", arguments.output},
                {"--variances", arguments.variances},
                {"--history", arguments.history, NamedFile::text},
-               {"--report", report_path, NamedFile::text}};
+               {"--report", arguments.product.report, NamedFile::text}};
   check_outputs(world,
                 {{"--matrix", arguments.product.matrix},
                  {"--rhs", arguments.rhs},
@@ -278,7 +302,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   measured.read_seconds = clock.lap();
   if (talks && !task.saved.empty()) warn_of_rounding(task);
 
-  if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task));
+  if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task) + task.promotions);
   if (arguments.dry_run) {
     if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print_plan<T>(task); });
     return ExitStatus::done;
@@ -292,14 +316,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const SolveReport& report = solved.report;
   if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
-  const PlannedIteration iteration = planned_iteration(task);
-  write_report(world, report_path,
-               {"solve", grid.shape(), task.shape, arguments.product.device, transport_of(grid),
-                RunFacts::Product{task.algorithm, task.storage, choices_of(task)},
-                RunFacts::Prediction{
-                    "iteration", task.machine_source,
-                    iteration_seconds(iteration, grid.shape(), with_shared_memory(task.machine, grid))}},
-               measured, &report);
+  write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
   if (all_solved(report)) return ExitStatus::done;
   if (talks) {

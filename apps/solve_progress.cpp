@@ -22,13 +22,39 @@ constexpr double first_patience = 5;  // the longest time without a row, in seco
 
 }  // namespace
 
-SolveProgress::SolveProgress(Index batches) : batches_(batches), has_bar_(isatty(STDERR_FILENO) == 1) {}
+Index next_row_after(Index iteration) {
+  return iteration < rows_at_first ? iteration + 1
+                                   : std::llround(static_cast<double>(iteration) * std::pow(10, 0.25));
+}
+
+std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& largest_gradients,
+                        Threshold threshold) {
+  double lowest = std::numeric_limits<double>::infinity(), highest = 0;
+  Index zero_columns = 0;
+  for (std::size_t j = 0; j < lambdas.size(); ++j) {
+    if (!(largest_gradients[j] > 0) || !std::isfinite(largest_gradients[j])) continue;
+    const double share = lambdas[j] / largest_gradients[j];
+    lowest = std::min(lowest, share);
+    highest = std::max(highest, share);
+    if (share >= 1) ++zero_columns;
+  }
+  if (lowest > highest) return "";
+  const std::string least = fmt::format("{:.3g}", lowest), most = fmt::format("{:.3g}", highest);
+  std::string text =
+      fmt::format("lambda is {}{} of |A^H b|_inf", least, least == most ? "" : fmt::format(" to {}", most));
+  if (threshold == Threshold::soft && zero_columns > 0)
+    text += fmt::format(", so that x is 0 in {} columns: try 0.1 to 0.01", zero_columns);
+  return text + "\n";
+}
+
+SolveProgress::SolveProgress(Index batches, std::shared_ptr<const NonzerosShown> nonzeros)
+    : batches_(batches), nonzeros_(std::move(nonzeros)), has_bar_(isatty(STDERR_FILENO) == 1) {}
 
 void SolveProgress::start(const SolveStart& start) {
   tolerance_ = start.tolerance;
   iteration_limit_ = start.max_iterations;
-  print(fmt::format("{}iteration      smallest        median       largest    columns  seconds\n",
-                    batches_ > 1 ? "batch  " : ""));
+  print(fmt::format("{}iteration      smallest        median       largest    {}columns  seconds\n",
+                    batches_ > 1 ? "batch  " : "", nonzeros_ ? "   objective   nonzeros    " : ""));
 }
 
 bool SolveProgress::step(const IterationInfo& info) {
@@ -57,6 +83,8 @@ SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
   now.iteration = info.iteration;
   now.active_columns = info.active_columns;
   now.seconds = last_.seconds + clock_.lap();
+  for (const double objective : info.objectives) now.objective += objective;
+  if (nonzeros_ && nonzeros_->iteration() == info.iteration) now.nonzeros = nonzeros_->count();
   // The norm is zero in columns that have nothing to solve, and in batches to come.
   norms_.clear();
   for (const double norm : info.tested_norms)
@@ -86,20 +114,19 @@ void SolveProgress::begin_batch(const Summary& start) {
 bool SolveProgress::row_is_due(const Summary& now) {
   if (now.iteration < next_row_ && now.seconds - last_row_seconds_ < patience_) return false;
   if (now.seconds - last_row_seconds_ >= patience_) patience_ *= 2;
-  // 1 … 10, 18, 32, 57, …: four for each factor of ten.
-  if (now.iteration >= next_row_) {
-    next_row_ = now.iteration < rows_at_first
-                    ? now.iteration + 1
-                    : std::llround(static_cast<double>(now.iteration) * std::pow(10, 0.25));
-  }
+  if (now.iteration >= next_row_) next_row_ = next_row_after(now.iteration);
   return true;
 }
 
 void SolveProgress::print_row(const Summary& row) {
   erase_bar();
   const std::string batch = batches_ > 1 ? fmt::format("{:>5}  ", row.batch) : "";
-  print(fmt::format("{}{:>9}  {:>12.3e}  {:>12.3e}  {:>12.3e}  {:>9}  {:>7.2f}\n", batch, row.iteration,
-                    row.lowest, row.median, row.highest, row.active_columns, row.seconds));
+  std::string sparsity;
+  if (nonzeros_)
+    sparsity = fmt::format("{:>12.5e}  {:>9}  ", row.objective,
+                           row.nonzeros < 0 ? "" : fmt::format("{:.0f}", row.nonzeros));
+  print(fmt::format("{}{:>9}  {:>12.3e}  {:>12.3e}  {:>12.3e}  {}{:>9}  {:>7.2f}\n", batch, row.iteration,
+                    row.lowest, row.median, row.highest, sparsity, row.active_columns, row.seconds));
   last_printed_ = row.iteration;
   last_row_seconds_ = row.seconds;
 }

@@ -107,21 +107,27 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments, const 
           unfinished, saved_fact(task.saved, "iteration")));
     }
   }
-  check_operand(matrix, task.A, arguments.rhs, task.B, {task.A.rows, "rows of A"});
+  check_operand(matrix, task.A, arguments.rhs, task.B,
+                {task.A.rows, "rows of A", "did you transpose A? Its transpose would fit"});
   if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
     throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
                                  matrix, task.A.rows, task.A.cols));
   }
   if (!arguments.initial.empty()) {
     task.X0 = read_npy_header(world, arguments.initial);
-    check_operand(matrix, task.A, arguments.initial, *task.X0, {task.A.cols, "columns of A"});
+    check_operand(matrix, task.A, arguments.initial, *task.X0,
+                  {task.A.cols, "columns of A", "did you transpose A? Its transpose would fit"});
     if (task.X0->cols != task.B.cols) {
       throw InputError(
           fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
                       arguments.initial, task.X0->cols, arguments.rhs, task.B.cols));
     }
   }
-  task.shape = {task.A.rows, task.A.cols, task.B.cols, task.A.type};
+  std::vector<std::pair<std::string, NpyHeader>> files{{matrix, task.A}, {arguments.rhs, task.B}};
+  if (task.X0) files.emplace_back(arguments.initial, *task.X0);
+  const CommonType common = common_type(files);
+  task.promotions = common.promotions;
+  task.shape = {task.A.rows, task.A.cols, task.B.cols, common.type};
   task.calibration = calibration_of_run(world, task);
   const Machine machine = read_machine(world, arguments.product.machine);
   task.machine = model_of(machine, ranks);

@@ -23,6 +23,7 @@ struct SolveTask {
   NpyHeader A, B;
   std::optional<NpyHeader> X0;
   ProductShape shape;
+  std::string promotions;  ///< lines about files whose elements become another type
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
   Storage storage = Storage::columns;

@@ -58,6 +58,7 @@ struct ProductArguments {
   std::string transport = "auto";
   std::string device = "cpu";
   std::string machine, report;
+  bool hashes = false;
 };
 
 struct MultiplyArguments {
@@ -75,7 +76,7 @@ struct SolveArguments {
   std::string precondition = "none";
   std::string one_pass = "off";
   std::optional<Storage> storage;  ///< none: chosen
-  std::optional<double> lambda, step;
+  std::optional<double> lambda, lambda_relative, step;
   Threshold threshold = Threshold::soft;
   bool backtracking = false, monotone = false;
   bool verify_matrix = false;
@@ -92,6 +93,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 ExitStatus plan(Communicator& world, const PlanArguments& arguments);
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
+/// Prints a table of reports, a column for each file.
+ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths);
 
 // Each adds a subcommand and its options; those after the first two are use cases (see use_case.hpp).
 

@@ -104,6 +104,10 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
     make_directory(world, arguments.save);
     for (const std::string& name : saved) outputs.push_back({"--save", path_of(name)});
   }
+  for (const std::vector<NamedFile>* named : {&inputs, &std::as_const(outputs)})
+    for (const NamedFile& file : *named)
+      if (file.path != arguments.report) facts_.files.push_back({file.option, file.path, {}});
+  facts_.options = {{"iterations", arguments.iterations}, {"tolerance", arguments.tolerance.value_or(0)}};
   check_outputs(world, inputs, outputs);
 }
 

@@ -34,9 +34,13 @@ constexpr bool fits_npy(Index rows, Index cols, ScalarType type) {
 /// InputError with the path and what was found.
 GRIDLOPS_EXPORT NpyHeader read_npy_header(Communicator& comm, const std::string& path);
 
+/// The smallest type that holds all numbers of both: f64 of f32 and f64, c128 of f64 and c64, as in NumPy.
+GRIDLOPS_EXPORT ScalarType common_type(ScalarType one, ScalarType other);
+
 /// X ← the file, whose header is `header` (collective over the grid of X). Every rank reads just its own
-/// block. Throws ShapeError if type or shape are not those of X, and InputError, on all ranks, if a rank
-/// cannot read its part.
+/// block. Elements of another type are converted if X can hold them all: f32 becomes f64, and a real number
+/// complex. Throws ShapeError if it cannot, or if the shape is not that of X, and InputError, on all ranks,
+/// if a rank cannot read its part.
 template <Scalar T>
 GRIDLOPS_EXPORT void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X);
 

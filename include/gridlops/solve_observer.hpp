@@ -68,6 +68,7 @@ struct IterationInfo {
   std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
   std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
   std::span<const double> x_norms;       ///< ‖x‖
+  std::span<const double> objectives;    ///< ½‖b − Ax‖² + λP(x), of solvers with a penalty P; else 0
   const Iterate& iterate;                ///< X; for preconditioned_inversion() Z
 };
 

@@ -79,6 +79,8 @@ struct ColumnReport {
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
   double operator_norm = 0;  ///< a lower bound of ‖A‖; of lsqr and lsmr an estimate of the Frobenius norm
   double condition = 0;      ///< an estimate of cond(A), with damping, of lsqr and lsmr; else 0
+  double reference_norm = 0;  ///< what the tolerance is relative to: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
+  double tested_norm = 0;  ///< the norm that is tested, from its definition, over its reference
 };
 
 /// Entry k of `residual_norms` and `tested_norms` belongs to `columns[k]`, the right-hand sides that were
@@ -112,6 +114,7 @@ struct SolveReport {
   std::vector<ColumnReport> columns;
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
   std::vector<GuardAlarm> alarms;
+  double step = 0;           ///< the first, of solvers whose steps have a length that is given; else 0
   Index guard_products = 0;  ///< columns that were multiplied with A or Aᴴ for SolveOptions::guard
 };
 

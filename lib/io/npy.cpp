@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -103,7 +105,39 @@ void agree_on_file(const char* operation, const std::string& path, const ConstDi
   });
 }
 
+/// X's block ← the file's, tile by tile, whose elements are converted.
+template <Scalar Stored, Scalar T>
+void read_converted(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
+  const std::shared_ptr<Backend> host = make_host_backend();
+  BlockReader<Stored> reader(path, header, *host);
+  std::vector<Stored> stored;
+  std::vector<T> converted;
+  const Range rows = X.local_row_range(), cols = X.local_col_range();
+  const auto read_tile = [&](Range tile_rows, Range tile_cols) {
+    stored.resize(at(tile_rows.size * tile_cols.size));
+    reader.read(tile_rows, tile_cols, MatrixView<Stored>(stored.data(), tile_rows.size, tile_cols.size));
+    converted.assign(stored.begin(), stored.end());
+    const MatrixView<T> block = X.local().block(relative_to(rows, tile_rows), relative_to(cols, tile_cols));
+    for (Index j = 0; j < block.cols; ++j)
+      X.grid()->backend()->upload(converted.data() + j * block.rows, block.column(j),
+                                  block.rows * Index{sizeof(T)});
+  };
+  if (header.fortran_order || header.cols == 1) {
+    for_each_tile(cols, rows, buffer_elements<T>, [&](Range lines, Range along) { read_tile(along, lines); });
+  } else {
+    for_each_tile(rows, cols, buffer_elements<T>, read_tile);
+  }
+}
+
 }  // namespace
+
+ScalarType common_type(ScalarType one, ScalarType other) {
+  const auto has = [&](ScalarType type) { return one == type || other == type; };
+  const bool is_complex = has(ScalarType::c64) || has(ScalarType::c128);
+  const bool is_double = has(ScalarType::f64) || has(ScalarType::c128);
+  if (is_complex) return is_double ? ScalarType::c128 : ScalarType::c64;
+  return is_double ? ScalarType::f64 : ScalarType::f32;
+}
 
 NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
   NpyHeader header;
@@ -126,17 +160,25 @@ template <Scalar T>
 void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const TraceRegion region("read file");
   agree_on_file<T>("read_npy", path, X, [&](Agreement&) {
-    require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
-                        name_of(header.type), ", but they are to be read into a matrix of ",
-                        name_of(scalar_type_of<T>));
+    require<ShapeError>(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>, path,
+                        " has elements of type ", name_of(header.type),
+                        ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>),
+                        ", which cannot hold them all");
     require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), path, " is ", header.rows, " x ",
                         header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
   });
   if (!X.grid()->is_member()) return;
   succeed_together(X.grid()->comm(), [&] {
     if (X.local().empty()) return;
-    BlockReader<T> reader(path, header, *X.grid()->backend());
-    reader.read(X.local_row_range(), X.local_col_range(), X.local());
+    with_scalar_type(header.type, [&]<Scalar Stored>() {
+      if constexpr (std::same_as<Stored, T>) {
+        BlockReader<T> reader(path, header, *X.grid()->backend());
+        reader.read(X.local_row_range(), X.local_col_range(), X.local());
+      } else if constexpr (sizeof(Real<Stored>) <= sizeof(Real<T>) &&
+                           (is_complex<T> || !is_complex<Stored>)) {
+        read_converted<Stored>(path, header, X);
+      }
+    });
   });
 }
 

@@ -160,6 +160,7 @@ void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
   set(norms.condition, &ColumnState::condition);
   set(norms.reference, &ColumnState::reference);
   set(norms.data, &ColumnState::data_norm);
+  set(norms.objective, &ColumnState::objective);
 }
 
 template <Scalar T>

@@ -24,6 +24,7 @@ struct ColumnNorms {
   ColumnScalars condition = {};  ///< cond(A) as far as it is known
   ColumnScalars reference = {};  ///< what the tolerance is relative to
   ColumnScalars data = {};       ///< ‖b‖, for methods whose tests need it
+  ColumnScalars objective = {};  ///< what is minimised, for methods with a penalty
 };
 
 /// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves

@@ -19,6 +19,7 @@ struct ColumnState {
   double largest_x_norm = 0;  ///< since the start, or since the column began anew
   double reference = 0;       ///< what the tolerance is relative to
   double data_norm = 0;       ///< ‖b‖, for methods whose tests need it
+  double objective = 0;       ///< what is minimised, for methods with a penalty
   double condition = 0;       ///< of A as far as it is known; 0 for methods that do not estimate it
   double operator_norm = 0;   ///< ‖A‖ as far as it is known, from below
   double snapshot_norm = 0;   ///< tested_norm where x was last kept as the best so far

@@ -147,10 +147,14 @@ void Ista<T>::start(ColumnRun<T>& run) {
   if (S == nullptr) first_penalty = g.values(P);
   ColumnScalars reference = sqrt(xx);
   for (double& norm : reference.values()) norm = at_least_tiny(norm);
-  run.set_norms(
-      {.tested = sqrt(dd), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference, .data = sqrt(bb)});
   first_misfit = misfit = 0.5 * rr;
   penalty_ = first_penalty;
+  run.set_norms({.tested = sqrt(dd),
+                 .residual = sqrt(rr),
+                 .x = sqrt(xx),
+                 .reference = reference,
+                 .data = sqrt(bb),
+                 .objective = misfit + lambda_now(run) * penalty_});
   begin_momentum();
 }
 
@@ -258,6 +262,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
     state.reason = StopReason::stagnated;
     return Decision::end;
   }
+  state.objective = objective;
   state.residual_norm = residual;
   state.x_norm = norm_x;
   state.tested_norm = tested;

@@ -18,6 +18,7 @@ SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const Con
       residual_norms_(at(X.cols()), 0.0),
       tested_norms_(residual_norms_),
       x_norms_(residual_norms_),
+      objectives_(residual_norms_),
       places_(at(X.local().cols)) {
   report_.solver = solver;
   report_.columns.resize(residual_norms_.size());
@@ -57,6 +58,7 @@ void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Ve
     residual_norms_[at(number)] = column.residual_norm;
     tested_norms_[at(number)] = column.relative_norm();
     x_norms_[at(number)] = column.x_norm;
+    objectives_[at(number)] = column.objective;
     if (!options_.record_history) continue;
     record.columns.push_back(number);
     record.residual_norms.push_back(column.residual_norm);
@@ -76,7 +78,8 @@ void SolveLog<T>::tell_observers(Index iteration, bool at_start, const ActiveCol
   for (std::size_t position = 0; position < order.size(); ++position)
     places_[at(first_here_ + order[position])] = first_here_ + static_cast<Index>(position);
   const Iterate iterate(X_, places_);
-  const IterationInfo info{iteration, at_start, active, residual_norms_, tested_norms_, x_norms_, iterate};
+  const IterationInfo info{iteration,     at_start, active,      residual_norms_,
+                           tested_norms_, x_norms_, objectives_, iterate};
   tell_all([&](SolveObserver& observer) {
     if (observer.step(info)) stop_is_wanted_ = true;
   });
@@ -93,7 +96,9 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
                                         lost ? nan : column.final_residual_norm,
                                         lost ? nan : column.final_normal_norm,
                                         column.operator_norm,
-                                        column.condition};
+                                        column.condition,
+                                        lost ? nan : column.reference,
+                                        lost ? nan : column.relative_norm()};
     report_.iterations = std::max(report_.iterations, column.iterations);
   }
 }
@@ -101,10 +106,11 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
 template <Scalar T>
 void SolveLog<T>::visit(StateArchive& archive) {
   archive.visit(batch_, report_.iterations, report_.guard_products);
-  for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_}) archive.visit_list(*norms);
+  for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_, &objectives_})
+    archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
-                  column.operator_norm, column.condition);
+                  column.operator_norm, column.condition, column.reference_norm, column.tested_norm);
   auto alarms = static_cast<Index>(report_.alarms.size());
   archive.visit(alarms);
   report_.alarms.resize(at(alarms));

@@ -50,7 +50,8 @@ class SolveLog {
   const SolveOptions& options_;
   const ConstDistMatrix<T>& X_;
   SolveReport report_;
-  std::vector<double> residual_norms_, tested_norms_, x_norms_;  // the last known, per column of B
+  std::vector<double> residual_norms_, tested_norms_, x_norms_,
+      objectives_;  // the last known, per column of B
   bool stop_is_wanted_ = false, stop_is_asked_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;

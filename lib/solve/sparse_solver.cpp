@@ -85,7 +85,9 @@ SolveReport solve_sparse(const char* name, const LinearOperator<T>& A, const Lin
   const MethodPtr<T> method = begin_solve<T>(make, B, X, options.common);
   FailureScope failures;
   chosen.step = first_step(A, options);
-  return solve_columns(*method, B, X, options.common);
+  SolveReport report = solve_columns(*method, B, X, options.common);
+  report.step = *chosen.step;
+  return report;
 }
 
 template <Scalar T>

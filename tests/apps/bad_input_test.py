@@ -21,6 +21,9 @@ def write_files(folder):
     np.save(folder / "X.npy", program.random_matrix(rng, (8, 3), "f64"))
     np.save(folder / "X5.npy", program.random_matrix(rng, (8, 5), "f64"))
     np.save(folder / "single.npy", program.random_matrix(rng, (8, 3), "f32"))
+    np.save(folder / "single12.npy", program.random_matrix(rng, (12, 3), "f32"))
+    np.save(folder / "XT.npy", program.random_matrix(rng, (3, 8), "f64"))
+    np.save(folder / "BT.npy", program.random_matrix(rng, (3, 12), "f64"))
     np.save(folder / "whole.npy", np.arange(24).reshape(8, 3))
     np.save(folder / "object.npy", np.array([[None] * 3] * 8, dtype=object), allow_pickle=True)
     np.save(folder / "cube.npy", np.zeros((8, 3, 2)))
@@ -29,6 +32,7 @@ def write_files(folder):
     (folder / "short_data.npy").write_bytes(good[:-8])
     (folder / "text.npy").write_text("1.0 2.0 3.0\n" * 8)
     (folder / "empty.npy").write_bytes(b"")
+    (folder / "other.json").write_text('{"schema": "gridlops.bench/1"}')
     (folder / "regular").write_text("no folder\n")
     for name, shape in [("none_wide", (0, 2**63 - 1)), ("none_tall", (2**63 - 1, 0)), ("none", (0, 0)), ("none4", (0, 4)),
                         ("most_wide", (0, 2**53)), ("most_tall", (2**53, 0))]:
@@ -66,8 +70,12 @@ def command(name, options, changes):
 CASES = [
     (multiply(matrix="none.npy"), BAD_INPUT, ["none.npy"]),
     (multiply(input="B.npy"), BAD_INPUT, ["A.npy", "12 x 8", "B.npy", "12 x 3"]),
-    (multiply(adjoint=True), BAD_INPUT, ["A.npy", "12 x 8", "X.npy", "8 x 3"]),
-    (multiply(input="single.npy"), BAD_INPUT, ["A.npy", "f64", "single.npy", "f32"]),
+    (multiply(adjoint=True), BAD_INPUT, ["A.npy", "12 x 8", "X.npy", "8 x 3", "without --adjoint it would fit"]),
+    (multiply(input="B.npy"), BAD_INPUT, ["with --adjoint it would fit"]),
+    (multiply(input="XT.npy"), BAD_INPUT, ["XT.npy is 3 x 8", "did you transpose it?"]),
+    (solve(rhs="BT.npy"), BAD_INPUT, ["BT.npy is 3 x 12", "did you transpose it?"]),
+    (solve(rhs="X.npy"), BAD_INPUT, ["did you transpose A?"]),
+    (solve(initial="single12.npy"), BAD_INPUT, ["single12.npy is 12 x 3", "did you transpose A?"]),
     (multiply(input="whole.npy"), BAD_INPUT, ["whole.npy", "i8"]),
     (multiply(input="object.npy"), BAD_INPUT, ["object.npy", "O"]),
     (multiply(input="cube.npy"), BAD_INPUT, ["cube.npy", "3"]),
@@ -101,7 +109,6 @@ CASES = [
     (multiply(input=None), USAGE, ["--input"]),
     (solve(rhs="X.npy"), BAD_INPUT, ["A.npy", "12 x 8", "X.npy", "8 x 3"]),
     (solve(initial="X5.npy"), BAD_INPUT, ["X5.npy", "5", "3"]),
-    (solve(initial="single.npy"), BAD_INPUT, ["single.npy", "f32", "f64"]),
     (solve(solver="cg"), BAD_INPUT, ["12 x 8", "square"]),
     (solve(history="regular/H.csv"), BAD_OUTPUT, ["--history", "regular/H.csv"]),
     (solve(tolerance="-1e-3"), USAGE, ["--tolerance", "'-1e-3'"]),
@@ -112,6 +119,11 @@ CASES = [
     (solve(damp="1", damp_relative="0.1"), USAGE, ["--damp", "--damp-relative"]),
     (solve(damp=True), USAGE, ["--damp"]),
     (solve(solver="ista"), USAGE, ["ista", "--lambda"]),
+    (solve(solver="ista", lambda_relative="0.1", **{"lambda": "0.1"}), USAGE, ["--lambda", "--lambda-relative"]),
+    (["report"], USAGE, ["R.json"]),
+    (["report", "none.json"], BAD_INPUT, ["none.json"]),
+    (["report", "text.npy"], BAD_INPUT, ["text.npy", "no JSON"]),
+    (["report", "other.json"], BAD_INPUT, ["other.json", "another schema"]),
     (solve(**{"lambda": "0.1"}), USAGE, ["--lambda", "ista, fista", "cgls"]),
     (solve(solver="ista", damp="1", **{"lambda": "0.1"}), USAGE, ["--damp", "cgls", "ista"]),
     (solve(solver="ista", monotone=True, **{"lambda": "0.1"}), USAGE, ["--monotone", "fista", "ista"]),

@@ -25,7 +25,7 @@ def sections(text):
         if re.fullmatch(r"[A-Z][\w ,]*:", line):
             heading = line[:-1]
             found[heading] = []
-        elif heading and (match := re.match(r"  (?:-\w,)?(--[\w-]+)", line)):
+        elif heading and heading != "Examples" and (match := re.match(r"  (?:-\w,)?(--[\w-]+|[\w.]+)", line)):
             found[heading].append(match[1])
     return found
 
@@ -96,6 +96,8 @@ def check_statuses(suite):
 
 def test(suite, _full):
     suite.succeeded(suite.run("make-problem", "--rows", "60", "--cols", "40", "--rhs", "2", "--out", "."))
+    for name in ("R.json", "first.json", "second.json"):
+        suite.succeeded(suite.run("multiply", "--matrix", "A.npy", "--input", "X_true.npy", "--output", "Y.npy", "--report", name))
     shutil.copy(suite.folder / "X_true.npy", suite.folder / "X.npy")
     for name in subcommands(suite):
         text = suite.run(name, "--help").output

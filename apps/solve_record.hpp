@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "column_figures.hpp"
+#include "report.hpp"
+#include "solve_task.hpp"
+
+namespace gridlops::program {
+
+/// What a solve leaves on every rank of the grid.
+struct Solved {
+  SolveReport report;
+  CostFunction cost;
+  std::vector<std::pair<std::string, std::vector<double>>> column_figures;
+  std::string non_finite_inputs;  ///< in words, where a column is not finite
+};
+
+/// What the report says of the problem, the options and the files. Not collective.
+RunFacts facts_of(const SolveTask& task, const Solved& solved);
+
+}  // namespace gridlops::program
