@@ -35,6 +35,10 @@ struct SolveOptions {
   /// converges.
   std::optional<double> tolerance{};
   double damp = 0;  ///< D ≥ 0
+  /// One D ≥ 0 and one tolerance for each column of B, instead of those for all. The columns of a sweep of D
+  /// over one right-hand side are copies of it, and share every product with A. cgls(), lsqr(), lsmr() and
+  /// cg() take dampings, but lsqr() and lsmr() not with an initial guess; every solver takes tolerances.
+  std::vector<double> damps = {}, tolerances = {};
   // For lsqr() and lsmr(). atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are the tolerance. The
   // limit is one of cond(A); 0: none.
   std::optional<double> atol{}, btol{};

@@ -40,6 +40,7 @@ class Admm final : public ColumnMethod<T> {
 
   const char* name() const override { return "admm"; }
   const LinearOperator<T>& op() const override { return *A; }
+  const char* refuses_damps() const override { return "its models are not damped"; }
   std::string parameters() const override {
     return message(g.describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
                    ", ", inner_.max_iterations, " inner iterations with tolerance ", *inner_.tolerance);
@@ -105,13 +106,13 @@ class Admm final : public ColumnMethod<T> {
     DistMatrix<T> misfit = stack_rows(stack_, 0, r);
     run.copy_data(misfit);
     A->apply(-1, x, 1, misfit);
-    return abs(sqrt(run.sum(norm2(misfit))[0]) - run.damped_residual_norms(0));
+    return abs(sqrt(run.sum(norm2(misfit))[0]) - run.damped_residual_norms());
   }
   bool follows_residual() const override { return false; }
   bool starts_too_small(const ColumnState&) const override { return false; }
   /// That −u/τ is a subgradient of g holds from the first step on.
-  bool meets_tolerance(const ColumnState& column, double tolerance) const override {
-    return column.iterations > 0 && ColumnMethod<T>::meets_tolerance(column, tolerance);
+  bool meets_tolerance(const ColumnState& column) const override {
+    return column.iterations > 0 && ColumnMethod<T>::meets_tolerance(column);
   }
   /// Inner solves end where rounding lets them.
   bool at_rounding_level(const ColumnState&) const override { return false; }

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/message.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "solve/column_run.hpp"
 
@@ -50,10 +49,9 @@ class BidiagonalMethod : public ColumnMethod<T> {
  public:
   /// range_stack: the spaces that the range of A is a stack of.
   BidiagonalMethod(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options)
-      : A(op), D(options.damp), D2(D * D), options_(options), range_stack_(std::move(range_stack)) {}
+      : A(op), options_(options), range_stack_(std::move(range_stack)) {}
 
   const LinearOperator<T>& op() const final { return A; }
-  std::string parameters() const final { return message("damping ", D); }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -67,7 +65,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     copy(run.B(), u);
     A.apply(-1, x, 1, u);
     A.apply_adjoint(1, u, 0, v);
-    v -= D2 * x;
+    v -= run.squared_damping() * x;
     const auto [rr, ss, xx] = run.sum(norm2(u), norm2(v), norm2(x));
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
@@ -78,15 +76,16 @@ class BidiagonalMethod : public ColumnMethod<T> {
     run.copy_data(true_r);
     A.apply(-1, x, 1, true_r);
     const auto [rr, xx] = run.sum(norm2(true_r), norm2(x));
-    return abs(sqrt(rr + D2 * xx) - run.damped_residual_norms(D));
+    return abs(sqrt(rr + run.squared_damping() * xx) - run.damped_residual_norms());
   }
 
   // LSQR converges with a small residual or with a small gradient (Paige, Saunders: LSQR: an algorithm for
   // sparse linear equations and sparse least squares, ACM TOMS 8, 1982, §6).
-  bool meets_tolerance(const ColumnState& column, double tolerance) const final {
+  bool meets_tolerance(const ColumnState& column) const final {
     if (column.tested_norm == 0) return true;
-    const double atol = options_.atol.value_or(tolerance), btol = options_.btol.value_or(tolerance);
-    const double r = std::hypot(column.residual_norm, D * column.x_norm);
+    const double atol = options_.atol.value_or(column.tolerance),
+                 btol = options_.btol.value_or(column.tolerance);
+    const double r = std::hypot(column.residual_norm, column.damp * column.x_norm);
     return r <= btol * column.data_norm + atol * column.operator_norm * column.x_norm ||
            column.tested_norm <= atol * column.operator_norm * r;
   }
@@ -97,7 +96,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
   bool at_rounding_level(const ColumnState& column) const final {
     const double unit = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    const double r = std::hypot(column.residual_norm, D * column.x_norm);
+    const double r = std::hypot(column.residual_norm, column.damp * column.x_norm);
     return r <= unit * (column.data_norm + column.operator_norm * column.x_norm) ||
            column.tested_norm <= unit * column.operator_norm * r;
   }
@@ -124,7 +123,6 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
 
   const LinearOperator<T>& A;
-  const double D, D2;
   DistMatrix<T> x, u, v;
   ColumnScalars alpha;
 

@@ -50,7 +50,7 @@ class BlockCgls final : public ColumnMethod<T> {
 
   const char* name() const override { return "block-cgls"; }
   const LinearOperator<T>& op() const override { return A_; }
-  std::string parameters() const override { return message("damping ", damp_); }
+  const char* refuses_damps() const override { return "all columns share directions that depend on D"; }
 
   void describe(MethodState<T>& state) override;
   void start(ColumnRun<T>& run) override;
@@ -179,7 +179,7 @@ typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   for (Index k = 0; k < count; ++k) {
     const ColumnState& state = run.column(k);
     norms[k] = full_residual_norm(state);
-    const bool unsolved = !state.reason && state.finite() && !this->meets_tolerance(state, run.tolerance());
+    const bool unsolved = !state.reason && state.finite() && !this->meets_tolerance(state);
     if (!unsolved || !std::isfinite(static_cast<Real<T>>(1 / norms[k]))) continue;
     inverses[k] = 1 / norms[k];
     chosen.push_back(k);
@@ -280,7 +280,7 @@ ColumnScalars BlockCgls<T>::residual_gap(ColumnRun<T>& run) {
   run.copy_data(upper);
   A_.apply(T(-1), x_, T(1), upper);
   const auto [rr, xx] = run.sum(norm2(upper), norm2(x_));
-  return abs(sqrt(rr + damp_ * damp_ * xx) - run.damped_residual_norms(damp_));
+  return abs(sqrt(rr + damp_ * damp_ * xx) - run.damped_residual_norms());
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ namespace {
 template <Scalar T>
 class Cg final : public ColumnMethod<T> {
  public:
-  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner, double damp)
-      : A(op), M(preconditioner), D(damp), D2(damp * damp) {
+  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner) : A(op), M(preconditioner) {
     require<ShapeError>(
         A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
         A.rows(), " x ", A.cols(),
@@ -35,7 +34,6 @@ class Cg final : public ColumnMethod<T> {
 
   const char* name() const override { return M == nullptr ? "cg" : "pcg"; }
   const LinearOperator<T>& op() const override { return A; }
-  std::string parameters() const override { return message("damping ", D); }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -58,8 +56,8 @@ class Cg final : public ColumnMethod<T> {
       precondition();
       sums = run.sum(norm2(r), norm2(x), dot(r, z()));
       reference = max(reference, sqrt(rr));
-      if (D2 > 0) {
-        r -= D2 * x;
+      if (run.is_damped()) {
+        r -= run.squared_damping() * x;
         precondition();
         sums = run.sum(norm2(r), norm2(x), dot(r, z()));
       }
@@ -71,7 +69,7 @@ class Cg final : public ColumnMethod<T> {
 
   void iterate(ColumnRun<T>& run) override {
     A.apply(1, p, 0, q);  // q = A p + D² p
-    q += D2 * p;
+    q += run.squared_damping() * p;
     const auto [qq, pp, pq] = run.sum(norm2(q), norm2(p), dot(p, q));
     if (run.ends()) return;
     run.raise_operator_norms(sqrt(ratio(qq, pp)));     // ‖A + D²I‖ ≥ ‖q‖/‖p‖
@@ -89,6 +87,7 @@ class Cg final : public ColumnMethod<T> {
     copy(run.B(), r);
     A.apply(-1, x, 1, r);
     A.apply_adjoint(1, r, 0, q);
+    const ColumnFactors D2 = run.squared_damping();
     q -= D2 * x;
     copy(r, p);
     p -= D2 * x;  // the residual of the damped system
@@ -108,7 +107,7 @@ class Cg final : public ColumnMethod<T> {
   ColumnScalars residual_gap(ColumnRun<T>& run) override {
     run.copy_data(q);
     A.apply(-1, x, 1, q);
-    q -= D2 * x;
+    q -= run.squared_damping() * x;
     q -= r;  // b − A x − D² x − r
     return sqrt(run.sum(norm2(q))[0]);
   }
@@ -135,7 +134,6 @@ class Cg final : public ColumnMethod<T> {
 
   const LinearOperator<T>& A;
   const LinearOperator<T>* const M;
-  const double D, D2;
   DistMatrix<T> x, r, p, q, Mr;
   ColumnScalars gamma;
 };
@@ -143,24 +141,24 @@ class Cg final : public ColumnMethod<T> {
 }  // namespace
 
 template <Scalar T>
-MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, double damp) {
-  return std::make_unique<Cg<T>>(A, M, damp);
+MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M) {
+  return std::make_unique<Cg<T>>(A, M);
 }
 
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                const SolveOptions& options) {
-  return solve_by<T>([&] { return make_cg<T>(A, nullptr, options.damp); }, B, X, options);
+  return solve_by<T>([&] { return make_cg<T>(A, nullptr); }, B, X, options);
 }
 
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
                DistMatrix<T>& X, const SolveOptions& options) {
-  return solve_by<T>([&] { return make_cg(A, &M, options.damp); }, B, X, options);
+  return solve_by<T>([&] { return make_cg(A, &M); }, B, X, options);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \
-  template MethodPtr<T> make_cg(const LinearOperator<T>&, const LinearOperator<T>*, double);             \
+  template MethodPtr<T> make_cg(const LinearOperator<T>&, const LinearOperator<T>*);                     \
   template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
                           DistMatrix<T>&, const SolveOptions&);                                          \
   template SolveReport cg(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \

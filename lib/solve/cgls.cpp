@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "base/instantiate.hpp"
-#include "base/message.hpp"
 #include "solve/column_run.hpp"
 #include "solve/methods.hpp"
 
@@ -20,12 +19,10 @@ namespace {
 template <Scalar T>
 class Cgls final : public ColumnMethod<T> {
  public:
-  Cgls(const LinearOperator<T>& op, const SolveOptions& options)
-      : A(op), D(options.damp), D2(D * D), one_pass(options.one_pass) {}
+  Cgls(const LinearOperator<T>& op, const SolveOptions& options) : A(op), one_pass(options.one_pass) {}
 
   const char* name() const override { return one_pass ? "one-pass-cgls" : "cgls"; }
   const LinearOperator<T>& op() const override { return A; }
-  std::string parameters() const override { return message("damping ", D); }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -50,8 +47,8 @@ class Cgls final : public ColumnMethod<T> {
       A.apply_adjoint(1, r, 0, s);
       sums = run.sum(norm2(s), norm2(r), norm2(x));
       reference = max(reference, sqrt(ss));
-      if (D2 > 0) {
-        s -= D2 * x;
+      if (run.is_damped()) {
+        s -= run.squared_damping() * x;
         ss = run.sum(norm2(s))[0];
       }
     }
@@ -68,7 +65,8 @@ class Cgls final : public ColumnMethod<T> {
     }
     const auto [qq, pp] = run.sum(norm2(q), norm2(p));
     if (run.ends()) return;
-    run.raise_operator_norms(sqrt(ratio(qq, pp)));               // ‖A‖ ≥ ‖q‖/‖p‖
+    run.raise_operator_norms(sqrt(ratio(qq, pp)));  // ‖A‖ ≥ ‖q‖/‖p‖
+    const ColumnFactors D2 = run.squared_damping();
     const ColumnScalars alpha = run.steps(gamma, qq + D2 * pp);  // α = γ/(‖q‖² + D²‖p‖²)
     x += alpha * p;
     r -= alpha * q;
@@ -89,7 +87,7 @@ class Cgls final : public ColumnMethod<T> {
     copy(run.B(), r);
     A.apply(-1, x, 1, r);
     A.apply_adjoint(1, r, 0, s);
-    s -= D2 * x;
+    s -= run.squared_damping() * x;
     const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
     gamma = ss;
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
@@ -115,14 +113,13 @@ class Cgls final : public ColumnMethod<T> {
   // Saunders: LSQR, ACM TOMS 8, 1982, §6).
   bool at_rounding_level(const ColumnState& column) const override {
     const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    const double norm_A = column.operator_norm;
-    return column.tested_norm <= unit * (norm_A * column.residual_norm + D2 * column.x_norm) ||
+    const double norm_A = column.operator_norm, D = column.damp;
+    return column.tested_norm <= unit * (norm_A * column.residual_norm + D * D * column.x_norm) ||
            (D == 0 && column.residual_norm <= unit * norm_A * column.x_norm);
   }
 
  private:
   const LinearOperator<T>& A;
-  const double D, D2;
   const bool one_pass;
   DistMatrix<T> x, r, p, q, s, Ahr, Ahq;
   ColumnScalars gamma;

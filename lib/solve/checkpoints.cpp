@@ -26,6 +26,12 @@ void check_options(const CheckpointOptions& options) {
                       " seconds is impossible; 0 means that time is no reason for one");
 }
 
+/// Says in words what the recurrence depends on besides A and B.
+std::string recurrence_text(const std::string& parameters, const SolveOptions& options) {
+  if (!parameters.empty()) return parameters;
+  return options.damps.empty() ? message("damping ", options.damp) : "a damping for each column";
+}
+
 }  // namespace
 
 std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const std::string& directory) {
@@ -39,13 +45,13 @@ std::string unfinished_checkpoint(Communicator& comm, const std::string& directo
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
                             const ConstDistMatrix<T>& B, DistMatrix<T>& X)
-    : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X) {
+    : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X), damps_(options.damps) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
   if (saves()) check_checkpoint_directory(grid_->comm(), options_.directory);
-  problem_ = message(method.name(), " with ", method.parameters(), " of a ", A_.rows(), " x ", A_.cols(),
-                     " operator and ", B.cols(), " right-hand sides of ", name_of(scalar_type_of<T>), ", ",
-                     options.batch, " at a time (0: all)");
+  problem_ = message(method.name(), " with ", recurrence_text(method.parameters(), options), " of a ",
+                     A_.rows(), " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
+                     name_of(scalar_type_of<T>), ", ", options.batch, " at a time (0: all)");
   fingerprint_ = fingerprint(A_, B);
   if (options.initial_guess) guess_ = fingerprint_of_guess(A_, X);
   if (!options_.restart.empty()) {
@@ -77,6 +83,12 @@ void Checkpoints<T>::open_saved(const std::string& directory) {
                       ", and a restart goes on from the x that was saved; leave the guess out",
                       begun_from.empty() ? "" : ", or give the one it was begun with");
   guess_ = std::move(begun_from);
+  std::vector<double> saved_damps;
+  saved_numbers_.visit_list(saved_damps);
+  for (std::size_t j = 0; j < damps_.size(); ++j)
+    require<InputError>(saved_damps.at(j) == damps_[j], directory,
+                        " holds a checkpoint with other dampings: that of column ", j, " is ", damps_[j],
+                        " here, and was ", saved_damps[j], "; restart with those it was written with");
   reader->read(x_name, X_);
   saved_ = std::move(reader);
 }
@@ -113,6 +125,7 @@ StateArchive Checkpoints<T>::begin_numbers() {
   StateArchive numbers;
   numbers.visit_list(fingerprint_);
   numbers.visit_list(guess_);
+  numbers.visit_list(damps_);
   return numbers;
 }
 

@@ -59,6 +59,7 @@ class Checkpoints {
   DistMatrix<T>& X_;
   std::string problem_;
   std::vector<double> fingerprint_, guess_;  // guess_: empty if the solve was begun from zero
+  std::vector<double> damps_;                // as in SolveOptions
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;
   Clock::time_point last_save_ = Clock::now();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dist/agree_on_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
@@ -30,8 +31,10 @@ class ColumnMethod : public StoppingTests {
  public:
   virtual const char* name() const = 0;
   virtual const LinearOperator<T>& op() const = 0;
-  /// Says in words what the recurrence depends on besides A and B.
-  virtual std::string parameters() const = 0;
+  /// Says in words what the recurrence depends on besides A, B and the damping; by default nothing.
+  virtual std::string parameters() const { return {}; }
+  /// Says in words why columns cannot have dampings of their own; null if they can.
+  virtual const char* refuses_damps() const { return nullptr; }
 
   /// Names its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
@@ -61,6 +64,9 @@ class ColumnMethod : public StoppingTests {
   /// Begins anew from the x that is there, after true_norms(). All columns are in their places.
   virtual void restart(ColumnRun<T>&) {}
 };
+
+/// "1, 2, 3", for an agreement.
+std::string list_of(const std::vector<double>& values);
 
 /// Names to an agreement how B and X lie, and the options that steer what ranks do together.
 template <Scalar T>

@@ -32,7 +32,7 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, Me
       sums_(B.grid(), options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any),
       block_(state, batch.sizes, grid_.my_part(B.layout().cols.axis)),
       verdicts_(method, options, options.tolerance.value_or(default_tolerance(scalar_type_of<T>)),
-                batch.sizes.total()) {}
+                log.numbers()) {}
 
 template <Scalar T>
 void ColumnRun<T>::solve() {
@@ -164,10 +164,30 @@ void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
 }
 
 template <Scalar T>
-ColumnScalars ColumnRun<T>::damped_residual_norms(double damp) {
+ColumnFactors ColumnRun<T>::damping() const {
+  if (options_.damps.empty()) return ColumnFactors(options_.damp);
+  ColumnScalars each(block_.count());
+  for (Index k = 0; k < block_.count(); ++k) each[k] = column(k).damp;
+  return ColumnFactors(std::move(each));
+}
+
+template <Scalar T>
+ColumnFactors ColumnRun<T>::squared_damping() const {
+  if (options_.damps.empty()) return ColumnFactors(options_.damp * options_.damp);
+  return ColumnFactors(damping() * damping());
+}
+
+template <Scalar T>
+bool ColumnRun<T>::is_damped() const {
+  const auto is_positive = [](double damp) { return damp > 0; };
+  return is_positive(options_.damp) || std::any_of(options_.damps.begin(), options_.damps.end(), is_positive);
+}
+
+template <Scalar T>
+ColumnScalars ColumnRun<T>::damped_residual_norms() const {
   ColumnScalars norms(block_.count());
   for (Index k = 0; k < block_.count(); ++k)
-    norms[k] = std::hypot(column(k).residual_norm, damp * column(k).x_norm);
+    norms[k] = std::hypot(column(k).residual_norm, column(k).damp * column(k).x_norm);
   return norms;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "gridlops/column_arithmetic.hpp"
@@ -27,6 +29,19 @@ struct ColumnNorms {
   ColumnScalars objective = {};  ///< what is minimised, for methods with a penalty
 };
 
+/// One number for each of some columns, or one for all, so that arithmetic with 0 for all reads nothing. It
+/// is an operand of column arithmetic, but a value.
+class ColumnFactors {
+ public:
+  explicit ColumnFactors(double all) : all_(all) {}
+  explicit ColumnFactors(ColumnScalars each) : each_(std::move(each)) {}
+  operator ColumnOperand() const { return each_ ? ColumnOperand(*each_) : ColumnOperand(all_); }
+
+ private:
+  double all_ = 0;
+  std::optional<ColumnScalars> each_;
+};
+
 /// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves
 /// the products. When all have ended the norms are recomputed from their definitions; columns that claimed to
 /// have converged and have not are restarted from there as long as that helps.
@@ -45,12 +60,16 @@ class ColumnRun {
   /// Y ← b of the active columns, as they lie now.
   void copy_data(DistMatrix<T>& Y) const;
   bool begins_from_guess() const { return options_.initial_guess; }
-  double tolerance() const { return verdicts_.tolerance(); }
+  /// D and D² of the active columns, and whether any column of B is damped.
+  ColumnFactors damping() const;
+  ColumnFactors squared_damping() const;
+  bool is_damped() const;
   Index active_count() const { return block_.count(); }
   /// The number of active column k within the batch, its number in the whole B, and what is known about it.
   Index number(Index k) const { return block_.column(k); }
   Index right_hand_side(Index k) const { return log_.numbers()[at(number(k))]; }
   ColumnState& column(Index k) { return verdicts_[number(k)]; }
+  const ColumnState& column(Index k) const { return verdicts_[number(k)]; }
 
   /// Makes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The first
   /// reduction of an iteration also tells all ranks what some of them have asked for.
@@ -77,7 +96,7 @@ class ColumnRun {
   /// Sets the norms of columns that did not end in this iteration.
   void set_norms(const ColumnNorms& norms);
   /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
-  ColumnScalars damped_residual_norms(double damp);
+  ColumnScalars damped_residual_norms() const;
   /// An estimate of ‖A‖, where there is a guard.
   double norm_A() const { return guard_.norm_A(); }
 

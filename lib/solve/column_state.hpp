@@ -10,6 +10,7 @@ namespace gridlops {
 
 /// What is known about one right-hand side while it is solved for.
 struct ColumnState {
+  double damp = 0, tolerance = 0;    ///< given, so that they are not saved
   std::optional<StopReason> reason;  ///< empty while the column takes part
   Index iterations = 0;
   double tested_norm = 0;    ///< of what the tolerance is for: the gradient, for CG the residual

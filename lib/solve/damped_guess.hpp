@@ -3,9 +3,11 @@
 
 #include <vector>
 
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "solve/methods.hpp"
 
@@ -61,6 +63,9 @@ SolveReport solve_with_damped_guess(const Make& make, const LinearOperator<T>& A
                                     DistMatrix<T>& X, const SolveOptions& options) {
   const MethodPtr<T> method =
       begin_solve<T>([&](Agreement&) { return make(A, {A.range()}, options); }, B, X, options);
+  require<UsageError>(options.damps.empty() || !options.initial_guess, method->name(),
+                      " takes an initial guess or a damping for each column, not both, since the damping is "
+                      "then part of the operator; use cgls()");
   if (options.damp == 0 || !options.initial_guess) return solve_columns(*method, B, X, options);
   FailureScope failures;
   DampedSystem<T> system(A, B, options.damp);

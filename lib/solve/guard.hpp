@@ -20,7 +20,7 @@ class Guard {
   Guard() = default;
   /// every: iterations. norm_A: estimated from below, and not finite if A is not. longest_sum: terms of a dot
   /// product in a product with A or Aᴴ.
-  Guard(Index every, double norm_A, double damp, double epsilon, Index longest_sum);
+  Guard(Index every, double norm_A, double epsilon, Index longest_sum);
 
   bool is_on() const { return every_ > 0; }
   bool is_due(Index iteration) const { return is_on() && iteration % every_ == 0; }
@@ -34,8 +34,10 @@ class Guard {
   double largest_norm(const ColumnState& column) const;
 
  private:
+  double norm_with_damping(const ColumnState& column) const;
+
   Index every_ = 0;
-  double norm_A_ = 0, norm_with_damping_ = 0, epsilon_ = 0, rounding_of_sums_ = 0;
+  double norm_A_ = 0, epsilon_ = 0, rounding_of_sums_ = 0;
 };
 
 }  // namespace gridlops

@@ -186,6 +186,10 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     agreement.on("the solver", name_of(how.solver)).on("what is damped", how.damps_x ? "x" : "z");
     A->require_operands(X, B);
     require_least_squares(how.solver);
+    require<UsageError>(
+        !how.damps_x || options.damps.empty(),
+        "a preconditioned inversion that damps x takes one damping for all columns, since it is "
+        "part of the operator; leave the preconditioner out, or damp z");
   });
   const bool stacks = how.damps_x && options.damp > 0, copies = how.damps_x || options.initial_guess;
   const Partition& columns = X.layout().cols.partition;

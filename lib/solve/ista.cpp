@@ -46,6 +46,7 @@ class Ista final : public ColumnMethod<T> {
   const char* name() const override { return name_; }
   const LinearOperator<T>& op() const override { return A; }
   std::string parameters() const override;
+  const char* refuses_damps() const override { return "sparse models are not damped"; }
   void describe(MethodState<T>& state) override;
 
   void start(ColumnRun<T>& run) override;
@@ -54,9 +55,9 @@ class Ista final : public ColumnMethod<T> {
   void restart(ColumnRun<T>& run) override;
   ColumnScalars residual_gap(ColumnRun<T>& run) override;
 
-  bool meets_tolerance(const ColumnState& column, double tolerance) const override {
+  bool meets_tolerance(const ColumnState& column) const override {
     return column.tested_norm <=
-           std::max(tolerance * at_least_tiny(column.x_norm), options_.absolute_tolerance);
+           std::max(column.tolerance * at_least_tiny(column.x_norm), options_.absolute_tolerance);
   }
   /// A step of zero is no sign of lost norms: the threshold may make it.
   bool starts_too_small(const ColumnState&) const override { return false; }
@@ -258,7 +259,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   const double update = std::sqrt(std::max(dd, sums.ee[k]));
   // An update that is within the tolerance must be so also when it is computed once more from x₊.
   const double tested = update + 4 * rounding;
-  if (update <= rounding && tested > std::max(run.tolerance() * norm_x, options_.absolute_tolerance)) {
+  if (update <= rounding && tested > std::max(state.tolerance * norm_x, options_.absolute_tolerance)) {
     state.reason = StopReason::stagnated;
     return Decision::end;
   }

@@ -53,7 +53,7 @@ class Lsmr final : public BidiagonalMethod<T> {
     const auto [uu, xx] = run.sum(norm2(u), norm2(x));
     if (run.ends()) return;
     const ColumnScalars beta = normalise(u, uu), rho_rho_bar = P.r * P_bar.r;
-    const Rotations P_hat(alpha_bar, D);                   // α̂ = √(ᾱ² + D²)
+    const Rotations P_hat(alpha_bar, run.damping());       // α̂ = √(ᾱ² + D²)
     P = Rotations(P_hat.r, beta);                          // ρ = √(α̂² + β²)
     const ColumnScalars theta_bar = P_bar.s * P.r;         // θ̄ = s̄₋ρ
     xpby(h, -ratio(theta_bar * P.r, rho_rho_bar), h_bar);  // h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄
@@ -74,8 +74,8 @@ class Lsmr final : public BidiagonalMethod<T> {
   }
 
  private:
-  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::D, BidiagonalMethod<T>::D2, BidiagonalMethod<T>::x,
-      BidiagonalMethod<T>::u, BidiagonalMethod<T>::v, BidiagonalMethod<T>::alpha;
+  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::x, BidiagonalMethod<T>::u, BidiagonalMethod<T>::v,
+      BidiagonalMethod<T>::alpha;
 
   /// Sets the norms after a step. P_bar_before and zeta_before are of the step before.
   void set_norms(ColumnRun<T>& run, const ColumnScalars& beta, const Rotations& P_hat,
@@ -85,7 +85,7 @@ class Lsmr final : public BidiagonalMethod<T> {
     norm2_A = norm2_A + beta * beta + alpha * alpha;
     const ColumnScalars rr = squared_residual(P_hat, P_bar_before.s * P.r, zeta_before);
     run.set_norms({.tested = abs(zeta_bar),
-                   .residual = root(rr - D2 * norm_x * norm_x),
+                   .residual = root(rr - run.squared_damping() * norm_x * norm_x),
                    .x = norm_x,
                    .A = norm_A,
                    .condition = condition(P_bar_before.r, P_bar_before.c * P.r)});

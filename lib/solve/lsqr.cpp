@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "solve/bidiagonal_method.hpp"
 #include "solve/column_blocks.hpp"
@@ -44,6 +45,7 @@ class Lsqr final : public BidiagonalMethod<T> {
     A.apply(1, v, 1, u);  // βu = Av − αu
     const auto [uu, ww] = run.sum(norm2(u), norm2(w));
     if (run.ends()) return;
+    const ColumnFactors D = run.damping(), D2 = run.squared_damping();
     const ColumnScalars beta = normalise(u, uu);
     norm2_B += alpha * alpha + beta * beta + D2;
     const Rotations damping(rho_bar, D), next(damping.r, beta);  // D is eliminated first, then β
@@ -66,8 +68,8 @@ class Lsqr final : public BidiagonalMethod<T> {
   }
 
  private:
-  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::D, BidiagonalMethod<T>::D2, BidiagonalMethod<T>::x,
-      BidiagonalMethod<T>::u, BidiagonalMethod<T>::v, BidiagonalMethod<T>::alpha;
+  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::x, BidiagonalMethod<T>::u, BidiagonalMethod<T>::v,
+      BidiagonalMethod<T>::alpha;
 
   /// Adds |w/ρ|² to the variances: the vectors w/ρ are the columns of V R⁻¹, and (AᴴA)⁻¹ = V R⁻¹ R⁻ᴴ Vᴴ.
   void add_variances(const ColumnScalars& rho) {

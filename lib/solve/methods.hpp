@@ -18,7 +18,7 @@ template <Scalar T>
 MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options);
 /// M: the preconditioner, or null.
 template <Scalar T>
-MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M, double damp);
+MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M);
 /// range_stack: the spaces that the range of A is a stack of, or the range alone. variances: where they go,
 /// or null.
 template <Scalar T>

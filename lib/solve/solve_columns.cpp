@@ -16,6 +16,17 @@ namespace gridlops {
 
 namespace {
 
+/// Checks what was given for each column.
+void check_column_values(const char* what, const std::vector<double>& each, Index columns, bool one_for_all) {
+  if (each.empty()) return;
+  require<UsageError>(!one_for_all, "a ", what, " for all columns and one for each exclude each other");
+  require<ShapeError>(static_cast<Index>(each.size()) == columns, each.size(), " values of the ", what,
+                      " were given for ", columns, " right-hand sides; give one for each");
+  for (std::size_t j = 0; j < each.size(); ++j)
+    require<UsageError>(each[j] >= 0 && std::isfinite(each[j]), "the ", what, " of column ", j, " is ",
+                        each[j], "; it must be a finite number ≥ 0");
+}
+
 template <Scalar T>
 void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<T>& B,
                            const ConstDistMatrix<T>& X, const SolveOptions& options) {
@@ -26,6 +37,12 @@ void check_solve_arguments(const ColumnMethod<T>& method, const ConstDistMatrix<
                       "; it must be a finite number ≥ 0");
   require<UsageError>(!options.tolerance || (*options.tolerance >= 0 && std::isfinite(*options.tolerance)),
                       "the tolerance is ", options.tolerance.value_or(0), "; it must be a finite number ≥ 0");
+  check_column_values("damping", options.damps, B.cols(), options.damp > 0);
+  check_column_values("tolerance", options.tolerances, B.cols(), options.tolerance.has_value());
+  require<UsageError>(options.damps.empty() || method.refuses_damps() == nullptr, method.name(),
+                      " takes one damping for all columns, because ",
+                      method.refuses_damps() == nullptr ? "" : method.refuses_damps(),
+                      "; cgls(), lsqr(), lsmr() and cg() take one for each");
   require<UsageError>(options.residual_ratio >= 0 && std::isfinite(options.residual_ratio),
                       "the residual ratio is ", options.residual_ratio, "; it must be a finite number ≥ 0");
   require<UsageError>(options.guard >= 0, "a guard every ", options.guard,
@@ -42,13 +59,19 @@ Guard make_guard(const LinearOperator<T>& A, const SolveOptions& options, SolveR
   const Index before = A.activity().forward_columns + A.activity().adjoint_columns;
   const double norm = estimate_norm(A, steps);
   report.guard_products += A.activity().forward_columns + A.activity().adjoint_columns - before;
-  return {options.guard, norm, options.damp, static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
+  return {options.guard, norm, static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
           std::max(A.rows(), A.cols())};
 }
 
 std::string text_or_unset(const std::optional<double>& value) { return value ? message(*value) : "unset"; }
 
 }  // namespace
+
+std::string list_of(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += message(text.empty() ? "" : ", ", value);
+  return text;
+}
 
 template <Scalar T>
 void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
@@ -59,6 +82,8 @@ void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const C
   agreement.on("the tolerance", text_or_unset(options.tolerance))
       .on("the limit of iterations", options.max_iterations)
       .on("the damping", options.damp)
+      .on("the dampings", list_of(options.damps))
+      .on("the tolerances", list_of(options.tolerances))
       .on("atol", text_or_unset(options.atol))
       .on("btol", text_or_unset(options.btol))
       .on("the limit of the condition", options.condition_limit)

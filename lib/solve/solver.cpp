@@ -74,9 +74,9 @@ MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, cons
     case Solver::cgls:
       return make_cgls(A, options);
     case Solver::cg:
-      return make_cg<double>(A, nullptr, options.damp);
+      return make_cg<double>(A, nullptr);
     case Solver::pcg:
-      return make_cg(A, &M, options.damp);
+      return make_cg(A, &M);
     case Solver::lsqr:
       return make_lsqr<double>(A, {A.range()}, options, nullptr);
     case Solver::lsmr:

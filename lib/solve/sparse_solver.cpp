@@ -34,14 +34,9 @@ void check_sparse_options(const SparseOptions& options, Index nrhs) {
 }
 
 void agree_on_sparse_options(Agreement& agreement, const SparseOptions& options) {
-  const auto list = [](const std::vector<double>& values) {
-    std::string text;
-    for (const double value : values) text += message(text.empty() ? "" : ", ", value);
-    return text;
-  };
   agreement.on("lambda", options.lambda)
-      .on("the lambdas", list(options.lambdas))
-      .on("the decay", list(options.decay))
+      .on("the lambdas", list_of(options.lambdas))
+      .on("the decay", list_of(options.decay))
       .on("the step", options.step ? message(*options.step) : "unset")
       .on("backtracking", options.backtracking)
       .on("the restarts of the momentum", options.restart)

@@ -5,6 +5,15 @@
 
 namespace gridlops {
 
+Verdicts::Verdicts(const StoppingTests& tests, const SolveOptions& options, double tolerance,
+                   const std::vector<Index>& numbers)
+    : tests_(tests), options_(options), columns_(numbers.size()) {
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    columns_[k].damp = options.damps.empty() ? options.damp : options.damps[at(numbers[k])];
+    columns_[k].tolerance = options.tolerances.empty() ? tolerance : options.tolerances[at(numbers[k])];
+  }
+}
+
 double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits_type) const {
   if (!std::isfinite(delta) || !std::isfinite(gamma)) {
     column.reason = StopReason::non_finite;
@@ -22,7 +31,7 @@ void Verdicts::test(ColumnState& column) const {
   if (column.reason) return;
   if (!column.finite()) {
     column.reason = StopReason::non_finite;
-  } else if (tests_.meets_tolerance(column, tolerance_)) {
+  } else if (tests_.meets_tolerance(column)) {
     column.reason = StopReason::converged;
   } else if (column.iterations > 0 && (tests_.at_rounding_level(column) ||
                                        (tests_.rounding_ends_descent() && column.stopped_falling()))) {
@@ -49,7 +58,7 @@ bool Verdicts::verify(ColumnState& column, double tested, bool can_restart, bool
   const bool claimed = column.reason == StopReason::converged;
   column.tested_norm = tested;
   column.residual_norm = column.final_residual_norm;
-  if (tests_.meets_tolerance(column, tolerance_)) {
+  if (tests_.meets_tolerance(column)) {
     column.reason = StopReason::converged;
   } else if (column.reason == StopReason::corrupted) {
     if (column.failed_checks > 1 || !can_restart || stop_asked ||

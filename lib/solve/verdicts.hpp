@@ -17,8 +17,8 @@ class StoppingTests {
  public:
   virtual ~StoppingTests() = default;
 
-  virtual bool meets_tolerance(const ColumnState& column, double tolerance) const {
-    return column.tested_norm <= tolerance * column.reference;
+  virtual bool meets_tolerance(const ColumnState& column) const {
+    return column.tested_norm <= column.tolerance * column.reference;
   }
   /// Whether norms at the start are so small that their squares, or those of the norms to come, may be out of
   /// the range of double precision.
@@ -35,14 +35,14 @@ class StoppingTests {
 /// Decides about the columns of a batch, by tests after each iteration and by a verdict at the end.
 class Verdicts {
  public:
-  Verdicts(const StoppingTests& tests, const SolveOptions& options, double tolerance, Index columns)
-      : tests_(tests), options_(options), tolerance_(tolerance), columns_(at(columns)) {}
+  /// tolerance: of columns that have none of their own. numbers: of the columns in B.
+  Verdicts(const StoppingTests& tests, const SolveOptions& options, double tolerance,
+           const std::vector<Index>& numbers);
 
   ColumnState& operator[](Index number) { return columns_[at(number)]; }
   const ColumnState& operator[](Index number) const { return columns_[at(number)]; }
   std::vector<ColumnState>& all() { return columns_; }
   const std::vector<ColumnState>& all() const { return columns_; }
-  double tolerance() const { return tolerance_; }
 
   /// Returns γ/δ, the step of conjugate gradients; 0 for a column that has none, which gets a reason.
   double step(ColumnState& column, double gamma, double delta, bool fits_type) const;
@@ -62,7 +62,6 @@ class Verdicts {
  private:
   const StoppingTests& tests_;
   const SolveOptions& options_;
-  const double tolerance_;
   std::vector<ColumnState> columns_;
 };
 

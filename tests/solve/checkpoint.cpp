@@ -48,7 +48,10 @@ struct Case {
   double damp = 0;
   bool guess = false;
   Storage storage = Storage::columns;
+  std::vector<double> damps{};
 };
+
+const std::vector<double> some_damps{0, 1, 0.1, 0.01, 10, 0, 0.3};
 
 template <Scalar T>
 std::vector<Case<T>> all_cases() {
@@ -64,7 +67,10 @@ std::vector<Case<T>> all_cases() {
       {"block_cgls", block_cgls<T>},
       {"block_cgls damped, guess", block_cgls<T>, Algorithm::stationary_a, 0.2, true},
       {"ista", ista_alike<T>},
-      {"fista with summa", fista_alike<T>, Algorithm::summa}};
+      {"fista with summa", fista_alike<T>, Algorithm::summa},
+      {"cgls with summa, damps", cgls<T>, Algorithm::summa, 0, false, Storage::columns, some_damps},
+      {"lsqr with damps", lsqr<T>, Algorithm::stationary_a, 0, false, Storage::columns, some_damps},
+      {"lsmr with damps", lsmr<T>, Algorithm::stationary_a, 0, false, Storage::columns, some_damps}};
 }
 
 /// Column 1 takes no iteration, and column 2 takes one of most solvers. So they leave one after the other,
@@ -82,6 +88,7 @@ struct Problem {
 
   Solution<T> solve_with(SolveOptions options) const {
     options.damp = how.damp;
+    options.damps = how.damps;
     options.column_stable = needs_order();
     return solve<T>(how.solver, *A, nrhs, b, options, guess);
   }
@@ -367,6 +374,15 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   other = problem;
   other.how.damp = 0.5;
   says(refusal(other, options), "but this is cgls with damping 0.5");
+  other.how.damp = 0;
+  other.how.damps = some_damps;
+  says(refusal(other, options), "but this is cgls with a damping for each column");
+  Problem<double> sweep = other;
+  SolveOptions of_sweep;
+  sweep.suspend(of_sweep, folder.file("sweep"), 4, 0);
+  of_sweep.checkpoint.restart = folder.file("sweep");
+  sweep.how.damps[2] = 0.2;
+  says(refusal(sweep, of_sweep), "that of column 2 is 0.2");
   other = problem;
   other.A = dense_operator<double>(grid, Algorithm::stationary_a, m, n, [&](Index i, Index j) {
     return problem.matrix(i, j) + (i == m - 1 && j == n - 1 ? 1e-6 : 0);

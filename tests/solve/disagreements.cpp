@@ -114,6 +114,14 @@ TEST_CASE("Ranks that solve with different options all throw") {
       {"the tolerance", "unset", "0.5", [](SolveOptions& o) { o.tolerance = 0.5; }},
       {"the limit of iterations", "2", "3", [](SolveOptions& o) { o.max_iterations = 3; }},
       {"the damping", "0", "0.25", [](SolveOptions& o) { o.damp = 0.25; }},
+      {"the dampings", "nothing", "1, 0, 0.25",
+       [](SolveOptions& o) {
+         o.damps = {1, 0, 0.25};
+       }},
+      {"the tolerances", "nothing", "1, 0, 0.5",
+       [](SolveOptions& o) {
+         o.tolerances = {1, 0, 0.5};
+       }},
       {"the initial guess", "none", "given", [](SolveOptions& o) { o.initial_guess = true; }},
       {"the size of batches", "0", "1", [](SolveOptions& o) { o.batch = 1; }},
       {"the residual ratio", "0", "0.5", [](SolveOptions& o) { o.residual_ratio = 0.5; }},
