@@ -116,7 +116,7 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
 }
 
 /// Tests the operands, and takes memory if some part has more columns than ever before. All ranks agree
-/// before the first application, and whenever memory is taken. Returns whether this rank has something to
+/// before the first application, and before and after memory is taken. Returns whether this rank has something to
 /// multiply.
 template <Scalar T>
 template <class Name, class Test, class Reserve>
@@ -143,8 +143,9 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
         agree_on_layout(agreement, "the data", data.layout());
         name_factors(agreement);
         test();
-        if (takes_memory()) reserve(columns);
       });
+      // Windows are made where they are first needed, by all ranks of a grid row or column.
+      if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(columns); });
     } catch (...) {
       // Memory that other products use, too, may be gone.
       prepared_ = {};
