@@ -116,8 +116,8 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
 }
 
 /// Tests the operands, and takes memory if some part has more columns than ever before. All ranks agree
-/// before the first application, and before and after memory is taken. Returns whether this rank has something to
-/// multiply.
+/// before the first application, and before and after memory is taken. Returns whether this rank has
+/// something to multiply.
 template <Scalar T>
 template <class Name, class Test, class Reserve>
 bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model,
