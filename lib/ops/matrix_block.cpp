@@ -14,14 +14,14 @@ namespace gridlops {
 
 // Memory is taken even if no group needs filling up now, since columns may leave later.
 template <Scalar T>
-void LocalProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
+void BlockProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
   if (!pads()) return;
   padded_X_.reserve(backend_, rows_of_X * group);
   padded_Y_.reserve(backend_, rows_of_Y * group);
 }
 
 template <Scalar T>
-void LocalProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta,
+void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta,
                                MatrixView<T> Y) const {
   const TraceRegion region("local product");
   trace_flops(product_flops<T>(A.rows, A.cols, X.cols));
@@ -107,7 +107,7 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
 }
 
 #define GRIDLOPS_INSTANTIATE(T)   \
-  template class LocalProduct<T>; \
+  template class BlockProduct<T>; \
   template class MatrixBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -15,9 +15,9 @@ namespace gridlops {
 /// fixed number of columns, and the last group is filled up with zeros. The BLAS then does the same to a
 /// column however many there are.
 template <Scalar T>
-class LocalProduct {
+class BlockProduct {
  public:
-  LocalProduct(std::shared_ptr<Backend> backend, bool column_stable)
+  BlockProduct(std::shared_ptr<Backend> backend, bool column_stable)
       : backend_(std::move(backend)), column_stable_(column_stable) {}
 
   bool column_stable() const { return column_stable_; }
@@ -69,7 +69,7 @@ class MatrixBlock {
   void pack();
 
   DistMatrix<T> A_;
-  LocalProduct<T> product_;
+  BlockProduct<T> product_;
   bool is_packed_;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is
 };

@@ -34,7 +34,7 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   const PanelPlan<T>& plan(Op op) const { return plans_[op == Op::none ? 0 : 1]; }
 
   DistMatrix<T> A_;
-  LocalProduct<T> product_;
+  BlockProduct<T> product_;
   std::size_t lookahead_;
   std::array<PanelPlan<T>, 2> plans_;
 };
