@@ -17,6 +17,7 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
+#include "support/mpi_handles.hpp"
 #include "support/mpi_main.hpp"
 
 namespace {
@@ -96,18 +97,6 @@ bool on_gpu() { return setting("GRIDLOPS_TEST_DEVICE", "cpu") == "gpu"; }
 
 }  // namespace
 
-// MPI lets a program replace its functions. With GRIDLOPS_TEST_MACHINES=0011, say, the first two ranks of a
-// communicator seem to be on one machine and the next two on another.
-extern "C" int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part) {
-  const char* const machines = std::getenv("GRIDLOPS_TEST_MACHINES");
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  if (type != MPI_COMM_TYPE_SHARED || machines == nullptr ||
-      std::strlen(machines) <= static_cast<std::size_t>(rank))
-    return PMPI_Comm_split_type(comm, type, key, info, part);
-  return PMPI_Comm_split(comm, machines[rank], key, part);
-}
-
 gridlops::Communicator& gridlops::testing::world() { return *the_world; }
 
 std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
@@ -117,6 +106,7 @@ std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
 
 int main(int argc, char** argv) {
   gridlops::MpiSession session(&argc, &argv);
+  const gridlops::testing::OpenHandles handles_of_session = gridlops::testing::open_handles();
   the_world = &session.world();
   std::unique_ptr<Communicator> other_world;
   if (on_gpu()) {
@@ -139,6 +129,13 @@ int main(int argc, char** argv) {
     return static_cast<std::uint32_t>(seed[0]);
   };
   std::array<std::int32_t, 1> failed{gridlops::testing::run_catch(argc, argv, same_seed)};
+  the_world = &session.world();
+  other_world.reset();
+  if (const std::string left = difference(handles_of_session, gridlops::testing::open_handles());
+      !left.empty()) {
+    std::cerr << "rank " << the_world->rank() << " has leaked " << left << "\n";
+    failed[0] = 1;
+  }
   the_world->all_reduce(failed, gridlops::ReduceOp::max);
   return failed[0];
 }
