@@ -76,8 +76,14 @@ void try_reading_each_other(Communicator& comm) {
 /// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
 /// machine cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
-  const auto neighbours = comm.split(machine.first_rank, comm.rank());
-  succeed_together(comm, [&] { try_reading_each_other(*neighbours); });
+  auto neighbours = comm.split(machine.first_rank, comm.rank());
+  try {
+    succeed_together(comm, [&] { try_reading_each_other(*neighbours); });
+  } catch (const Error& error) {
+    // An exception that passes a communicator leaves it, because other ranks may be elsewhere. Here all are.
+    if (error.known_to() == KnownTo::all_ranks) neighbours = nullptr;
+    throw;
+  }
 }
 
 void require_one_machine(const Machine& machine, Communicator& comm) {
