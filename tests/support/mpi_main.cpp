@@ -104,9 +104,10 @@ std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
   return on_gpu() ? make_gpu_backend(rank_on_host(*the_world) % gpu_info().devices) : make_host_backend();
 }
 
-int main(int argc, char** argv) {
-  gridlops::MpiSession session(&argc, &argv);
-  const gridlops::testing::OpenHandles handles_of_session = gridlops::testing::open_handles();
+namespace {
+
+/// Runs the test cases, and returns the exit status, the same on all ranks.
+int run_tests(gridlops::MpiSession& session, int argc, char** argv) {
   the_world = &session.world();
   std::unique_ptr<Communicator> other_world;
   if (on_gpu()) {
@@ -131,11 +132,20 @@ int main(int argc, char** argv) {
   std::array<std::int32_t, 1> failed{gridlops::testing::run_catch(argc, argv, same_seed)};
   the_world = &session.world();
   other_world.reset();
-  if (const std::string left = difference(handles_of_session, gridlops::testing::open_handles());
-      !left.empty()) {
-    std::cerr << "rank " << the_world->rank() << " has leaked " << left << "\n";
-    failed[0] = 1;
-  }
   the_world->all_reduce(failed, gridlops::ReduceOp::max);
   return failed[0];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int status = 0;
+  {
+    gridlops::MpiSession session(&argc, &argv);
+    status = run_tests(session, argc, argv);
+  }
+  const std::string left = gridlops::testing::left_handles();
+  if (left.empty()) return status;
+  std::cerr << "handles of MPI were left: " << left << "\n";
+  return 1;
 }
