@@ -9,12 +9,14 @@
 #include "gridlops/linear_operator.hpp"
 #include "gridlops/proximal.hpp"
 #include "gridlops/solver.hpp"
+#include "report.hpp"
 
 namespace gridlops::program {
 
 /// What is minimised: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a threshold.
 struct CostFunction {
   double damp = 0;
+  std::vector<double> damps{};    ///< of each column; empty: all have that one
   std::vector<double> lambdas{};  ///< of each column; empty: there is no penalty
   Threshold threshold = Threshold::soft;
 };
@@ -28,20 +30,18 @@ std::vector<double> largest_gradients(const LinearOperator<T>& A, const ConstDis
   return column_norms(X, std::numeric_limits<double>::infinity());
 }
 
-/// Numbers of each column of the solution that a report has besides the solver's, with their names
-/// (collective over the grid).
+/// What a report has of each column of the solution besides the solver's numbers (collective over the grid).
 template <Scalar T>
-std::vector<std::pair<std::string, std::vector<double>>> column_figures(const ConstDistMatrix<T>& B,
-                                                                        const ConstDistMatrix<T>& X,
-                                                                        const SolveReport& report,
-                                                                        const CostFunction& cost) {
+std::vector<ColumnFigure> column_figures(const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                                         const SolveReport& report, const CostFunction& cost) {
   const std::vector<double> rhs = column_norms(B), x = column_norms(X);
-  std::vector<std::pair<std::string, std::vector<double>>> figures{{"rhs_norm", rhs}, {"x_norm", x}};
+  std::vector<ColumnFigure> figures{{"rhs_norm", rhs}, {"x_norm", x}};
   if (report.solver == name_of(Solver::cg)) return figures;  // of which the objective is no norm
   std::vector<double> values;
   for (std::size_t j = 0; j < x.size(); ++j) {
-    const double misfit = report.columns[j].residual_norm * report.columns[j].residual_norm;
-    values.push_back(cost.lambdas.empty() ? misfit + cost.damp * cost.damp * x[j] * x[j] : 0.5 * misfit);
+    const double misfit = report.columns[j].residual_norm * report.columns[j].residual_norm,
+                 damped = (cost.damps.empty() ? cost.damp : cost.damps[j]) * x[j];
+    values.push_back(cost.lambdas.empty() ? misfit + damped * damped : 0.5 * misfit);
   }
   if (!cost.lambdas.empty()) {
     const ColumnScalars penalties = value(*threshold_penalty<T>(cost.threshold), X);

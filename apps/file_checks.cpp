@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
+#include "grid.hpp"
+#include "gridlops/backend.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/text_file.hpp"
 #include "trace_output.hpp"
@@ -108,6 +112,33 @@ CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& fil
       common.promotions += fmt::format("{} has elements of type {}, which become {}, as others are\n", path,
                                        name_of(header.type), name_of(common.type));
   return common;
+}
+
+std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,
+                                const char* many) {
+  const NpyHeader header = read_npy_header(world, path);
+  if (header.rows != 1 && header.cols != 1)
+    throw InputError(fmt::format("{} is {} x {}, but {} are a vector", path, header.rows, header.cols, many));
+  if (header.rows * header.cols == 0) throw InputError(fmt::format("{} holds no numbers", path));
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
+  std::vector<double> numbers;
+  with_scalar_type(header.type, [&]<Scalar T>() {
+    if constexpr (is_complex<T>) {
+      throw InputError(fmt::format("{} holds {}, but {} are real", path, name_of(header.type), many));
+    } else {
+      DistMatrix<T> values = allocate_matrix<T>(grid, replicated(header.rows, header.cols));
+      read_npy(path, header, values);
+      const MatrixView<const T> local = std::as_const(values).local();
+      for (Index j = 0; j < local.cols; ++j)
+        for (Index i = 0; i < local.rows; ++i) numbers.push_back(static_cast<double>(local.column(j)[i]));
+    }
+  });
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    if (!(numbers[k] >= 0 && std::isfinite(numbers[k])))
+      throw InputError(
+          fmt::format("{} holds {} at {}, but {} is a finite number from 0 on", path, numbers[k], k, one));
+  return numbers;
 }
 
 NamedFile manifest_in(const char* option, const std::string& directory) {

@@ -30,6 +30,11 @@ struct CommonType {
 };
 CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& files);
 
+/// The numbers of a file that is a vector of any type, finite and not negative (collective). one, many: what
+/// they are, "a damping" and "dampings". Throws InputError on all ranks.
+std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,
+                                const char* many);
+
 /// A file that an option names. Only a text may go to a device or a pipe, because all ranks write into an
 /// array's file.
 struct NamedFile {

@@ -11,6 +11,7 @@
 #include "machine_file.hpp"
 #include "option_parser.hpp"
 #include "subcommands.hpp"
+#include "sweep.hpp"
 
 // The options of the subcommands that work on a matrix in a file.
 
@@ -26,6 +27,7 @@ using Solvers = std::vector<std::string>;
 const Solvers all_solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
 const Solvers least_squares{"cgls", "lsqr", "lsmr", "block-cgls"};
 const Solvers damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"};
+const Solvers swept{"cgls", "lsqr", "lsmr", "cg"};
 const Solvers bidiagonal{"lsqr", "lsmr"};
 const Solvers sparse{"ista", "fista"};
 
@@ -84,7 +86,9 @@ class SolveCommand {
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
     options.examples({"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
                       "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista "
-                      "--lambda-relative 0.1 --tolerance 1e-3"});
+                      "--lambda-relative 0.1 --tolerance 1e-3",
+                      "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
+                      "1e-3:1e1:30 --curve curve.csv"});
   }
 
   ExitStatus run(Communicator& world) const {
@@ -103,9 +107,9 @@ class SolveCommand {
                    "positive definite; ista, fista: sparse X [cgls]");
     CLI::Option* damp =
         only(damped, options.number("--damp", arguments_.options.damp, "D", 0, "damping [0]"));
-    only(damped, options.number("--damp-relative", arguments_.damp_relative, "F", 0,
-                                "damping D = F |A|, where |A| is estimated"))
-        ->excludes(damp);
+    CLI::Option* damp_relative = only(damped, options.number("--damp-relative", arguments_.damp_relative, "F",
+                                                             0, "damping D = F |A|, where |A| is estimated"))
+                                     ->excludes(damp);
     CLI::Option* lambda = only(sparse, options.number("--lambda", arguments_.lambda, "L", 0,
                                                       "the weight of the penalty; PyLops' eps is 2 L"));
     only(sparse,
@@ -117,14 +121,48 @@ class SolveCommand {
          options.choice("--threshold", arguments_.threshold, thresholds,
                         "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]"));
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
+    define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative);
+  }
+
+  /// Returns the option that asks for a sweep.
+  CLI::Option* define_sweep(Options& options, SweepArguments& sweep) {
+    options.group("Sweep of the damping");
+    CLI::Option* damps = options.parsed(
+        "--damps",
+        [&sweep](const std::string& text) {
+          damping_range(text);  // throws if it can be none
+          sweep.damps = text;
+        },
+        "FILE|D1:D2:N",
+        "solves with each of these dampings: a .npy vector, or N from D1 to D2 by equal ratios; B has one "
+        "column for all, or one for each");
+    CLI::Option* choose = options.choice(
+        "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
+        "Chooses one of --damps: the corner of the L-curve; the largest with |B - A X| <= --noise; the least "
+        "of the GCV function, with a random vector for each damping besides");
+    options.number("--noise", sweep.noise, "S", 0, "The norm of the noise in B, for --choose discrepancy")
+        ->needs(choose);
+    options
+        .choice("--save", sweep.save, words({"all", "chosen"}),
+                "Which solutions --output gets: a column for each of --damps, or the chosen one alone [all]")
+        ->needs(choose);
+    options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
+        ->needs(damps);
+    choose->needs(damps);
+    return only(swept, damps);
   }
 
   void define_stop(Options& options) {
     SolveOptions& solver = arguments_.options;
     options.group("When a column ends");
     options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
-    options.number("--tolerance", solver.tolerance, "T", 0,
-                   (tolerance_text(all_solvers) + " [1e-8; f32 and c64: 1e-4]").c_str());
+    CLI::Option* tolerance =
+        options.number("--tolerance", solver.tolerance, "T", 0,
+                       (tolerance_text(all_solvers) + " [1e-8; f32 and c64: 1e-4]").c_str());
+    options
+        .text("--tolerances", arguments_.tolerances, "T.npy",
+              "A vector with a T for each column of B, or for each of --damps")
+        ->excludes(tolerance);
     only(bidiagonal, options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]"));
     only(bidiagonal, options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]"));
     only(bidiagonal, options.number("--conlim", solver.condition_limit, "C", 0,
@@ -203,6 +241,7 @@ class SolveCommand {
           "--variances and --precondition exclude each other: with scaled columns the estimates are those of "
           "the scaled X");
     }
+    check_sweep(arguments_);
     if (arguments_.one_pass == "on" && arguments_.precondition == "column-norms") {
       throw UsageError(
           "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "

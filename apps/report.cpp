@@ -139,6 +139,7 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
   if (solved == nullptr) return report;
   report["solver"] = solved->solver;
   report["iterations"] = solved->iterations;
+  if (!facts.sweep.is_null()) report["sweep"] = facts.sweep;
   report["columns"] = Json::array();
   for (std::size_t j = 0; j < solved->columns.size(); ++j) {
     Json column = json_of(solved->columns[j]);

@@ -16,6 +16,9 @@
 
 namespace gridlops::program {
 
+/// A number of each column, with its name.
+using ColumnFigure = std::pair<std::string, std::vector<double>>;
+
 /// What was computed and how, the same on all ranks.
 struct RunFacts {
   std::string command;
@@ -37,10 +40,10 @@ struct RunFacts {
   };
   std::optional<Prediction> prediction{};
   std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
-  /// Numbers of each column, with their names.
-  std::vector<std::pair<std::string, std::vector<double>>> column_figures{};
+  std::vector<ColumnFigure> column_figures{};
   std::string problem{};             ///< what was computed, as a formula
   nlohmann::ordered_json options{};  ///< with the values that were chosen
+  nlohmann::ordered_json sweep{};    ///< what was found; null: there was none
   std::vector<RunFile> files{};
   bool hashes = false;  ///< of the files
 };

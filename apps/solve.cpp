@@ -41,8 +41,8 @@ OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
-bool is_damped(const SolveArguments& arguments) {
-  return arguments.options.damp > 0 || arguments.damp_relative.value_or(0) > 0;
+bool is_damped(const SolveTask& task) {
+  return task.arguments.options.damp > 0 || task.arguments.damp_relative.value_or(0) > 0 || task.sweep;
 }
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
@@ -56,8 +56,8 @@ void print_plan(const SolveTask& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({solver_of(task), task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.options.batch, task.one_pass, is_damped(task.arguments),
-                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
+                   task.arguments.options.batch, task.one_pass, is_damped(task), task.X0.has_value(),
+                   is_scaled(task.arguments), !task.arguments.variances.empty(),
                    task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
 }
 
@@ -137,6 +137,8 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
   cost.damp = options.damp = damping_of(task, *A);
+  cost.damps = options.damps = task.sweep.of_all_columns(task.sweep.damps);
+  options.tolerances = task.tolerances;
   options.initial_guess = task.X0.has_value();
   options.one_pass = task.one_pass;
   options.record_history = !arguments.history.empty();
@@ -182,9 +184,9 @@ void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measuremen
 template <Scalar T>
 std::string non_finite_inputs(const SolveTask& task, const Space& range, const Space& domain) {
   const SolveArguments& arguments = task.arguments;
-  const Index nrhs = task.shape.nrhs;
-  std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(nrhs));
-  if (task.X0) text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(nrhs));
+  std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(task.B.cols));
+  if (task.X0)
+    text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
   return text + non_finite_in_file<T>(arguments.product.matrix, task.A, task.grid, layout_of_matrix(task));
 }
 
@@ -212,14 +214,15 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   std::optional<DistMatrix<T>> variances;
   if (!arguments.variances.empty()) variances.emplace(allocate_matrix<T>(grid, X.layout()));
   measured.setup_seconds += clock.lap();
-  read_npy(arguments.rhs, task.B, B);
+  read_columns(task.sweep, arguments.rhs, task.B, B);
+  draw_probes(task.sweep, B);
   measured.read_seconds += clock.lap();
 
   Solved solved;
   solved.cost.threshold = arguments.threshold;
   if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
   measured.setup_seconds += clock.lap();
-  if (task.X0) read_npy(arguments.initial, *task.X0, X);
+  if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
@@ -234,8 +237,10 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
 
   clock.lap();
-  write_npy(arguments.output, X, task.B.dimensions);
-  if (variances) write_npy(arguments.variances, *variances, task.B.dimensions);
+  if (task.sweep) solved.curve = curve_of(task.sweep, arguments.sweep, solved.report, X);
+  const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
+  write_columns(arguments.output, saved, task.B.dimensions, X);
+  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, *variances);
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
@@ -246,9 +251,10 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
 }
 
 std::string headline(const SolveTask& task) {
-  return fmt::format("{}: {} x {} {}, {} right-hand sides; {} with {} on {} x {} ranks\n",
+  const std::string sweep = task.sweep ? fmt::format(" with {} dampings", task.sweep.damps.size()) : "";
+  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
-                     name_of(task.shape.type), task.shape.nrhs,
+                     name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
                      task.one_pass ? "one-pass-cgls" : name_of(solver_of(task)), name_of(task.algorithm),
                      task.grid->rows(), task.grid->cols());
 }
@@ -288,11 +294,14 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     outputs = {{"--output", arguments.output},
                {"--variances", arguments.variances},
                {"--history", arguments.history, NamedFile::text},
+               {"--curve", arguments.sweep.curve, NamedFile::text},
                {"--report", arguments.product.report, NamedFile::text}};
   check_outputs(world,
                 {{"--matrix", arguments.product.matrix},
                  {"--rhs", arguments.rhs},
                  {"--initial", arguments.initial},
+                 {"--damps", damps_file(arguments.sweep)},
+                 {"--tolerances", arguments.tolerances},
                  {"--machine", arguments.product.machine},
                  manifest_in("--restart", checkpoint.restart),
                  manifest_in("--checkpoint", checkpoint.directory)},
@@ -316,9 +325,11 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const SolveReport& report = solved.report;
   if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
+  if (task.sweep) tell_curve(world, arguments, solved.curve.value_or(DampingCurve()));
   write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
-  if (all_solved(report)) return ExitStatus::done;
+  if (all_solved(report))
+    return solved.curve && solved.curve->lacks_choice() ? ExitStatus::check_failed : ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
                      arguments.output, advice(solved)));

@@ -92,7 +92,8 @@ class SolveProgress : public SolveObserver {
 
 /// "90 converged, 6 iteration_limit": how many columns ended for which reason.
 std::string verdict_text(const SolveReport& report);
-/// Whether every column converged or stagnated.
+/// Whether a column converged or stagnated, and whether all did.
+bool is_solved(StopReason reason);
 bool all_solved(const SolveReport& report);
 
 }  // namespace gridlops::program

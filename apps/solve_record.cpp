@@ -43,16 +43,30 @@ std::string problem_of(const SolveTask& task) {
   return "min |A x - b|^2 + D^2 |x|^2";
 }
 
+Json options_of(const SweepArguments& sweep) {
+  Json options{{"damps", sweep.damps}};
+  if (sweep.rule == DampingRule::none) return options;
+  options["choose"] = name_of(sweep.rule);
+  options["save"] = sweep.save;
+  if (sweep.noise) options["noise"] = *sweep.noise;
+  return options;
+}
+
 /// Those that mean something to the solver, with the names that they have on the command line.
 Json options_of(const SolveTask& task, const Solved& solved) {
   const SolveArguments& arguments = task.arguments;
   const SolveOptions& common = arguments.options;
   const Solver solver = solver_of(task);
   const double tolerance = common.tolerance.value_or(default_tolerance(task.shape.type));
-  Json options{{"iterations", common.max_iterations}, {"tolerance", tolerance}};
+  Json options{{"iterations", common.max_iterations}};
+  if (task.tolerances.empty()) {
+    options["tolerance"] = tolerance;
+  } else {
+    options["tolerances"] = arguments.tolerances;
+  }
   if (solver == Solver::lsqr || solver == Solver::lsmr) {
-    options["atol"] = common.atol.value_or(tolerance);
-    options["btol"] = common.btol.value_or(tolerance);
+    if (common.atol || task.tolerances.empty()) options["atol"] = common.atol.value_or(tolerance);
+    if (common.btol || task.tolerances.empty()) options["btol"] = common.btol.value_or(tolerance);
     options["conlim"] = common.condition_limit;
   }
   if (is_sparse(solver)) {
@@ -63,7 +77,11 @@ Json options_of(const SolveTask& task, const Solved& solved) {
     options["backtracking"] = arguments.backtracking;
     if (solver == Solver::fista) options["monotone"] = arguments.monotone;
   } else {
-    options["damp"] = solved.cost.damp;
+    if (task.sweep) {
+      options.update(options_of(arguments.sweep));
+    } else {
+      options["damp"] = solved.cost.damp;
+    }
     if (arguments.damp_relative) options["damp_relative"] = *arguments.damp_relative;
     if (solver != Solver::cg) options["precondition"] = arguments.precondition;
     if (solver == Solver::cgls) options["one_pass"] = task.one_pass;
@@ -76,15 +94,40 @@ Json options_of(const SolveTask& task, const Solved& solved) {
   return options;
 }
 
-std::vector<RunFile> files_of(const SolveTask& task) {
+std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
   const SolveArguments& arguments = task.arguments;
+  const Index columns = solved.curve ? saved_columns(arguments.sweep, *solved.curve).size : task.shape.nrhs;
   const NpyHeader solution{.type = task.shape.type,
                            .rows = task.shape.cols,
-                           .cols = task.shape.nrhs,
-                           .dimensions = task.B.dimensions};
+                           .cols = columns,
+                           .dimensions = columns == 1 ? task.B.dimensions : 2};
   return {{"--matrix", arguments.product.matrix, task.A}, {"--rhs", arguments.rhs, task.B},
-          {"--initial", arguments.initial, task.X0},      {"--output", arguments.output, solution},
-          {"--variances", arguments.variances, solution}, {"--history", arguments.history, {}}};
+          {"--initial", arguments.initial, task.X0},      {"--damps", damps_file(arguments.sweep), {}},
+          {"--tolerances", arguments.tolerances, {}},     {"--output", arguments.output, solution},
+          {"--variances", arguments.variances, solution}, {"--history", arguments.history, {}},
+          {"--curve", arguments.sweep.curve, {}}};
+}
+
+Json json_of(const DampingCurve& curve) {
+  const double damp = curve.chosen ? curve.points[static_cast<std::size_t>(*curve.chosen)].damp : 0;
+  return {{"dampings", curve.points.size()},
+          {"chosen", curve.chosen ? Json(*curve.chosen) : Json()},
+          {"damp", curve.chosen ? Json(damp) : Json()},
+          {"remark", curve.remark}};
+}
+
+/// Those that were computed, and what belongs to each column: damping, merit and tolerance.
+std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
+  std::vector<ColumnFigure> figures = solved.column_figures;
+  if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
+  if (!solved.curve) return figures;
+  figures.emplace_back("damp", solved.cost.damps);
+  if (const std::string name = solved.curve->merit_name(); !name.empty()) {
+    std::vector<double> merits(solved.cost.damps.size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t k = 0; k < solved.curve->points.size(); ++k) merits[k] = solved.curve->points[k].merit;
+    figures.emplace_back(name, merits);
+  }
+  return figures;
 }
 
 }  // namespace
@@ -100,10 +143,11 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .transport = transport_of(grid),
           .product = RunFacts::Product{task.algorithm, task.storage, choices_of(task)},
           .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
-          .column_figures = solved.column_figures,
+          .column_figures = column_figures_of(task, solved),
           .problem = problem_of(task),
           .options = options_of(task, solved),
-          .files = files_of(task),
+          .sweep = solved.curve ? json_of(*solved.curve) : Json(),
+          .files = files_of(task, solved),
           .hashes = task.arguments.product.hashes};
 }
 

@@ -11,7 +11,8 @@ namespace gridlops::program {
 struct Solved {
   SolveReport report;
   CostFunction cost;
-  std::vector<std::pair<std::string, std::vector<double>>> column_figures;
+  std::optional<DampingCurve> curve;  ///< of a sweep
+  std::vector<ColumnFigure> column_figures;
   std::string non_finite_inputs;  ///< in words, where a column is not finite
 };
 

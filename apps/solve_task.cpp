@@ -89,6 +89,19 @@ Calibration calibration_of_run(Communicator& world, const SolveTask& task) {
   return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
 }
 
+/// One for each column, if there is a file of them (collective over world).
+std::vector<double> read_tolerances(Communicator& world, const SolveTask& task) {
+  const std::string& path = task.arguments.tolerances;
+  if (path.empty()) return {};
+  const std::vector<double> tolerances = read_vector(world, path, "a tolerance", "tolerances");
+  const auto columns = task.sweep ? std::ssize(task.sweep.damps) : task.B.cols;
+  if (std::ssize(tolerances) != columns) {
+    throw InputError(fmt::format("{} holds {} tolerances, but there must be {}, one for each {}", path,
+                                 tolerances.size(), columns, task.sweep ? "damping" : "right-hand side"));
+  }
+  return task.sweep.of_all_columns(tolerances);
+}
+
 }  // namespace
 
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks) {
@@ -127,7 +140,9 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments, const 
   if (task.X0) files.emplace_back(arguments.initial, *task.X0);
   const CommonType common = common_type(files);
   task.promotions = common.promotions;
-  task.shape = {task.A.rows, task.A.cols, task.B.cols, common.type};
+  task.sweep = plan_sweep(world, arguments, task.B.cols);
+  task.tolerances = read_tolerances(world, task);
+  task.shape = {task.A.rows, task.A.cols, task.sweep.columns(task.B.cols), common.type};
   task.calibration = calibration_of_run(world, task);
   const Machine machine = read_machine(world, arguments.product.machine);
   task.machine = model_of(machine, ranks);

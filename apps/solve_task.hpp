@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calibrate.hpp"
 #include "checkpointing.hpp"
@@ -11,6 +12,7 @@
 #include "gridlops/npy.hpp"
 #include "gridlops/plan.hpp"
 #include "subcommands.hpp"
+#include "sweep.hpp"
 
 namespace gridlops::program {
 
@@ -27,7 +29,9 @@ struct SolveTask {
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
   Storage storage = Storage::columns;
-  CheckpointFacts saved;  // of the run that a restart goes on with
+  Sweep sweep;
+  std::vector<double> tolerances;  ///< of each column; empty: all have one
+  CheckpointFacts saved;           // of the run that a restart goes on with
   Calibration calibration;
 };
 

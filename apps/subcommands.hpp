@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "damping_curve.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
@@ -67,12 +68,22 @@ struct MultiplyArguments {
   bool adjoint = false;
 };
 
+/// Many dampings in one solve.
+struct SweepArguments {
+  std::string damps;  ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
+  DampingRule rule = DampingRule::none;
+  std::optional<double> noise;
+  std::string save = "all";  ///< or "chosen"
+  std::string curve;
+};
+
 struct SolveArguments {
   ProductArguments product;
-  std::string rhs, output, initial, variances, history;
+  std::string rhs, output, initial, tolerances, variances, history;
   std::string solver = "cgls";
   SolveOptions options;  ///< without what only the run knows
   std::optional<double> damp_relative;
+  SweepArguments sweep;
   std::string precondition = "none";
   std::string one_pass = "off";
   std::optional<Storage> storage;  ///< none: chosen

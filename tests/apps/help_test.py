@@ -6,6 +6,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 import program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +101,7 @@ def test(suite, _full):
     for name in ("R.json", "first.json", "second.json"):
         suite.succeeded(suite.run("multiply", "--matrix", "A.npy", "--input", "X_true.npy", "--output", "Y.npy", "--report", name))
     shutil.copy(suite.folder / "X_true.npy", suite.folder / "X.npy")
+    np.save(suite.folder / "b.npy", np.load(suite.folder / "B.npy")[:, 0])
     for name in subcommands(suite):
         text = suite.run(name, "--help").output
         check_layout(suite, name, text)

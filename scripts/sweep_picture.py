@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws what `gridlops solve --damps … --report REPORT.json` has found: ‖x‖ over ‖b − Ax‖, which is the L-curve, and both norms
+with what chose over the damping. Columns that were not solved are crosses.
+
+sweep_picture.py REPORT.json [--output FILE.png]
+"""
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+SOLVED = {"converged", "stagnated"}
+
+
+def scatter(axes, x, y, solved, label=None):
+    axes.plot(x, y, color="0.7", linewidth=1, zorder=1)
+    axes.plot(x[solved], y[solved], "o", markersize=4, label=label)
+    axes.plot(x[~solved], y[~solved], "x", color="tab:red", label="not solved" if (~solved).any() else None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", type=Path)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    report = json.loads(arguments.report.read_text(encoding="utf-8"))
+    sweep = report.get("sweep")
+    if sweep is None:
+        parser.error(f"{arguments.report} is no report of a sweep; let gridlops solve --damps … --report write it")
+    columns, rule = report["columns"], report["options"].get("choose")
+    points = sorted(columns[:sweep["dampings"]], key=lambda point: point["damp"])
+    damps, residuals, norms = (np.array([point[key] for point in points], dtype=float)
+                               for key in ("damp", "residual_norm", "x_norm"))
+    solved = np.array([point["reason"] in SOLVED for point in points])
+    chosen = None if sweep["chosen"] is None else columns[sweep["chosen"]]
+
+    figure, (curve, over) = plt.subplots(1, 2, figsize=(12, 5), constrained_layout=True)
+    scatter(curve, residuals, norms, solved)
+    curve.set(xscale="log", yscale="log", xlabel="|b - A x|", ylabel="|x|", title="L-curve")
+    scatter(over, damps, residuals, solved, "|b - A x|")
+    scatter(over, damps, norms, solved, "|x|")
+    for merit in ("curvature", "gcv"):
+        if merit in points[0]:
+            right = over.twinx()
+            right.plot(damps, np.array([point[merit] for point in points], dtype=float), "--", color="tab:green")
+            right.set_ylabel(merit, color="tab:green")
+            right.set_yscale("log" if merit == "gcv" else "linear")
+    over.set(yscale="log", xlabel="damping D", title="norms")
+    if (damps > 0).all():
+        over.set_xscale("log")
+    else:
+        over.set_xscale("symlog", linthresh=damps[damps > 0].min(initial=1))
+    if chosen:
+        curve.plot(chosen["residual_norm"], chosen["x_norm"], "o", color="tab:red", markersize=11, fillstyle="none",
+                   label=f"D = {chosen['damp']:.3g}, chosen by {rule}")
+        over.axvline(chosen["damp"], color="tab:red", linewidth=1, label=f"D = {chosen['damp']:.3g}")
+    for axes in (curve, over):
+        axes.grid(True, which="both", alpha=0.2)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+    output = arguments.output or arguments.report.with_suffix(".png")
+    figure.savefig(output, dpi=110)
+    print(f"{output}: {len(points)} dampings" + (f", {chosen['damp']:.4g} chosen by {rule}" if chosen else ""))
+
+
+if __name__ == "__main__":
+    main()

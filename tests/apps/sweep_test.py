@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops solve --damps`: solutions, curve and choices are those of the singular value decomposition.
+sweep_test.py LAUNCH PROGRAM"""
+import csv
+import json
+
+import numpy as np
+
+import program
+
+RANGE = "3e-3:1:15"
+DAMPS = np.geomspace(3e-3, 1, 15)
+NOISE = 0.05
+
+
+class Problem:
+    """An ill-posed A x = b with noise of a known norm, and its solutions by filter factors."""
+
+    def __init__(self, suite, name, m, n, dtype="f64", columns=1):
+        rng = np.random.default_rng(7)
+        self.name, self.type, k = name, program.TYPES[dtype], min(m, n)
+        draw = lambda rows, cols: program.random_matrix(rng, (rows, cols), dtype).astype(np.result_type(self.type, np.float64))
+        U, V = np.linalg.qr(draw(m, k))[0], np.linalg.qr(draw(n, k))[0]
+        sigma = 10.0 ** np.linspace(0, -4, k)
+        x = V @ (np.sqrt(sigma)[:, None] * draw(k, columns))
+        noise = draw(m, columns)
+        self.A = ((U * sigma) @ V.conj().T).astype(self.type)
+        self.b = (self.A @ x + NOISE * noise / np.linalg.norm(noise, axis=0)).astype(self.type)
+        self.U, self.sigma, Vh = np.linalg.svd(self.A.astype(np.result_type(self.type, np.float64)), full_matrices=False)
+        self.V = Vh.conj().T
+        np.save(suite.folder / f"{name}_A.npy", self.A)
+        np.save(suite.folder / f"{name}_b.npy", self.b[:, 0] if columns == 1 else self.b)
+
+    def words(self, output, *more, iterations=2000, rhs=None):
+        return ["solve", "--matrix", f"{self.name}_A.npy", "--rhs", rhs or f"{self.name}_b.npy", "--output", output, "--iterations", iterations,
+                *([] if "--tolerances" in more else ["--tolerance", "1e-11" if self.type in (np.float64, np.complex128) else "1e-5"]), *more]
+
+    def solutions(self, damps, b=None):
+        """A column for each damping, of the first right-hand side or of one each."""
+        b = self.b if b is None else b
+        beta = self.U.conj().T @ (b if b.shape[1] == len(damps) else np.repeat(b[:, :1], len(damps), 1))
+        return self.V @ (self.sigma[:, None] / (self.sigma[:, None] ** 2 + np.square(damps)) * beta)
+
+    def curvature(self, damps):
+        """Of the L-curve: first derivatives are exact, second ones their differences over a thousandth of a per cent."""
+        step = 1e-5
+        (le, lr), (le0, lr0), (le1, lr1) = (self.slopes(damps * np.exp(shift)) for shift in (0, -step, step))
+        dle, dlr = (le1 - le0) / (2 * step), (lr1 - lr0) / (2 * step)
+        return (dle * lr - le * dlr) / (le ** 2 + lr ** 2) ** 1.5
+
+    def slopes(self, damps):
+        """d log |x| and d log |b - A x| over d log D."""
+        beta = np.abs(self.U.conj().T @ self.b)
+        f = self.sigma[:, None] ** 2 / (self.sigma[:, None] ** 2 + np.square(damps))
+        outside = np.linalg.norm(self.b) ** 2 - (beta ** 2).sum()
+        eta = ((f * beta / self.sigma[:, None]) ** 2).sum(0)
+        rho = (((1 - f) * beta) ** 2).sum(0) + outside
+        eta_slope = -4 * ((1 - f) * f ** 2 * beta ** 2 / self.sigma[:, None] ** 2).sum(0)
+        return eta_slope / (2 * eta), -damps ** 2 * eta_slope / (2 * rho)
+
+
+def sweep(suite, problem, *more, ranks=None, grid=(1, 1), status=0, damps=RANGE):
+    """The report of a sweep and its solutions."""
+    run = suite.run(*problem.words("X.npy", "--damps", damps, "--report", "r.json", "--curve", "curve.csv", *more), ranks=ranks)
+    if not suite.succeeded(run, status):
+        return None, None, run
+    return suite.report("r.json", "solve", ranks or 1, grid), np.load(suite.folder / "X.npy"), run
+
+
+def check_points(suite, problem, report, damps, *what):
+    """The curve in JSON and CSV is that of the filtered solutions, and so is the objective."""
+    points = report["columns"][:len(damps)]
+    expected = problem.solutions(damps)
+    right = problem.b if problem.b.shape[1] == len(damps) else problem.b[:, :1]
+    bound = 1e-6 if problem.type in (np.float64, np.complex128) else 2e-3
+    found = np.array([[point[key] for key in ("damp", "residual_norm", "x_norm", "objective")] for point in points])
+    norms = np.array([damps, np.linalg.norm(right - problem.A @ expected, axis=0), np.linalg.norm(expected, axis=0)]).T
+    norms = np.column_stack([norms, norms[:, 1] ** 2 + (damps * norms[:, 2]) ** 2])
+    suite.close(found, norms, bound * norms + 1e-12, "curve", *what)
+    with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    suite.check([float(row["damp"]) for row in rows] == [point["damp"] for point in points]
+                and [float(row["x_norm"]) for row in rows] == [point["x_norm"] for point in points]
+                and [row["reason"] for row in rows] == [point["reason"] for point in points]
+                and [k for k, row in enumerate(rows) if row["chosen"] == "1"] == [k for k in [report["sweep"]["chosen"]] if k is not None],
+                "curve.csv", rows[:2], *what)
+    files = {file["option"]: file for file in report["files"]}
+    suite.check(files["--output"]["shape"] == list(np.load(suite.folder / "X.npy").shape) and "--curve" in files
+                and report["sweep"]["dampings"] == len(damps) and report["options"]["damps"] and "damp" not in report["options"],
+                "record", report["files"], report["options"], *what)
+
+
+def check_solutions(suite, full):
+    """The same on any grid, in any type, with every solver that can."""
+    cases = [("tall", 60, 40, "f64", None, (1, 1), []), ("wide", 30, 50, "c128", 4, (2, 2), ["--algorithm", "summa", "--grid", "2x2"]),
+             ("tall", 60, 40, "f64", 3, (1, 3), ["--algorithm", "block", "--grid", "1x3", "--solver", "lsqr"]),
+             ("wide", 30, 50, "c128", 2, (1, 2), ["--solver", "lsmr", "--grid", "1x2", "--batch", "4"]),
+             ("single", 60, 40, "f32", None, (1, 1), []), ("tall", 60, 40, "f64", None, (1, 1), ["--one-pass", "on", "--initial", "x0.npy"]),
+             ("single_wide", 30, 50, "c64", 6, (3, 2), ["--grid", "3x2", "--algorithm", "stationary-b"])]
+    np.save(suite.folder / "x0.npy", np.ones(40))
+    for name, m, n, dtype, ranks, grid, more in cases if full else (cases[k] for k in (1, 2, 4)):
+        problem, damps = Problem(suite, name, m, n, dtype), DAMPS if dtype in ("f64", "c128") else np.geomspace(0.1, 1, 15)
+        report, X, run = sweep(suite, problem, *more, ranks=ranks, grid=grid, damps=f"{damps[0]}:1:15")
+        if report is None:
+            continue
+        expected = problem.solutions(damps)
+        bound = 1e-6 if dtype in ("f64", "c128") else 1e-2
+        suite.close(X, expected, bound * np.abs(expected).max(), "solutions", name, more)
+        check_points(suite, problem, report, damps, name, more)
+        suite.check(f"{damps[3]:.4e}" in run.output and "chosen" not in run.output, "table", run.output)
+    # As single solves with these dampings.
+    problem = Problem(suite, "tall", 60, 40)
+    report, X, _ = sweep(suite, problem)
+    for k in (0, 7, 14) if full else (7,):
+        damp = repr(report["columns"][k]["damp"])
+        if suite.succeeded(suite.run(*problem.words("x.npy", "--damp", damp, "--report", "one.json"))):
+            x, one = np.load(suite.folder / "x.npy"), json.loads((suite.folder / "one.json").read_text(encoding="utf-8"))["columns"][0]
+            suite.check(x.shape == (40,), "shape", x.shape)
+            suite.close(X[:, k], x, 1e-7 * np.abs(x).max(), "not as alone", damp)
+            suite.check(abs(one["iterations"] - report["columns"][k]["iterations"]) <= max(2, 0.15 * one["iterations"]) and one["reason"] == report["columns"][k]["reason"],
+                        "another verdict than alone", one, report["columns"][k])
+
+
+def check_files(suite):
+    """Dampings from files: in any order, with 0, and one for each of several right-hand sides."""
+    damps = np.array([0.3, 0, 1e-2, 0.3, 2])
+    for kind in (np.float64, np.float32):
+        for shape in ((5,), (1, 5), (5, 1)):
+            if kind == np.float64 or shape == (5,):
+                np.save(suite.folder / f"damps_{kind.__name__}_{len(shape)}{shape[0]}.npy", damps.reshape(shape).astype(kind))
+    rng = np.random.default_rng(3)
+    A, b = rng.standard_normal((9, 6)), rng.standard_normal((9, 5))
+    np.save(suite.folder / "well_A.npy", A)
+    for columns in (1, 5):
+        np.save(suite.folder / "well_b.npy", b[:, :columns])
+        for file, kind in (("damps_float64_15.npy", np.float64), ("damps_float64_21.npy", np.float64), ("damps_float32_15.npy", np.float32)):
+            run = suite.run("solve", "--matrix", "well_A.npy", "--rhs", "well_b.npy", "--output", "well.npy", "--damps", file,
+                            "--tolerance", "1e-13", "--report", "r.json")
+            if suite.succeeded(run):
+                given = damps.astype(kind).astype(float)
+                expected = np.array([np.linalg.solve(A.T @ A + d * d * np.eye(6), A.T @ b[:, min(k, columns - 1)]) for k, d in enumerate(given)]).T
+                suite.close(np.load(suite.folder / "well.npy"), expected, 1e-9, "solutions", file, columns)
+
+
+def probe(rows):
+    """The random vector of GCV: signs of gridlops/random.hpp's counter_uniform."""
+    mask, step = (1 << 64) - 1, 0x9e3779b97f4a7c15
+
+    def mix(z):
+        z = ((z ^ (z >> 30)) * 0xbf58476d1ce4e5b9) & mask
+        z = ((z ^ (z >> 27)) * 0x94d049bb133111eb) & mask
+        return z ^ (z >> 31)
+
+    begin = mix((0x676376 + step) & mask)
+    numbers = [mix(mix(begin ^ ((i + step) & mask)) ^ (2 * step & mask)) >> 11 for i in range(rows)]
+    return np.array([-1.0 if number < 1 << 52 else 1.0 for number in numbers])
+
+
+def check_choices(suite, full):
+    """Discrepancy exactly, GCV with its random vector exactly, and the corner of the L-curve to a neighbour."""
+    for name, m, n, dtype, ranks, grid in (("tall", 60, 40, "f64", None, (1, 1)), ("wide", 30, 50, "c128", 4, (2, 2))):
+        problem = Problem(suite, name, m, n, dtype)
+        on = ["--grid", f"{grid[0]}x{grid[1]}", "--algorithm", "summa"] if ranks else []
+
+        def chosen(rule, *more):
+            """Of the quick run one process tries two rules, and four the third."""
+            if not full and (rule == "gcv") != (ranks == 4):
+                return None, None, None
+            return sweep(suite, problem, "--choose", rule, *more, *on, ranks=ranks, grid=grid)
+
+        expected = problem.solutions(DAMPS)
+        residuals = np.linalg.norm(problem.b - problem.A @ expected, axis=0)
+
+        # A noise between two residual norms, so that rounding decides nothing.
+        noise = (residuals[9] + residuals[10]) / 2
+        report, X, run = chosen("discrepancy", "--noise", repr(noise), "--save", "chosen")
+        if report is not None:
+            suite.check(report["sweep"]["chosen"] == 9 and ", chosen by discrepancy" in run.output, "discrepancy", report["sweep"]["chosen"], run.output)
+            suite.close(X, expected[:, 9], 1e-6 * np.abs(X).max(), "the chosen solution alone")
+            check_points(suite, problem, report, DAMPS, "discrepancy")
+
+        report, X, run = chosen("lcurve")
+        if report is not None:
+            exact = int(np.argmax(problem.curvature(DAMPS)[1:-1])) + 1
+            suite.check(abs(report["sweep"]["chosen"] - exact) <= 1, "corner", report["sweep"]["chosen"], "exact", exact, problem.curvature(DAMPS))
+            found = np.array([point["curvature"] for point in report["columns"]], dtype=float)
+            suite.check(np.isnan(found[[0, -1]]).all(), "the ends have no curvature", found)
+            suite.check(report["options"]["choose"] == "lcurve" and ", chosen by lcurve" in run.output, "choice in the table", run.output)
+
+        report, X, run = chosen("gcv")
+        if report is not None:
+            z = probe(m)
+            free = np.array([z @ (z - (problem.A @ np.linalg.solve(problem.A.conj().T @ problem.A + d * d * np.eye(n), problem.A.conj().T @ z))).real
+                             for d in DAMPS])
+            gcv = (residuals / free) ** 2
+            found = np.array([point["gcv"] for point in report["columns"][:15]], dtype=float)
+            suite.close(found, gcv, 1e-5 * gcv, "GCV function", name)
+            suite.check(report["sweep"]["chosen"] == int(np.argmin(gcv)), "GCV", report["sweep"]["chosen"], np.argmin(gcv))
+            suite.check(X.shape == (n, 15) and report["nrhs"] == 30, "columns", X.shape, report["nrhs"])
+            # The estimate of the trace is that of a random vector: some standard deviations from the trace at most.
+            f = problem.sigma[:, None] ** 2 / (problem.sigma[:, None] ** 2 + DAMPS ** 2)
+            deviation = np.sqrt(2 * (((1 - f) ** 2).sum(0) + m - len(problem.sigma)))
+            suite.check((np.abs(free - (m - f.sum(0))) <= 4 * deviation).all(), "trace", free, m - f.sum(0))
+
+    # Nothing to choose: all solutions are written, and the status says so.
+    problem = Problem(suite, "tall", 60, 40)
+    report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e-9", "--save", "chosen", "--quiet", status=1)
+    suite.check(X is not None and X.shape == (40, 15) and report["sweep"]["chosen"] is None and run.output == ""
+                and any("no damping was chosen: the smallest |B - A X|" in line for line in run.warning_lines), run.errors, run.output)
+    # At the end of the range.
+    report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e9")
+    suite.check(report is not None and report["sweep"]["chosen"] == 14 and any("at an end of the range" in line for line in run.warning_lines), run.errors)
+
+
+def check_tolerances(suite):
+    """Each column, or each damping, ends by its own."""
+    problem, tolerances = Problem(suite, "three", 60, 40, columns=3), np.array([1e-2, 1e-9, 1e-5])
+    one = Problem(suite, "tall", 60, 40)
+    np.save(suite.folder / "tolerances.npy", tolerances)
+    np.save(suite.folder / "three_damps.npy", np.full(3, 0.1))
+    for case, more, ranks in ((problem, ("--damp", "0.1"), 2), (one, ("--damps", "three_damps.npy"), None)):
+        run = suite.run(*case.words("X.npy", *more, "--tolerances", "tolerances.npy", "--report", "r.json"), ranks=ranks)
+        if not suite.succeeded(run):
+            continue
+        report, X = json.loads((suite.folder / "r.json").read_text(encoding="utf-8")), np.load(suite.folder / "X.npy")
+        tested = np.linalg.norm(case.A.T @ (case.b - case.A @ X) - 0.01 * X, axis=0) / np.linalg.norm(case.A.T @ case.b, axis=0)
+        columns = report["columns"]
+        suite.check([column["tolerance"] for column in columns] == list(tolerances) and "tolerance" not in report["options"], "report", columns)
+        suite.check((tested <= tolerances).all() and (tested > 1e-3 * tolerances).all(), "norms", tested, tolerances)
+        iterations = [column["iterations"] for column in columns]
+        suite.check(iterations[0] < iterations[2] < iterations[1], "iterations", iterations)
+
+
+def check_restart(suite, full):
+    """A sweep that is suspended ends with the same bits, and only with the same dampings."""
+    problem = Problem(suite, "tall", 60, 40)
+    more = ["--choose", "gcv", "--grid", "1x2", "--algorithm", "block"]
+    for solver in ("cgls", "lsqr") if full else ("cgls",):
+        _, whole, _ = sweep(suite, problem, *more, "--solver", solver, ranks=2, grid=(1, 2))
+        suite.succeeded(suite.run(*problem.words("part.npy", "--damps", RANGE, "--solver", solver, *more, "--checkpoint", f"saved_{solver}",
+                                                 iterations=7), ranks=2), 3)
+        _, again, _ = sweep(suite, problem, *more, "--solver", solver, "--restart", f"saved_{solver}", ranks=2, grid=(1, 2))
+        suite.check(whole is not None and again is not None and whole.tobytes() == again.tobytes(), "the restart ends with other bits", solver)
+    run = suite.run(*problem.words("other.npy", "--damps", "3e-3:2:15", *more, "--restart", "saved_cgls"), ranks=2)
+    suite.check(run.status == 65 and "other dampings: that of column 1 is" in run.errors, run.status, run.errors)
+
+
+def check_refusals(suite, full):
+    problem = Problem(suite, "tall", 60, 40)
+    Problem(suite, "two", 60, 40, columns=2)
+    save = lambda name, values: np.save(suite.folder / name, values)
+    save("negative.npy", np.array([1.0, -0.5]))
+    save("nan.npy", np.array([1.0, 2, np.nan]))
+    save("table.npy", np.ones((2, 2)))
+    save("complex.npy", np.ones(2, complex))
+    save("none.npy", np.ones(0))
+    save("pair.npy", np.ones(2))
+    cases = [
+        (65, "negative.npy holds -0.5 at 1, but a damping is a finite number from 0 on", ["--damps", "negative.npy"]),
+        (65, "nan.npy holds nan at 2", ["--damps", "nan.npy"]),
+        (65, "table.npy is 2 x 2, but dampings are a vector", ["--damps", "table.npy"]),
+        (65, "complex.npy holds c128, but dampings are real", ["--damps", "complex.npy"]),
+        (65, "none.npy holds no numbers", ["--damps", "none.npy"]),
+        (65, "nothing.npy", ["--damps", "nothing.npy"]),
+        (65, "15 dampings were given, but two_b.npy has 2 right-hand sides", ["--damps", RANGE], "two_b.npy"),
+        (65, "--choose takes one right-hand side", ["--damps", "1:2:2", "--choose", "lcurve"], "two_b.npy"),
+        (2, "cannot begin or end at 0", ["--damps", "0:1:3"]),
+        (2, "'-1' is no finite number from 0 on", ["--damps=-1:1:3"]),
+        (2, "'1' is no whole number from 2 on", ["--damps", "1:2:1"]),
+        (2, "--damps", ["--damps", RANGE, "--damp", "1"]),
+        (2, "--damps is an option of --solver cgls, lsqr, lsmr, cg, and means nothing to block-cgls", ["--damps", RANGE, "--solver", "block-cgls"]),
+        (2, "means nothing to fista", ["--damps", RANGE, "--solver", "fista", "--lambda", "1"]),
+        (2, "--damps and --precondition exclude each other", ["--damps", RANGE, "--precondition", "column-norms"]),
+        (2, "--damps and --initial exclude each other with --solver lsqr", ["--damps", RANGE, "--solver", "lsqr", "--initial", "tall_b.npy"]),
+        (2, "need each other", ["--damps", RANGE, "--choose", "discrepancy"]),
+        (2, "need each other", ["--damps", RANGE, "--choose", "gcv", "--noise", "1"]),
+        (2, "--save requires --choose", ["--damps", RANGE, "--save", "chosen"]),
+        (2, "--choose", ["--choose", "lcurve"]),
+        (2, "--choose gcv is for least squares", ["--damps", RANGE, "--choose", "gcv", "--solver", "cg"]),
+        (2, "'1:2' is no range D1:D2:N: it lacks the number of dampings", ["--damps", "1:2"]),
+        (2, "--curve requires --damps", ["--curve", "c.csv"]),
+        (65, "negative.npy holds -0.5 at 1, but a tolerance is a finite number from 0 on", ["--tolerances", "negative.npy"]),
+        (65, "pair.npy holds 2 tolerances, but there must be 1, one for each right-hand side", ["--tolerances", "pair.npy"]),
+        (65, "pair.npy holds 2 tolerances, but there must be 15, one for each damping", ["--damps", RANGE, "--tolerances", "pair.npy"]),
+        (2, "--tolerance excludes --tolerances", ["--tolerances", "pair.npy", "--tolerance", "1e-3"]),
+    ]
+    for status, text, words, *rhs in cases if full else cases[::3]:
+        run = suite.run(*problem.words("no.npy", *words, rhs=rhs[0] if rhs else None))
+        suite.check(run.status == status and text in run.errors, status, text, "but", run.status, run.errors)
+    suite.check(not (suite.folder / "no.npy").exists(), "a refused run wrote something")
+
+
+def test(suite, full):
+    check_solutions(suite, full)
+    check_files(suite)
+    check_choices(suite, full)
+    check_tolerances(suite)
+    check_restart(suite, full)
+    check_refusals(suite, full)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)
