@@ -29,8 +29,8 @@ Json read_report(const std::string& path) {
   const Json report = Json::parse(text.str(), nullptr, false);
   if (!report.is_object() || report.value("schema", Json()) != "gridlops.report/1")
     throw InputError(
-        fmt::format("{} is no report of gridlops solve, multiply or a use case (--report), but {}", path,
-                    report.is_discarded() ? "no JSON" : "JSON of another schema"));
+        fmt::format("{} {}; gridlops report compares what --report of solve, multiply and use cases wrote",
+                    path, report.is_discarded() ? "is not JSON" : "is JSON with another schema"));
   return report;
 }
 
@@ -87,13 +87,19 @@ std::string largest_of(const Json& numbers) {
   return most.is_number_float() ? number_text(most.get<double>()) : bytes_text(most.get<Index>());
 }
 
-/// A file by its option, with its hash or else its size, by which others can be told from it.
-std::string file_text(const Json& report, const char* option) {
+/// A file by its option, with its hash or its size, by which others can be told from it.
+std::string file_text(const Json& report, const char* option, bool hashed) {
   for (const Json& file : report.value("files", Json::array()))
     if (file.value("option", "") == option)
       return fmt::format("{} ({})", std::filesystem::path(file.value("path", "")).filename().string(),
-                         file.contains("xxh3") ? text_of(file["xxh3"]) : text_of(file["bytes"]));
+                         hashed ? text_of(at(file, "/xxh3")) : text_of(at(file, "/bytes")) + " bytes");
   return "-";
+}
+
+/// Whether the report has the hashes of its files.
+bool is_hashed(const Json& report) {
+  const Json files = report.value("files", Json::array());
+  return std::all_of(files.begin(), files.end(), [](const Json& file) { return file.contains("xxh3"); });
 }
 
 struct Row {
@@ -101,12 +107,13 @@ struct Row {
   std::function<std::string(const Json&)> text;
 };
 
-std::vector<Row> rows() {
+/// hashed: files are compared by their hashes, not by their sizes.
+std::vector<Row> rows(bool hashed) {
   const auto plain = [](const char* name, const char* place) {
     return Row{name, [place](const Json& report) { return text_of(at(report, place)); }};
   };
-  const auto file = [](const char* name, const char* option) {
-    return Row{name, [option](const Json& report) { return file_text(report, option); }};
+  const auto file = [hashed](const char* name, const char* option) {
+    return Row{name, [=](const Json& report) { return file_text(report, option, hashed); }};
   };
   const auto columns = [](const char* name, const char* place, bool sums) {
     return Row{name, [place, sums](const Json& report) { return over_columns(report, place, sums); }};
@@ -154,7 +161,8 @@ std::vector<Row> rows() {
 std::string table(const Texts& paths, const std::vector<Json>& reports) {
   std::vector<Texts> lines{{"", ""}};
   lines[0].insert(lines[0].end(), paths.begin(), paths.end());
-  for (const Row& row : rows()) {
+  const bool hashed = std::all_of(reports.begin(), reports.end(), is_hashed);
+  for (const Row& row : rows(hashed)) {
     Texts cells;
     for (const Json& report : reports) cells.push_back(row.text(report));
     if (std::count(cells.begin(), cells.end(), "-") == static_cast<std::ptrdiff_t>(cells.size())) continue;

@@ -122,7 +122,7 @@ CASES = [
     (solve(solver="ista", lambda_relative="0.1", **{"lambda": "0.1"}), USAGE, ["--lambda", "--lambda-relative"]),
     (["report"], USAGE, ["R.json"]),
     (["report", "none.json"], BAD_INPUT, ["none.json"]),
-    (["report", "text.npy"], BAD_INPUT, ["text.npy", "no JSON"]),
+    (["report", "text.npy"], BAD_INPUT, ["text.npy", "is not JSON"]),
     (["report", "other.json"], BAD_INPUT, ["other.json", "another schema"]),
     (solve(**{"lambda": "0.1"}), USAGE, ["--lambda", "ista, fista", "cgls"]),
     (solve(solver="ista", damp="1", **{"lambda": "0.1"}), USAGE, ["--damp", "cgls", "ista"]),

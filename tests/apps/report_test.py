@@ -193,6 +193,17 @@ def check_bad_numbers(suite, rng):
         suite.check(f"{path} holds nan at row {place[0]}, column {place[1]}" in run.errors, "place", run.errors)
 
 
+def compared(suite, *names, ranks=None):
+    """The table of these reports: by name the mark, and a cell of each."""
+    run = suite.run("report", *names, ranks=ranks)
+    rows = {}
+    if suite.succeeded(run):
+        for line in run.output.splitlines()[1:]:
+            mark, name, *cells = [cell.strip() for cell in re.split(r"^([* ]) |  +", line) if cell is not None and cell != ""]
+            rows[name] = (mark, cells)
+    return rows
+
+
 def check_table(suite, rng):
     """`gridlops report` has the values of the files, and marks what differs."""
     write_problem(suite, rng)
@@ -201,13 +212,9 @@ def check_table(suite, rng):
         run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", name, "--damp", damp)
         suite.succeeded(run)
         reports[name] = json.loads((suite.folder / name).read_text(encoding="utf-8"))
-    run = suite.run("report", "a.json", "b.json", ranks=2)
-    if not suite.succeeded(run):
+    rows = compared(suite, "a.json", "b.json", ranks=2)
+    if not rows:
         return
-    rows = {}
-    for line in run.output.splitlines()[1:]:
-        mark, name, *cells = [cell.strip() for cell in re.split(r"^([* ]) |  +", line) if cell is not None and cell != ""]
-        rows[name] = (mark, cells)
     a, b = reports.values()
     suite.check(rows["damp"] == ("*", ["0.1", "0.5"]), "damp", rows.get("damp"))
     suite.check(rows["size"][1] == ["30 x 20, 3 columns"] * 2 and rows["columns"][1] == ["3 converged"] * 2, "rows", rows)
@@ -215,6 +222,17 @@ def check_table(suite, rng):
     sums = [sum(column["objective"] for column in report["columns"]) for report in (a, b)]
     suite.check(np.allclose([float(cell) for cell in rows["objective"][1]], sums, rtol=1e-3), "objective", rows["objective"], sums)
     suite.check("lambda" not in rows, "a row that neither has", rows)
+    # Of a report with hashes and one without sizes are compared, of two with hashes these.
+    for name, damp in (("hashed.json", "0.1"), ("other.json", "0.5")):
+        suite.succeeded(suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", name, "--damp", damp, "--hashes"))
+    size = f"A.npy ({(suite.folder / 'A.npy').stat().st_size} bytes)"
+    rows = compared(suite, "a.json", "hashed.json")
+    suite.check(rows["A"] == ("", [size] * 2) and rows["B"][0] == "", "files with hashes and without", rows.get("A"))
+    rows = compared(suite, "hashed.json", "other.json")
+    suite.check(rows["A"][0] == "" and re.fullmatch(r"A\.npy \([0-9a-f]{16}\)", rows["A"][1][0]), "hashes", rows.get("A"))
+    (suite.folder / "bad.json").write_text("{", encoding="utf-8")
+    run = suite.run("report", "a.json", "bad.json")
+    suite.check(run.status == 65 and "bad.json is not JSON" in run.errors, "a file that is not JSON", run.status, run.errors)
 
 
 def test(suite, _full):
