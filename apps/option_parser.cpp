@@ -178,6 +178,17 @@ std::string origin_text(const CLI::App* subcommand, const std::string& error, co
   return {};
 }
 
+/// "--rhs, --output are required", with all that are missing; empty if none is.
+std::string missing_options(const CLI::App* subcommand) {
+  if (subcommand == nullptr) return {};
+  Texts missing;
+  for (const CLI::Option* option : subcommand->get_options())
+    if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
+  return missing.empty() ? ""
+                         : fmt::format("{} {} required", joined(words(missing), ", "),
+                                       missing.size() == 1 ? "is" : "are");
+}
+
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -305,6 +316,9 @@ CommandLine::Action CommandLine::parse(const Texts& arguments) {
     app_.parse(reversed);
   } catch (const CLI::ParseError& error) {
     problem = error.what();
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
+      if (const std::string missing = missing_options(subcommand_given(app_)); !missing.empty())
+        problem = missing;
   }
   const CLI::App* const subcommand = subcommand_given(app_);
   // An unknown option comes first, because it is often the reason for a missing one.

@@ -48,11 +48,11 @@ def check_layout(suite, name, text):
     suite.check(len(listed) == len(set(listed)) and {"--help", "--version"} <= set(listed), name, "lists", listed)
     wide = [line for line in text.splitlines() if len(line) > WIDTH and "mpirun" not in line]  # which are to be copied
     suite.check(not wide, name, "has lines of more than", WIDTH, "characters:", wide)
-    # Without its required options a subcommand names one of them; without others it does not fail for that reason.
+    # Without its required options a subcommand names them all.
     if groups.get("Required"):
         run = suite.run(name)
         suite.succeeded(run, 2)
-        suite.check(any(option in run.errors for option in groups["Required"]), name, "misses", run.errors)
+        suite.check(all(option in run.errors for option in groups["Required"]), name, "misses", run.errors)
 
 
 def check_examples(suite, name, text):
