@@ -98,9 +98,9 @@ class SolveCommand {
 
  private:
   void define_problem(Options& options) {
-    options.text("--matrix", arguments_.product.matrix, "A.npy", "A")->required();
-    options.text("--rhs", arguments_.rhs, "B.npy", "B: each column is a right-hand side")->required();
-    options.text("--output", arguments_.output, "X.npy", "X")->required();
+    options.text("--matrix", arguments_.product.matrix, "A.npy", "The matrix A")->required();
+    options.text("--rhs", arguments_.rhs, "B.npy", "B, whose columns are the right-hand sides")->required();
+    options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, in B's order")->required();
     options.group("Problem");
     options.choice("--solver", arguments_.solver, words(all_solvers),
                    "cgls, lsqr, lsmr, block-cgls: least squares; cg: (A + D^2 I) X = B with A Hermitian "
@@ -268,9 +268,9 @@ void add_multiply(CommandLine& command_line) {
   Options options =
       command_line.add_subcommand("multiply", "Y = A X, or Y = A^H X",
                                   [arguments](Communicator& world) { return multiply(world, *arguments); });
-  options.text("--matrix", arguments->product.matrix, "A.npy", "A")->required();
-  options.text("--input", arguments->input, "X.npy", "X")->required();
-  options.text("--output", arguments->output, "Y.npy", "Y")->required();
+  options.text("--matrix", arguments->product.matrix, "A.npy", "The matrix A")->required();
+  options.text("--input", arguments->input, "X.npy", "The matrix X that A is multiplied with")->required();
+  options.text("--output", arguments->output, "Y.npy", "Gets the product Y")->required();
   options.group("Product");
   options.flag("--adjoint", arguments->adjoint, "Multiplies with the conjugate transpose of A");
   define_report(options, arguments->product);

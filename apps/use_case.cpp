@@ -46,7 +46,7 @@ void define_use_case(Options& options, UseCaseArguments& arguments, const std::v
   options.whole("--iterations", arguments.iterations, "K", 0,
                 fmt::format("The most iterations [{}]", iterations).c_str());
   options.number("--tolerance", arguments.tolerance, "T", 0,
-                 (tolerance_text(solvers) + " [0: all iterations are made]").c_str());
+                 (tolerance_text(solvers) + " [0: no test; all --iterations are made]").c_str());
   options.choice("--dtype", arguments.type, names_of({ScalarType::f32, ScalarType::f64}),
                  fmt::format("Type of the elements [{}]", name_of(arguments.type)).c_str());
   options.group("Results");
