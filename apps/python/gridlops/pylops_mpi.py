@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""GridLOps for scripts that are written for PyLops-MPI: change where these names are imported from.
+
+    from gridlops.pylops_mpi import MPIMatrixMult, cg, cgls, fista, ista
+
+They take and return objects of ``pylops_mpi``: :class:`DistributedArray`, :class:`StackedDistributedArray` and any
+:class:`MPILinearOperator`, on the host. As there, all of an array is one vector: it has one step length and one stopping test.
+To solve for many right-hand sides, each with its own, use :mod:`gridlops` itself.
+
+What differs: a column of zeros gives zeros; where rounding breaks an iteration down it ends with the best model so far, and
+where ``ista`` or ``fista`` get too long a step they return the last good model, with an infinite last cost.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, Callable, Literal, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+from pylops_mpi import DistributedArray, MPILinearOperator, Partition, StackedDistributedArray
+
+from . import operators, solvers
+from .errors import UsageError
+from .grids import Cut, Grid, Layout, Space
+from .matrices import Matrix, type_name, zeros
+
+__all__ = ["MPIMatrixMult", "cg", "cgls", "fista", "ista"]
+
+Vector = DistributedArray | StackedDistributedArray
+
+
+class _MatrixMult(MPILinearOperator):
+    """Y = A X for matrices that lie as PyLops-MPI's: Y, X and A in blocks of ⌈n/√P⌉, rows of a block in C order."""
+
+    def __init__(self, A: npt.NDArray[Any], M: int, algorithm: str, base_comm: MPI.Comm, dtype: npt.DTypeLike) -> None:
+        p = math.isqrt(base_comm.size)
+        if p * p != base_comm.size:
+            raise UsageError(f"a matrix product needs a square number of ranks here, and there are {base_comm.size}: take "
+                             "the communicator of active_grid_comm(), or gridlops.matrix_mult, which takes any")
+        self._grid = Grid(base_comm, (p, p))
+        self._by_blocks = algorithm == "block"
+        # All sizes follow from the blocks that the ranks have.
+        shapes = base_comm.allgather(A.shape)
+        if self._by_blocks:
+            row_sizes, col_sizes = [shapes[j][0] for j in range(p)], [A.shape[1]]
+        else:
+            row_sizes, col_sizes = [shapes[i * p][0] for i in range(p)], [shapes[j][1] for j in range(p)]
+        self.N, self.K, self.M = sum(row_sizes), sum(col_sizes), M
+        width = math.ceil(M / p)
+        columns = [max(0, min(M, (i + 1) * width) - i * width) for i in range(p)]
+        if self._by_blocks:
+            layout = Layout(Cut("grid_cols", row_sizes), Cut("uncut", col_sizes))
+            self._columns = Cut("grid_rows", columns)
+            self._model_rows = Cut("uncut", col_sizes)
+            self._data_rows = Cut("grid_cols", row_sizes)
+        else:
+            layout = Layout(Cut("grid_rows", row_sizes), Cut("grid_cols", col_sizes))
+            # The rows of X are cut along grid rows, as those of Y, in blocks of ⌈K/√P⌉.
+            height = math.ceil(self.K / p)
+            rows = [max(0, min(self.K, (i + 1) * height) - i * height) for i in range(p)]
+            self._columns = Cut("grid_cols", columns)
+            self._model_rows, self._data_rows = Cut("grid_rows", rows), Cut("grid_rows", row_sizes)
+        block = Matrix.from_local(self._grid, layout, np.array(A, np.dtype(dtype), order="F"))
+        self._native = operators.matrix_mult(block, algorithm)
+        total = self._total_columns()
+        super().__init__(dims=(self.K, total), dimsd=(self.N, total), dtype=np.dtype(dtype), base_comm=base_comm)
+
+    def _apply(self, x: DistributedArray, adjoint: bool) -> DistributedArray:
+        if x.partition != Partition.SCATTER:
+            raise ValueError(f"x should have partition={Partition.SCATTER} Got {x.partition} instead...")
+        result_type = np.result_type(self.dtype, x.dtype)
+        rows_in, rows_out = (self._data_rows, self._model_rows) if adjoint else (self._model_rows, self._data_rows)
+        given = x.local_array.reshape(self._user_shape(rows_in))
+        # A real matrix multiplies the parts of complex numbers.
+        split = np.iscomplexobj(given) and self.dtype.kind != "c"
+        parts = (given.real, given.imag) if split else (given,)
+        results = [self._multiply(part, rows_in, rows_out, adjoint) for part in parts]
+        local = results[0] + 1j * results[1] if split else results[0]
+        y = DistributedArray(global_shape=(rows_out.total * self._total_columns(),), mask=x.mask, local_shapes=self.base_comm.allgather(local.size),
+                             partition=Partition.SCATTER, engine=x.engine, dtype=result_type, base_comm=x.base_comm)
+        y[:] = local.ravel()
+        return y
+
+    def _total_columns(self) -> int:
+        """Of the blocks of all ranks: with copies of blocks, of all copies."""
+        return self.M * (self._grid.shape[0] if self._by_blocks else 1)
+
+    def _user_shape(self, rows: Cut) -> tuple[int, int]:
+        """Of the caller's block: with blocks of columns it has all rows."""
+        if self._by_blocks:
+            return rows.total, self._columns.sizes[self._grid.row]
+        return rows.sizes[self._grid.row], self._columns.sizes[self._grid.col]
+
+    def _multiply(self, given: npt.NDArray[Any], rows_in: Cut, rows_out: Cut, adjoint: bool) -> npt.NDArray[Any]:
+        X = Matrix(self._grid, Layout(rows_in, self._columns), self.dtype)
+        X.local[...] = given[X.rows] if self._by_blocks else given
+        Y = Matrix(self._grid, Layout(rows_out, self._columns), self.dtype)
+        (self._native.apply_adjoint if adjoint else self._native.apply)(X, Y)
+        if self._by_blocks:
+            Y = Y.redistribute(Layout(Cut("uncut", [rows_out.total]), self._columns))
+        return np.ascontiguousarray(Y.local)
+
+    def _matvec(self, x: DistributedArray) -> DistributedArray:
+        return self._apply(x, adjoint=False)
+
+    def _rmatvec(self, x: DistributedArray) -> DistributedArray:
+        return self._apply(x, adjoint=True)
+
+
+def MPIMatrixMult(A: npt.NDArray[Any], M: int, saveAt: bool = False, base_comm: MPI.Comm = MPI.COMM_WORLD,
+                  kind: Literal["summa", "block"] = "summa", dtype: npt.DTypeLike = "float64",
+                  base_comm_nccl: Any = None) -> MPILinearOperator:
+    """The product with a matrix A of N × K, of which this rank has a block, and matrices of M columns.
+
+    As in PyLops-MPI: the ranks are a square grid. For ``"summa"`` A, X and Y lie in its blocks; for ``"block"`` a rank has rows
+    of A and all rows of its columns of X and Y. ``saveAt`` is of no effect, because Aᴴ is never formed.
+    """
+    if kind not in ("summa", "block"):
+        raise NotImplementedError("kind must be summa or block")
+    if base_comm_nccl is not None:
+        raise UsageError("arrays of this module are on the host: leave base_comm_nccl out")
+    return _MatrixMult(A, M, kind, base_comm, dtype)
+
+
+class _Form:
+    """How vectors like one given lie on a grid of one column: cut as their local arrays, or the same on all ranks.
+
+    Of a stack, a rank has its parts of all members, one after the other; members that are the same on all ranks are cut.
+    """
+
+    def __init__(self, like: Vector) -> None:
+        self.like = like
+        self.members: list[DistributedArray] = list(_members(like))
+        comm = self.members[0].sub_comm if isinstance(like, DistributedArray) else like.base_comm
+        if not isinstance(like, DistributedArray) and any(member.mask is not None for member in self.members):
+            raise UsageError("members of a stack with masks cannot be solved for together: take arrays without masks")
+        self.comm: MPI.Comm = comm
+        self.is_copy = isinstance(like, DistributedArray) and like.partition is not Partition.SCATTER
+        self.local_shapes = [member.local_shape for member in self.members]
+        if self.is_copy:
+            self.cut = Cut("uncut", [self._size(0)])
+        else:
+            self.parts = [self._part(k) for k in range(len(self.members))]
+            self.cut = Cut("all", comm.allgather(sum(part.stop - part.start for part in self.parts)))
+
+    def _size(self, k: int) -> int:
+        return math.prod(self.local_shapes[k])
+
+    def _part(self, k: int) -> slice:
+        """What this rank has of a member: all of its local array, or its share of a copy."""
+        size = self._size(k)
+        if self.members[k].partition is Partition.SCATTER:
+            return slice(0, size)
+        return slice(size * self.comm.rank // self.comm.size, size * (self.comm.rank + 1) // self.comm.size)
+
+    def take(self, vector: Vector, column: npt.NDArray[Any]) -> None:
+        """column ← the elements of a vector."""
+        begin = 0
+        for k, member in enumerate(_members(vector)):
+            flat = member.local_array.ravel()
+            part = flat if self.is_copy else flat[self.parts[k]]
+            column[begin : begin + part.size] = part
+            begin += part.size
+
+    def give(self, column: npt.NDArray[Any], dtype: npt.DTypeLike) -> Vector:
+        """A new vector with these elements."""
+        begin, arrays = 0, []
+        for k, member in enumerate(self.members):
+            if self.is_copy:
+                flat = column
+            else:
+                part = self.parts[k]
+                flat = column[begin : begin + part.stop - part.start]
+                begin += flat.size
+                if member.partition is not Partition.SCATTER:
+                    flat = np.concatenate(self.comm.allgather(flat))
+            arrays.append(_with_elements(member, flat.astype(dtype), self.local_shapes[k]))
+        return _like(self.like, iter(arrays))
+
+
+def _members(vector: Vector) -> Any:
+    if isinstance(vector, DistributedArray):
+        yield vector
+    else:
+        for each in vector.distarrays:
+            yield from _members(each)
+
+
+def _like(vector: Vector, arrays: Any) -> Vector:
+    if isinstance(vector, DistributedArray):
+        return next(arrays)
+    return StackedDistributedArray([_like(each, arrays) for each in vector.distarrays], base_comm=vector.base_comm)
+
+
+def _with_elements(member: DistributedArray, flat: npt.NDArray[Any], shape: tuple[int, ...]) -> DistributedArray:
+    """An array that lies as this one. Nothing is sent, as its constructor would do for shapes and masks."""
+    result = copy.copy(member)
+    result._local_array = flat.reshape(shape)
+    result.dtype = flat.dtype
+    return result
+
+
+class _Problem:
+    """An operator of PyLops-MPI and its vectors, as one operator and matrices of one column."""
+
+    def __init__(self, Op: Any, y: Vector, x0: Vector) -> None:
+        for member in [*_members(y), *_members(x0)]:
+            if member.engine != "numpy":
+                raise UsageError(f"arrays of this module are on the host, not of {member.engine}: convert them first")
+        self.model, self.data = _Form(x0), _Form(y)
+        types = [member.dtype for member in [*_members(y), *_members(x0)]]
+        self.dtype = np.result_type(Op.dtype if Op.dtype is not None else np.float64, *types)
+        if self.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+            self.dtype = np.result_type(self.dtype, np.float64)
+        type_name(self.dtype)
+        self.grid = Grid(self.model.comm, (1, self.model.comm.size))
+        self.domain, self.range = Space(self.grid, self.model.cut), Space(self.grid, self.data.cut)
+        self.op = self.operator(Op, self.range, self.domain, self.data, self.model)
+        self.B, self.X = zeros(self.range, 1, self.dtype), zeros(self.domain, 1, self.dtype)
+        self.data.take(y, self.B.local[:, 0])
+        self.model.take(x0, self.X.local[:, 0])
+
+    def operator(self, Op: Any, range: Space, domain: Space, data: _Form, model: _Form) -> operators.Operator:
+        def product(function: Callable[[Vector], Vector], source: _Form, target: _Form) -> Callable[[Matrix, Matrix], None]:
+            def apply(X: Matrix, Y: Matrix) -> None:
+                for column in np.arange(X.local.shape[1]):
+                    target.take(function(source.give(X.local[:, column], self.dtype)), Y.local[:, column])
+
+            return apply
+
+        return operators.function_operator(range, domain, product(Op.matvec, model, data), product(Op.rmatvec, data, model), self.dtype)
+
+    def solution(self) -> Vector:
+        return self.model.give(self.X.local[:, 0], self.dtype)
+
+
+class _Watch:
+    """Keeps norms, stops where PyLops-MPI does, and tells its callback."""
+
+    def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None) -> None:
+        self.problem = problem
+        self.callback = callback
+        self.residuals: list[float] = []
+        self.tested: list[float] = []
+        self.x_norms: list[float] = []
+        self.iterate = zeros(problem.domain, 1, problem.dtype)
+        self.tells = callback is not None
+
+    def start(self, facts: Any) -> None:
+        pass
+
+    def end(self, report: Any) -> None:
+        pass
+
+    def step(self, iteration: Any) -> bool:
+        self.residuals.append(iteration.residual_norms[0])
+        self.tested.append(iteration.tested_norms[0])
+        self.x_norms.append(iteration.x_norms[0])
+        if iteration.iteration > 0 and self.tells:
+            iteration.copy_to(self.iterate.native)
+            self.told(self.problem.model.give(self.iterate.local[:, 0], self.problem.dtype))
+        return self.is_done()
+
+    def told(self, x: Vector) -> None:
+        if self.callback is not None:
+            self.callback(x)
+
+    def is_done(self) -> bool:
+        return False
+
+
+class _StopAt(_Watch):
+    """Ends once the squared norm that is tested is at most `tol`; the norms are relative to `reference`."""
+
+    def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, tol: float, reference: float) -> None:
+        super().__init__(problem, callback)
+        self.tol, self.reference = tol, reference
+
+    def is_done(self) -> bool:
+        return not (self.tested[-1] * self.reference) ** 2 > self.tol  # also where it is not a number
+
+
+def _norm(X: Matrix) -> float:
+    return float(X.column_norms()[0])
+
+
+def cg(Op: Any, y: Vector, x0: Vector, niter: int = 10, tol: float = 1e-4, show: bool = False,
+       itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
+    """Conjugate gradients for a Hermitian positive definite operator: (x, iterations, residual norms).
+
+    Ends after ``niter`` iterations, or once ‖r‖² ≤ ``tol``. Collective over the communicator of the arrays.
+    """
+    problem = _Problem(Op, y, x0)
+    start = problem.op.apply(problem.X, problem.B.copy(), -1, 1)
+    watch = _StopAt(problem, callback, tol, max(_norm(problem.B), _norm(start)))
+    _, report = solvers.cg(problem.op, problem.B, problem.X, out=problem.X, max_iterations=niter, tolerance=0,
+                           observers=[watch], show=show)
+    return problem.solution(), report["iterations"], np.array(watch.residuals)
+
+
+def cgls(Op: Any, y: Vector, x0: Vector, niter: int = 10, damp: float = 0.0, tol: float = 1e-4, show: bool = False,
+         itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, int, float, float, npt.NDArray[np.float64]]:
+    """Least squares by CGLS: (x, istop, iterations, r1norm, r2norm, residual norms).
+
+    Minimises ‖Op x − y‖² + damp²‖x‖², also from a guess. Ends after ``niter`` iterations, or once the squared norm of the gradient,
+    ‖Opᴴr − damp² x‖², is at most ``tol``; r1norm is that at the end, and istop is 1 if it is below ``tol`` and else 2.
+    """
+    problem = _Problem(Op, y, x0)
+    start = problem.op.apply(problem.X, problem.B.copy(), -1, 1)
+    gradients = [problem.op.H @ problem.B, problem.op.H @ start]
+    watch = _StopAt(problem, callback, tol, max(_norm(each) for each in gradients))
+    _, report = solvers.cgls(problem.op, problem.B, problem.X, out=problem.X, damp=damp, max_iterations=niter, tolerance=0,
+                             observers=[watch], show=show)
+    r1norm = (watch.tested[-1] * watch.reference) ** 2
+    r2norm = math.hypot(watch.residuals[-1], damp * watch.x_norms[-1])
+    return problem.solution(), 1 if r1norm < tol else 2, report["iterations"], r1norm, r2norm, np.array(watch.residuals)
+
+
+class _SparseWatch(_Watch):
+    """Keeps the cost ½‖y − A x‖² + eps‖x‖₁, and ends where the residual rises, if that is watched, or the cost is small."""
+
+    def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, eps: float, monitorres: bool, rtol: float, rtol1: float) -> None:
+        super().__init__(problem, callback)
+        self.eps, self.monitorres = eps, monitorres
+        self.rtol, self.rtol1 = rtol, rtol1
+        self.data_cost = 0.5 * _norm(problem.B) ** 2
+        self.costs: list[float] = []
+        self.has_risen = False
+
+    def step(self, iteration: Any) -> bool:
+        super().step(iteration)
+        self.has_risen |= self.monitorres and len(self.residuals) > 1 and self.residuals[-1] > self.residuals[-2]
+        if iteration.iteration == 0:
+            return False
+        if not self.tells:
+            iteration.copy_to(self.iterate.native)
+        self.costs.append(0.5 * self.residuals[-1] ** 2 + self.eps * float(self.iterate.column_norms(1)[0]))
+        small = [self.rtol * self.costs[0] if self.rtol > 0 else -1, self.rtol1 * self.data_cost if self.rtol1 > 0 else -1]
+        return self.has_risen or self.costs[-1] < max(small)
+
+
+def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps: float, alpha: float | None,
+            eigsdict: dict[str, Any] | None, tol: float, rtol: float, rtol1: float, threshkind: str, decay: Sequence[float] | None,
+            monitorres: bool, show: bool, callback: Callable[[Vector], Any] | None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
+    if threshkind not in ("hard", "soft", "half"):
+        raise ValueError(f"threshkind must be hard, soft, half, got {threshkind}")
+    problem = _Problem(Op, y, x0)
+    if alpha is None:
+        from pylops_mpi.optimization.eigs import power_iteration
+
+        normal = Op.H @ Op
+        alpha = float(1.0 / np.abs(power_iteration(normal, b_k=x0.empty_like(), dtype=normal.dtype, **(eigsdict or {}))[0]))
+        # Where rounding makes it longer than 1/‖A‖², the solver may take a rising cost for a step that is too long.
+        alpha *= 1 - 2e-15
+    S = None
+    if SOp is not None:
+        S = problem.operator(SOp, problem.domain, problem.domain, problem.model, problem.model)
+    watch = _SparseWatch(problem, callback, eps, monitorres, rtol, rtol1)
+    _, report = getattr(solvers, name)(problem.op, problem.B, problem.X, out=problem.X, lambda_=eps / 2, threshold=threshkind, S=S,
+                                       step=alpha, max_iterations=niter, tolerance=0, absolute_tolerance=tol,
+                                       decay=[] if decay is None else list(decay), observers=[watch], show=show)
+    diverged = report["reasons"] != [] and report["reasons"][0] in ("breakdown", "non_finite")
+    if monitorres and (watch.has_risen or diverged):
+        raise ValueError(f"{name.upper()} stopped at iteration {report['iterations']} due to residual increasing, consider modifying eps and/or alpha...")
+    return problem.solution(), report["iterations"], np.array(watch.costs + ([math.inf] if diverged else []))
+
+
+def ista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps: float = 0.1, alpha: float | None = None,
+         eigsdict: dict[str, Any] | None = None, tol: float = 1e-10, rtol: float = 0.0, rtol1: float = 0.0, threshkind: str = "soft",
+         decay: Sequence[float] | None = None, monitorres: bool = False, show: bool = False,
+         itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
+    """Sparse models by iterative shrinkage, with the threshold alpha·eps/2: (x, iterations, costs).
+
+    Ends after ``niter`` iterations, or when a step moves x by at most ``tol``. The costs are ½‖y − Op x‖² + eps‖x‖₁ after each
+    iteration. Raises ValueError if ``monitorres`` is set and the residual rises.
+    """
+    return _shrink("ista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)
+
+
+def fista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps: float = 0.1, alpha: float | None = None,
+          eigsdict: dict[str, Any] | None = None, tol: float = 1e-10, rtol: float = 0.0, rtol1: float = 0.0, threshkind: str = "soft",
+          decay: Sequence[float] | None = None, monitorres: bool = False, show: bool = False,
+          itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
+    """The same as :func:`ista`, with momentum."""
+    return _shrink("fista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)
