@@ -21,7 +21,7 @@ py::dict dict_of(const SolveReport& report) {
   result["iterations"] = report.iterations;
   std::vector<std::string> reasons;
   std::vector<Index> iterations;
-  std::vector<double> residual, normal_residual, norms, conditions;
+  std::vector<double> residual, normal_residual, norms, conditions, references, tested;
   for (const ColumnReport& column : report.columns) {
     reasons.emplace_back(name_of(column.reason));
     iterations.push_back(column.iterations);
@@ -29,6 +29,8 @@ py::dict dict_of(const SolveReport& report) {
     normal_residual.push_back(column.normal_residual_norm);
     norms.push_back(column.operator_norm);
     conditions.push_back(column.condition);
+    references.push_back(column.reference_norm);
+    tested.push_back(column.tested_norm);
   }
   result["reasons"] = reasons;
   result["column_iterations"] = iterations;
@@ -36,6 +38,9 @@ py::dict dict_of(const SolveReport& report) {
   result["normal_residual_norms"] = normal_residual;
   result["operator_norms"] = norms;
   result["conditions"] = conditions;
+  result["reference_norms"] = references;
+  result["tested_norms"] = tested;
+  result["step"] = report.step;
   py::list history, alarms;
   for (const IterationRecord& record : report.history) {
     py::dict entry;
@@ -185,6 +190,8 @@ void bind_options(py::module_& native) {
       .def_readwrite("max_iterations", &SolveOptions::max_iterations)
       .def_readwrite("tolerance", &SolveOptions::tolerance)
       .def_readwrite("damp", &SolveOptions::damp)
+      .def_readwrite("damps", &SolveOptions::damps)
+      .def_readwrite("tolerances", &SolveOptions::tolerances)
       .def_readwrite("atol", &SolveOptions::atol)
       .def_readwrite("btol", &SolveOptions::btol)
       .def_readwrite("condition_limit", &SolveOptions::condition_limit)

@@ -118,6 +118,26 @@ def test_cgls_of_many_columns():
             assert (report["history"][0]["tested_norms"] == 1).all()
 
 
+def test_dampings_and_tolerances_of_columns():
+    grid = gl.Grid()
+    m, n, damps = 12, 7, np.array([0, 0.1, 1, 10])
+    A = np.eye(m, n) * 4 + whole("float64", 1, m, n)
+    b = whole("float64", 2, m, 1)
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n)).scatter(A))
+    B = gl.zeros(op.range, len(damps)).scatter(np.tile(b, len(damps)))
+    expected = [np.linalg.solve(A.T @ A + D**2 * np.eye(n), A.T @ b) for D in damps]
+    for solver in (gl.cgls, gl.lsqr, gl.lsmr):
+        X, report = solver(op, B, damps=damps, tolerance=1e-12)
+        assert np.allclose(X.local, block_of(X, np.hstack(expected)), rtol=0, atol=1e-9), solver
+        assert len(report["reference_norms"]) == len(damps) and (report["tested_norms"] <= 1e-12 * 1.01).all() or solver is not gl.cgls
+    _, report = gl.cgls(op, B, tolerances=[1e-12, 1e-1, 1e-12, 1], max_iterations=50)
+    loose, tight = report["column_iterations"][1], report["column_iterations"][0]
+    assert report["column_iterations"][3] == 0 < loose < tight == report["column_iterations"][2]
+    assert np.allclose(report["reference_norms"], np.linalg.norm(A.T @ b))
+    expect_error(gl.UsageError, lambda: gl.cgls(op, B, damps=[1, 2]), "2", "4")
+    expect_error(gl.UsageError, lambda: gl.fista(op, B, damps=damps), "damp")
+
+
 def test_errors_have_types_that_fit():
     grid = gl.Grid()
     A = gl.Matrix(grid, grid.matrix_layout(6, 4)).fill(integers("float64", 1))

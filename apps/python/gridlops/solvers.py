@@ -49,6 +49,9 @@ class SolveReport(TypedDict):
     normal_residual_norms: npt.NDArray[np.float64]  #: ‖Aᴴ(b − Ax) − D²x‖, from its definition
     operator_norms: npt.NDArray[np.float64]
     conditions: npt.NDArray[np.float64]
+    reference_norms: npt.NDArray[np.float64]  #: what the tolerance is relative to: ‖Aᴴb‖, for cg ‖b‖, for ista ‖x‖, …
+    tested_norms: npt.NDArray[np.float64]  #: the norm that is tested, from its definition, over its reference
+    step: float  #: the first, of ista and fista; else 0
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
     guard_products: int
@@ -63,6 +66,10 @@ class SolveOptions:
     tolerance: float | None = None
     #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖².
     damp: float = 0
+    #: One D and one tolerance for each column of B, instead of those for all. For a sweep of D over one b the columns are copies of
+    #: b, which share every product with A. cgls, lsqr, lsmr and cg take dampings (lsqr and lsmr without a guess), all take tolerances.
+    damps: Sequence[float] = field(default_factory=list)
+    tolerances: Sequence[float] = field(default_factory=list)
     #: For lsqr and lsmr. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
     atol: float | None = None
     btol: float | None = None
@@ -99,6 +106,8 @@ class SolveOptions:
         for name in ("max_iterations", "tolerance", "damp", "atol", "btol", "condition_limit", "batch", "column_stable",
                      "record_history", "one_pass", "residual_ratio", "guard"):
             setattr(options, name, getattr(self, name))
+        for name in ("damps", "tolerances"):
+            setattr(options, name, list(getattr(self, name)))
         options.initial_guess = initial_guess
         if self.checkpoint or self.restart:
             saving = _native.CheckpointOptions()
@@ -143,7 +152,8 @@ def stop_on_non_finite() -> Any:
 
 
 def _report(native: dict[str, Any]) -> SolveReport:
-    for name in ("column_iterations", "residual_norms", "normal_residual_norms", "operator_norms", "conditions"):
+    for name in ("column_iterations", "residual_norms", "normal_residual_norms", "operator_norms", "conditions",
+                 "reference_norms", "tested_norms"):
         native[name] = np.asarray(native[name])
     for record in native["history"]:
         for name in ("columns", "residual_norms", "tested_norms"):
