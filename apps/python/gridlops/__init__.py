@@ -28,7 +28,7 @@ from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier
                      second_derivative, straight_rays, tabulated_times)
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout, Space
-from .matrices import Matrix, from_local, zeros
+from .matrices import Matrix, SupportsDLPack, from_local, zeros
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .solvers import (Iteration, IterationRecord, Observer, Proximal, SolveOptions, SolveReport, SparseOptions, admm,

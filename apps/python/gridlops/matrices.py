@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,35 @@ def functions_for(dtype: npt.DTypeLike) -> Any:
     return getattr(_native, type_name(dtype))
 
 
+class SupportsDLPack(Protocol):
+    """An array of any library that exchanges memory by DLPack: PyTorch, JAX, CuPy and others."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A capsule with the address, the sizes and the strides of the memory."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The kind of the device that has the memory, and its number."""
+
+
+def _host_array(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
+    """A block as an array of NumPy, in the same memory."""
+    if isinstance(block, np.ndarray):
+        return block
+    if not hasattr(block, "__dlpack__"):
+        raise UsageError(f"a {type(block).__name__} cannot be a block: take an array of NumPy, or one that has __dlpack__")
+    try:
+        return np.from_dlpack(block)
+    except (BufferError, RuntimeError) as error:
+        raise UsageError(f"a {type(block).__name__} on device {block.__dlpack_device__()} cannot be used in place: {error}; "
+                         "blocks are in the memory of the host, copy it there") from error
+
+
 class Matrix:
     """A matrix on a process grid. Every rank has one block of it, as its layout says.
 
     ``Matrix(grid, layout, dtype)`` is a matrix of zeros with memory of its own (collective over the grid).
-    :meth:`from_local` uses arrays that exist, without a copy. Elements are read and written through :attr:`local`.
+    :meth:`from_local` uses arrays that exist, without a copy. Elements are read and written through :attr:`local`, or by
+    another library that takes DLPack: ``torch.from_dlpack(matrix)`` is this rank's block, not a copy.
     """
 
     def __init__(self, grid: Grid, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
@@ -50,16 +74,19 @@ class Matrix:
         return matrix
 
     @classmethod
-    def from_local(cls, grid: Grid, layout: Layout, block: npt.NDArray[Any]) -> Matrix:
+    def from_local(cls, grid: Grid, layout: Layout, block: npt.NDArray[Any] | SupportsDLPack) -> Matrix:
         """Uses this rank's block in place; changes of one are changes of the other. Not collective.
 
         The block has the shape that the layout gives this rank (a vector is one column), one of the four element types,
         and columns without gaps inside: column-major (Fortran) order, as ``numpy.asfortranarray`` makes it. Idle ranks
-        give an empty block. Raises UsageError or ShapeError, on this rank alone.
+        give an empty block. It is an array of NumPy, or of another library by DLPack, in the memory of the host. A matrix
+        of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
+        UsageError or ShapeError, on this rank alone.
         """
-        block = block.reshape(-1, 1) if block.ndim == 1 else block
-        native = functions_for(block.dtype).view(grid.native, layout, block, block.flags.writeable)
-        return cls.of(grid, block.dtype, native)
+        array = _host_array(block)
+        array = array.reshape(-1, 1) if array.ndim == 1 else array
+        native = functions_for(array.dtype).view(grid.native, layout, array, array.flags.writeable)
+        return cls.of(grid, array.dtype, native)
 
     @property
     def layout(self) -> Layout:
@@ -74,6 +101,14 @@ class Matrix:
     def local(self) -> npt.NDArray[Any]:
         """This rank's block, not a copy: rows × columns, column-major. It is 0 × 0 on idle ranks."""
         return np.asarray(self.native)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """This rank's block for another library, not a copy. NumPy before 2.1 refuses if it is read-only."""
+        return self.local.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The host."""
+        return self.local.__dlpack_device__()
 
     @property
     def rows(self) -> slice:
@@ -153,10 +188,11 @@ def zeros(space: Space, nrhs: int = 1, dtype: npt.DTypeLike = np.float64) -> Mat
     return Matrix(space.grid, space.layout(nrhs), dtype)
 
 
-def from_local(space: Space, block: npt.NDArray[Any], nrhs: int | None = None) -> Matrix:
+def from_local(space: Space, block: npt.NDArray[Any] | SupportsDLPack, nrhs: int | None = None) -> Matrix:
     """This rank's block as a matrix in a space, without a copy; see :meth:`Matrix.from_local`. Not collective.
 
     ``nrhs`` is the number of all columns; needed only where columns are cut over ranks.
     """
-    columns = (1 if block.ndim == 1 else block.shape[1]) if nrhs is None else nrhs
-    return Matrix.from_local(space.grid, space.layout(columns), block)
+    array = _host_array(block)
+    columns = (1 if array.ndim == 1 else array.shape[1]) if nrhs is None else nrhs
+    return Matrix.from_local(space.grid, space.layout(columns), array)
