@@ -14,6 +14,14 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
     X, report = gl.cgls(op, B, damp=0.1)
     print(report["reasons"], op.shape)
 
+===========  =====================================================================================================
+to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
+operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
+solvers      ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
+scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
+errors       ``Error`` and what it is the base of: ``gridlops.errors``
+===========  =====================================================================================================
+
 Matrices are cut over a process grid (:class:`Grid`), each rank having one block as a NumPy array (:class:`Matrix`).
 An :class:`Operator` has products ``A @ X`` and ``A.H @ Y``, and an algebra. Solvers return X and a report. Functions that
 are collective say so: all ranks must call them. An exception that ends one rank leaves the others waiting; run programs by

@@ -9,14 +9,28 @@ from mpi4py import MPI
 
 from . import _native
 
-#: How one dimension is cut: ``Cut(axis, sizes)``. The axis is ``"grid_rows"`` (P parts, part i on the ranks of grid row
-#: i), ``"grid_cols"`` (Q parts), ``"all"`` (one part a rank, in rank order), ``"all_transposed"`` (in column-major
-#: order) or ``"uncut"`` (one part, a copy on every rank). Parts may be empty. ``Cut.balanced(axis, total, grid.native)``
-#: has parts whose sizes differ by at most one, larger ones first.
-Cut = _native.Cut
 
-#: How a matrix lies on a grid: ``Layout(rows, cols)``, two cuts that do not use one dimension of the grid twice.
-Layout = _native.Layout
+def with_docstrings(kind: Any, text: str, **properties: str) -> Any:
+    """A class of the module in C++, which has no docstrings, with these."""
+    kind.__doc__ = text
+    for name, line in properties.items():
+        getattr(kind, name).__doc__ = line
+    return kind
+
+
+Cut = with_docstrings(
+    _native.Cut,
+    """How one dimension is cut: ``Cut(axis, sizes)``, one size for each part; parts may be empty.
+
+    The axis is ``"grid_rows"`` (P parts, part i on the ranks of grid row i), ``"grid_cols"`` (Q parts), ``"all"`` (one part a rank,
+    in rank order), ``"all_transposed"`` (in column-major order) or ``"uncut"`` (one part, a copy on every rank).
+    ``Cut.balanced(axis, total, grid.native)`` has parts whose sizes differ by at most one, larger ones first.
+    """,
+    axis="The name of the axis.", sizes="The sizes of all parts.", total="The sum of the sizes.")
+
+Layout = with_docstrings(
+    _native.Layout, "How a matrix lies on a grid: ``Layout(rows, cols)``, two cuts that do not use one dimension of the grid twice.",
+    rows="How the rows are cut.", cols="How the columns are cut.", shape="(rows, columns) of the whole matrix.")
 
 
 class Grid:
@@ -48,14 +62,17 @@ class Grid:
 
     @property
     def row(self) -> int:
+        """This rank's row of the grid."""
         return self.native.my_row
 
     @property
     def col(self) -> int:
+        """This rank's column of the grid."""
         return self.native.my_col
 
     @property
     def transport(self) -> str:
+        """What carries the data, and "none" on idle ranks."""
         return self.native.transport
 
     def traffic(self) -> dict[str, Any]:
@@ -108,6 +125,7 @@ class Space:
 
     @classmethod
     def of(cls, grid: Grid, native: _native.Space) -> Space:
+        """A space of the library, for this package's own files."""
         space = cls.__new__(cls)
         space._adopt(grid, native)
         return space
@@ -132,6 +150,7 @@ class Space:
 
     @property
     def rows(self) -> Cut:
+        """How the rows are cut."""
         return self.native.rows
 
     @property

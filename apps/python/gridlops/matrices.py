@@ -69,6 +69,7 @@ class Matrix:
 
     @classmethod
     def of(cls, grid: Grid, dtype: npt.DTypeLike, native: Any) -> Matrix:
+        """A matrix of the library, for this package's own files."""
         matrix = cls.__new__(cls)
         matrix._adopt(grid, dtype, native)
         return matrix
@@ -90,6 +91,7 @@ class Matrix:
 
     @property
     def layout(self) -> Layout:
+        """How the matrix lies on the grid."""
         return self.native.layout
 
     @property

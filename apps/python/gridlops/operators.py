@@ -30,6 +30,7 @@ class Operator:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(rows, columns): the dimensions of the range and of the domain."""
         return self.native.range.dimension, self.native.domain.dimension
 
     @property

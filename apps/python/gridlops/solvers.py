@@ -11,22 +11,32 @@ import numpy.typing as npt
 
 from . import _native
 from .errors import UsageError
+from .grids import with_docstrings
 from .matrices import Matrix, functions_for, same_type, zeros
 from .operators import Operator
 
-#: What a callback gets, and may ask while it runs: ``iteration``, ``at_start``, ``active_columns``, ``residual_norms``,
-#: ``tested_norms``, ``x_norms`` (lists, one number for each column) and ``copy_to(X.native)``.
-Iteration = _native.Iteration
+Iteration = with_docstrings(
+    _native.Iteration,
+    """What a callback gets, and may ask while it runs. Lists have one number for each column of B.
+
+    ``copy_to(X.native)`` copies the model as it is now to a matrix that lies as the solution (not collective).
+    """,
+    iteration="The number of iterations that are done.", at_start="Whether a batch of columns starts.",
+    active_columns="How many columns have not ended.", residual_norms="‖b − Ax‖.",
+    tested_norms="The norm that is tested, over its reference.", x_norms="‖x‖.")
 
 
 class Observer(Protocol):
     """Watches a solver, on every rank; see :attr:`SolveOptions.observers`."""
 
-    def start(self, facts: Mapping[str, Any]) -> None: ...
+    def start(self, facts: Mapping[str, Any]) -> None:
+        """Is told the solver, the sizes, the damping and the limits, before the first iteration."""
 
-    def step(self, iteration: Iteration) -> bool: ...
+    def step(self, iteration: Iteration) -> bool:
+        """Is told of the start and of each iteration. True, on any rank, ends all columns."""
 
-    def end(self, report: SolveReport) -> None: ...
+    def end(self, report: SolveReport) -> None:
+        """Is told what came of it."""
 
 
 class IterationRecord(TypedDict):
@@ -102,6 +112,7 @@ class SolveOptions:
     restart: str = ""
 
     def native(self, initial_guess: bool) -> Any:
+        """The library's options, for this package's own files."""
         options = _native.SolveOptions()
         for name in ("max_iterations", "tolerance", "damp", "atol", "btol", "condition_limit", "batch", "column_stable",
                      "record_history", "one_pass", "residual_ratio", "guard"):
@@ -257,6 +268,7 @@ class SparseOptions(SolveOptions):
     acceleration: str = "fista"
 
     def native_sparse(self, initial_guess: bool, lambda_: float, threshold: str = "soft") -> Any:
+        """The library's options, for this package's own files."""
         options = _native.SparseOptions()
         options.common = self.native(initial_guess)
         options.lambda_ = lambda_
