@@ -28,8 +28,7 @@ void for_each_piece(Index bytes, Action&& action) {
 
 int number_of_existing(int device) {
   const GpuInfo info = gpu_info();
-  require<UsageError>(info.devices > 0, "no GPU can be used: ", info.problem,
-                      "; run on the CPU");
+  require<UsageError>(info.devices > 0, "no GPU can be used: ", info.problem, "; run on the CPU");
   require<UsageError>(device >= 0 && device < info.devices, "there is no GPU number ", device,
                       "; this machine has ", info.devices);
   return device;

@@ -17,8 +17,8 @@ void ColumnState::visit(StateArchive& archive) {
   bool ended = reason.has_value();
   StopReason how = reason.value_or(StopReason::iteration_limit);
   archive.visit(ended, how, iterations, tested_norm, residual_norm, first_residual_norm, x_norm, reference,
-                largest_x_norm, data_norm, objective, condition, operator_norm, snapshot_norm, lowest_norm, lowest_at,
-                verified_norm, failed_checks, final_residual_norm, final_normal_norm);
+                largest_x_norm, data_norm, objective, condition, operator_norm, snapshot_norm, lowest_norm,
+                lowest_at, verified_norm, failed_checks, final_residual_norm, final_normal_norm);
   reason = ended ? std::optional(how) : std::nullopt;
 }
 
