@@ -26,7 +26,7 @@ Json read_report(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) throw InputError(fmt::format("{}: cannot read the report", path));
-  const Json report = Json::parse(text.str(), nullptr, false);
+  Json report = Json::parse(text.str(), nullptr, false);
   if (!report.is_object() || report.value("schema", Json()) != "gridlops.report/1")
     throw InputError(
         fmt::format("{} {}; gridlops report compares what --report of solve, multiply and use cases wrote",

@@ -130,7 +130,7 @@ std::vector<std::string> gathered_texts(Communicator& comm, const std::string& m
   std::vector<Index> counts(at(comm.size()));
   const std::array<Index, 1> count{static_cast<Index>(mine.size())};
   comm.all_gather(count, counts);
-  std::string all(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), '\0');
+  std::string all(at(std::accumulate(counts.begin(), counts.end(), Index{0})), '\0');
   comm.all_gather_v(mine, all, counts);
   std::vector<std::string> texts;
   std::size_t begin = 0;

@@ -58,8 +58,8 @@ class SharedWindow {
   /// empty block may lie anywhere. Throws UsageError for memory that is not shared.
   template <class T>
   Round publish(const Backend& backend, MatrixView<const T> block) {
-    return publish(block.size() == 0 ? SharedAddress{} : address_in(backend, block.data), block.rows,
-                   block.cols, block.stride);
+    return publish(block.empty() ? SharedAddress{} : address_in(backend, block.data), block.rows, block.cols,
+                   block.stride);
   }
 
   /// The block that `rank` publishes in this round; waits until it does.

@@ -274,7 +274,8 @@ void to_block_cyclic(Communicator& comm, const ConstDistMatrix<T>& X, const Bloc
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                 \
   template void from_block_cyclic(Communicator&, const BlockCyclic&, const T*, DistMatrix<T>&); \
-  template void to_block_cyclic(Communicator&, const ConstDistMatrix<T>&, const BlockCyclic&, T*);
+  template void to_block_cyclic(Communicator&, const ConstDistMatrix<T>&, const BlockCyclic&,   \
+                                T*); /* NOLINT(bugprone-macro-parentheses) */
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops
