@@ -2,6 +2,7 @@
 #include "gridlops/npy.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "gridlops/error.hpp"
@@ -99,6 +100,56 @@ TEMPLATE_LIST_TEST_CASE("Files in C order are read into any layout", "[npy]", Sc
       }
     }
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("Elements are converted to a type that holds them all, and to no other", "[npy]",
+                        Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  const auto check = [&]<Scalar Stored>(Size size, const GridPtr& grid, bool fortran_order) {
+    const auto [rows, cols] = size;
+    const auto by_rows = [](Index j, Index i) { return element<Stored>(i, j); };
+    create_npy(
+        path, scalar_type_of<Stored>, fortran_order, shape_text(rows, cols),
+        fortran_order ? dense<Stored>(rows, cols, element<Stored>) : dense<Stored>(cols, rows, by_rows));
+    const NpyHeader header = read_npy_header(world(), path);
+    for (const Layout& layout : some_layouts(*grid, rows, cols)) {
+      CAPTURE(rows, cols, grid->rows(), grid->cols(), layout.describe(), name_of(header.type));
+      auto X = unread_matrix<T>(grid, layout);
+      if constexpr (std::numeric_limits<Real<Stored>>::digits <= std::numeric_limits<Real<T>>::digits &&
+                    (is_complex<T> || !is_complex<Stored>)) {
+        CHECK(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>);
+        read_npy(path, header, X);
+        Index wrong = 0;
+        for (Index j = 0; j < X.local().cols; ++j)
+          for (Index i = 0; i < X.local().rows; ++i)
+            wrong += X.local()(i, j) !=
+                     T(element<Stored>(X.local_row_range().begin + i, X.local_col_range().begin + j));
+        CHECK(wrong == 0);
+      } else {
+        CHECK(contains(message_of<ShapeError>([&] { read_npy(path, header, X); }),
+                       std::string(name_of(header.type))));
+      }
+    }
+    world().barrier();
+  };
+  const std::vector<GridPtr> hosts = all_grids(make_host_backend);
+  const auto on_device =
+      std::make_shared<const ProcessGrid>(world(), near_square(world().size()), make_device_double());
+  for (const ScalarType stored : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
+    for (const bool fortran_order : {false, true})
+      for (const Size size : {Size{7, 3}, Size{0, 5}, Size{13, 1}})
+        for (const GridPtr& grid : {hosts.front(), hosts.back(), GridPtr(on_device)})
+          with_scalar_type(
+              stored, [&]<Scalar Stored>() { check.template operator()<Stored>(size, grid, fortran_order); });
+  }
+  // The block of several tiles.
+  const auto alone = std::make_shared<const ProcessGrid>(world(), GridShape{1, 1}, make_host_backend());
+  if constexpr (std::same_as<T, std::complex<double>>)
+    for (const bool fortran_order : {false, true})
+      for (const Size size : {Size{1201, 301}, Size{2, 262145}})
+        check.template operator()<float>(size, alone, fortran_order);
 }
 
 TEST_CASE("Blocks with gaps between their columns are read and written in place", "[npy]") {
