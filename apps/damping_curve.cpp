@@ -124,7 +124,10 @@ void choose_damping(DampingCurve& curve) {
   }
   if (best == nullptr) return;
   curve.chosen = best - curve.points.data();
-  if (points.size() > 1 && (best == points.back() || best == points.front()))
+  std::vector<CurvePoint*> compared = points;
+  if (curve.rule != DampingRule::discrepancy)
+    std::erase_if(compared, [](const CurvePoint* point) { return std::isnan(point->merit); });
+  if (compared.size() > 1 && (best == compared.back() || best == compared.front()))
     curve.remark = "this is at an end of the range; a wider one may have a better";
 }
 

@@ -207,7 +207,12 @@ def check_choices(suite, full):
     report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e-9", "--save", "chosen", "--quiet", status=1)
     suite.check(X is not None and X.shape == (40, 15) and report["sweep"]["chosen"] is None and run.output == ""
                 and any("no damping was chosen: the smallest |B - A X|" in line for line in run.warning_lines), run.errors, run.output)
-    # At the end of the range.
+    # At the end of the range; the curvature is known from the second damping on, and falls.
+    exact = np.argmax(problem.curvature(DAMPS)[1:-1]) + 1
+    damps = DAMPS[exact:exact + 4]
+    report, X, run = sweep(suite, problem, "--choose", "lcurve", damps=f"{damps[0]!r}:{damps[-1]!r}:4")
+    suite.check(report is not None and report["sweep"]["chosen"] == 1 and any("at an end of the range" in line for line in run.warning_lines),
+                problem.curvature(damps), run.errors, run.output)
     report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e9")
     suite.check(report is not None and report["sweep"]["chosen"] == 14 and any("at an end of the range" in line for line in run.warning_lines), run.errors)
 
