@@ -343,7 +343,7 @@ std::vector<std::string> CommandLine::unknown_variables() const {
               "GRIDLOPS_MACHINE",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
   for (const CLI::App* subcommand : subcommands(app_))
     for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
-  Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_TEST_"};
+  Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_FAULT", "GRIDLOPS_TEST_"};
   foreign.insert(foreign.end(), foreign_variables_.begin(), foreign_variables_.end());
   Texts warnings;
   for (const std::string& name : gridlops_variables()) {

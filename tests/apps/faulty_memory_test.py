@@ -14,7 +14,7 @@ def test(suite, _):
     np.save(suite.folder / "B.npy", program.random_matrix(rng, (30, 4), "f64"))
     output = suite.folder / "X.npy"
     # The program's BLAS multiplies, for which the library stands that changes A.
-    faulty = {"LD_PRELOAD": os.environ["GRIDLOPS_TEST_FAULTY_MEMORY"], "GRIDLOPS_KERNELS": "blas"}
+    faulty = {"LD_PRELOAD": os.environ["GRIDLOPS_TEST_INJECTED"], "GRIDLOPS_FAULT": "1:cblas_dgemm:10:flip", "GRIDLOPS_KERNELS": "blas"}
 
     def solve(*options, environment, status):
         output.unlink(missing_ok=True)

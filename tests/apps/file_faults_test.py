@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that a disk that is full or broken, and a kill at any moment of writing, leave old files whole and nothing half done.
-file_faults_test.py LAUNCH PROGRAM [--full]; the variable GRIDLOPS_TEST_BROKEN_FILES names the library of broken_files.cpp."""
+file_faults_test.py LAUNCH PROGRAM [--full]; the variable GRIDLOPS_TEST_INJECTED names the library of tests/faults/injected.cpp."""
 import errno
 import json
 import os
@@ -24,8 +24,8 @@ OUTPUTS = ["X.npy", "V.npy", "H.csv", "R.json"]
 
 
 def with_fault(fault):
-    """What a rank's program is run by: fault is CALL:N:FAULT[:RANK] of broken_files.cpp."""
-    return ["env", f"LD_PRELOAD={os.environ['GRIDLOPS_TEST_BROKEN_FILES']}", f"GRIDLOPS_TEST_FILE_FAULT={fault}"]
+    """What a rank's program is run by: fault is RANK:OPERATION:N:KIND of injected.cpp."""
+    return ["env", f"LD_PRELOAD={os.environ['GRIDLOPS_TEST_INJECTED']}", f"GRIDLOPS_FAULT={fault}"]
 
 
 def fresh(suite, old=True):
@@ -40,7 +40,7 @@ def fresh(suite, old=True):
 def calls_of(suite):
     """How often a run without faults makes a call that can fail."""
     fresh(suite)
-    run = suite.run(*SOLVE, on_each_rank=with_fault("count:1:0"))
+    run = suite.run(*SOLVE, on_each_rank=with_fault("0:count:1:0"))
     suite.succeeded(run)
     return int(re.search(r"^calls: (\d+)$", run.errors, re.MULTILINE)[1])
 
@@ -59,7 +59,7 @@ def check_failures(suite, expected, calls, full):
     for call in range(1, calls + 1, 1 if full else 11):
         number = numbers[call // (1 if full else 11) % len(numbers)]
         fresh(suite)
-        run = suite.run(*SOLVE, on_each_rank=with_fault(f"any:{call}:{number}"))
+        run = suite.run(*SOLVE, on_each_rank=with_fault(f"0:any:{call}:{number}"))
         suite.succeeded(run, BAD_OUTPUT)
         suite.check(len(run.error_lines) == 1 and os.strerror(number) in run.error_lines[0]
                     and re.search(r"\w\.npy|H\.csv|R\.json|manifest\.json|folder", run.error_lines[0]),
@@ -69,7 +69,7 @@ def check_failures(suite, expected, calls, full):
     for rank in (0, 1):
         for call, number in (("write", errno.ENOSPC), ("flush", errno.EIO)):
             fresh(suite)
-            run = suite.run(*SOLVE, "--grid", "2x1", ranks=2, on_each_rank=with_fault(f"{call}:2:{number}:{rank}"))
+            run = suite.run(*SOLVE, "--grid", "2x1", ranks=2, on_each_rank=with_fault(f"{rank}:{call}:2:{number}"))
             suite.succeeded(run, BAD_OUTPUT)
             suite.check(len(run.error_lines) == 1 and os.strerror(number) in run.error_lines[0]
                         and (call == "flush" or " at byte " in run.error_lines[0]), "one error:", run.errors)
@@ -88,7 +88,7 @@ def check_state(suite, expected, *what):
 
 def check_short_writes(suite, expected):
     fresh(suite)
-    suite.succeeded(suite.run(*SOLVE, on_each_rank=with_fault("write:1:short")))
+    suite.succeeded(suite.run(*SOLVE, on_each_rank=with_fault("0:write:1:short")))
     for name in OUTPUTS[:3]:
         suite.check((suite.folder / name).read_bytes() == expected[name], "short writes changed", name)
 
@@ -101,12 +101,12 @@ def check_kills(suite, expected, calls, full):
     """After a kill before any call a restart goes on from the newest complete checkpoint, and cleans up."""
     saved = suite.folder / "saved"
     warned = 0
-    ways = [(call, None, "") for call in range(1, calls + 1, 1 if full else 13)]
-    ways += [(call, 2, f":{call % 2}") for call in range(2, 26, 1 if full else 11)]
+    ways = [(call, None, 0) for call in range(1, calls + 1, 1 if full else 13)]
+    ways += [(call, 2, call % 2) for call in range(2, 26, 1 if full else 11)]
     for call, ranks, rank in ways:
         fresh(suite)
         on_grid = ["--grid", "2x1"] if ranks else []
-        run = suite.run(*SOLVE, *on_grid, ranks=ranks, on_each_rank=with_fault(f"any:{call}:kill{rank}"))
+        run = suite.run(*SOLVE, *on_grid, ranks=ranks, on_each_rank=with_fault(f"{rank}:any:{call}:kill"))
         suite.check(run.status in (-signal.SIGKILL, 128 + signal.SIGKILL), "no kill:", call, run.status, run.errors)
         for name in OUTPUTS:
             suite.check(is_whole(suite, name, expected), name, "is neither old nor whole after a kill before call", call)

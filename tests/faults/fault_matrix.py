@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Injects every fault of docs/faults.md into jobs of `gridlops`, and writes what happened as a table.
+fault_matrix.py LAUNCH PROGRAM ODD_RANK INJECTED [--repeats N] [--at-once N] [--rows ROW,…] [--quick] [--table FILE]
+
+After each fault the job must be over in time, with the status and the words of its row. No process may be left, no output be
+half written, no wrong result reported as success, and a restart from what was saved must end with the same bits.
+"""
+import argparse
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
+import program  # noqa: E402  (found by the line before)
+
+RANKS = 4
+LIMIT = 3  # GRIDLOPS_TIMEOUT, in seconds
+PATIENCE = 60  # until a job that hangs is ended
+OLD = b"old"
+SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
+CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
+IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
+SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
+
+
+class Jobs:
+    """Jobs of one repeat, in a folder of its own. The seconds of one are those from the fault to its end."""
+
+    def __init__(self, tools, folder, expected, chance):
+        self.tools, self.folder, self.expected, self.chance = tools, Path(folder), expected, chance
+        self.seconds = None
+        self.wrong = []
+
+    def fresh(self):
+        shutil.rmtree(self.folder / "saved", ignore_errors=True)
+        for path in self.folder.glob("X.npy*"):
+            path.unlink()
+        (self.folder / "X.npy").write_bytes(OLD)
+
+    def run(self, *options, fault=None, environment=None, first=(), command=SOLVE):
+        """first: the words of a command that runs the program on each rank."""
+        suite = program.Suite(self.tools.launch, self.tools.program, self.folder)
+        settings = {**{f"GRIDLOPS_SOLVE_{name}": value for name, value in CHOICES.items()}, "GRIDLOPS_KERNELS": "blas",
+                    "GRIDLOPS_TIMEOUT": str(LIMIT), **(environment or {})}
+        if fault:
+            first = ["env", f"LD_PRELOAD={self.tools.injected}", f"GRIDLOPS_FAULT={fault}", *first]
+        run = suite.run(*command, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
+        over = time.monotonic()
+        begin = re.search(r"^fault at (\d+\.\d+)$", run.errors, re.MULTILINE)
+        self.seconds = over - float(begin[1]) if begin else run.seconds
+        self.require(not fault or begin, f"the fault {fault} did not happen")
+        self.require("killed after" not in run.errors, "the job hung")
+        return run
+
+    def require(self, condition, *what):
+        if not condition:
+            self.wrong.append(" ".join(map(str, what)))
+
+    def ended(self, run, status, within):
+        self.require(run.status == status, f"status {run.status} instead of {status}")
+        self.require(self.seconds <= within, f"was over after {self.seconds:.1f} s, not {within}")
+        self.require(not self.processes(), "processes were left")
+
+    def processes(self):
+        """Those that are in this job's folder 5 seconds after its end; ends them."""
+        def found():
+            numbers = []
+            for name in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{name}/cwd") == str(self.folder):
+                        numbers.append(int(name))
+            return numbers
+        deadline = time.monotonic() + 5
+        while (left := found()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for number in left:
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        return left
+
+    def output_is_old(self):
+        self.require((self.folder / "X.npy").read_bytes() == OLD, "the old output is not as it was")
+
+    def nothing_temporary(self):
+        self.require(not program.leftovers(self.folder), "temporary files:", program.leftovers(self.folder))
+
+    def restart(self):
+        """Goes on from what was saved, or begins anew: the result has the bits of a run without faults."""
+        seconds = self.seconds
+        saved = (self.folder / "saved" / "manifest.json").exists()
+        run = self.run(*SAVING, *(["--restart", "saved"] if saved else []))
+        self.require(run.status == 0 and (self.folder / "X.npy").read_bytes() == self.expected, "a restart gives other bits:",
+                     run.status, run.errors[-500:])
+        self.nothing_temporary()
+        self.seconds = seconds
+
+
+def any_rank(jobs):
+    return jobs.chance.randrange(RANKS)
+
+
+def killed(operation, first, last):
+    def case(jobs):
+        run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:{operation}:{jobs.chance.randint(first, last)}:kill")
+        jobs.ended(run, 128 + signal.SIGKILL, 5)
+        jobs.output_is_old()
+        jobs.restart()
+    return case
+
+
+def stopped(jobs):
+    """No rank notices, but mpirun ends a job that has a limit."""
+    run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(1, 90)}:stop",
+                   environment={"MPIEXEC_TIMEOUT": str(LIMIT + 7)})
+    jobs.ended(run, 110, LIMIT + 12)
+    jobs.output_is_old()
+    jobs.restart()
+
+
+def in_a_program(fault, status, *patterns):
+    """What befalls a program of somebody else's between its calls of the library, in its functions, or in its arguments."""
+    def case(jobs):
+        rank = any_rank(jobs)
+        suite = program.Suite(jobs.tools.launch, jobs.tools.odd_rank, jobs.folder)
+        run = suite.run(ranks=RANKS, timeout=PATIENCE,
+                        environment={"GRIDLOPS_FAULT": f"{rank}:{fault}", "GRIDLOPS_TIMEOUT": str(LIMIT)})
+        jobs.seconds = run.seconds
+        jobs.ended(run, status, 5)
+        for pattern in patterns:
+            jobs.require(re.search(pattern.format(rank), run.errors, re.MULTILINE), "nobody says", pattern.format(rank))
+    return case
+
+
+def full_disk(jobs):
+    run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:write:{jobs.chance.randint(1, 20)}:enospc")
+    jobs.ended(run, 74, 5)
+    jobs.require(len(run.error_lines) == 1 and os.strerror(28) in run.error_lines[0] and " at byte " in run.error_lines[0],
+                 "one error, with the byte and the reason:", run.errors)
+    jobs.output_is_old()
+    jobs.nothing_temporary()
+    jobs.restart()
+
+
+def killed_while_writing(jobs):
+    run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:any:{jobs.chance.randint(1, 60)}:kill")
+    jobs.ended(run, 128 + signal.SIGKILL, 5)
+    jobs.require((jobs.folder / "X.npy").read_bytes() in (OLD, jobs.expected), "X is neither old nor whole")
+    jobs.restart()
+
+
+def flipped_checkpoint(jobs):
+    run = jobs.run(*SAVING, "--iterations", "9", environment={"GRIDLOPS_SOLVE_ITERATIONS": "9"})
+    jobs.require(run.status == 3, "nothing was saved", run.status)
+    path = jobs.chance.choice([path for path in sorted((jobs.folder / "saved").rglob("*")) if path.is_file()])
+    data = bytearray(path.read_bytes())
+    bit = jobs.chance.randrange(8 * len(data))
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+    (jobs.folder / "X.npy").write_bytes(OLD)
+    run = jobs.run("--restart", "saved")
+    if run.status == 0:
+        jobs.require((jobs.folder / "X.npy").read_bytes() == jobs.expected, "bit", bit, "of", path.name, "gave another result")
+    else:
+        jobs.ended(run, 65, PATIENCE)
+        jobs.output_is_old()
+
+
+def flipped_matrix(jobs):
+    rank = any_rank(jobs)
+    run = jobs.run("--verify-matrix", fault=f"{rank}:cblas_dgemm:{jobs.chance.randint(2, 60)}:flip", environment=IN_PLACE)
+    jobs.ended(run, 1, PATIENCE)
+    jobs.require(re.search(rf"A\.npy has changed in memory .* that of rank {rank},", run.errors), "nothing names rank", rank)
+    jobs.output_is_old()
+
+
+def guarded_matrix(jobs):
+    run = jobs.run("--guard", "3", fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(9, 60)}:flip", environment=IN_PLACE)
+    jobs.require("the guard found right-hand side" in run.errors, "the guard found nothing", run.status)
+
+
+def not_a_number(jobs):
+    run = jobs.run(fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 60)}:nan")
+    jobs.ended(run, 3, PATIENCE)
+    jobs.require("1 non_finite" in run.errors, "no column is called non_finite")
+    X, Y = np.load(jobs.folder / "X.npy"), np.load(jobs.tools.solution)
+    jobs.require((np.abs(X - Y).max(axis=0) > 1e-6).sum() <= 1, "more than one column suffered")
+
+
+def terminated(jobs):
+    run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 60)}:term")
+    jobs.ended(run, 75, 5)
+    jobs.require("was saved in saved" in run.errors, "nothing says what was saved")
+    jobs.output_is_old()
+    jobs.restart()
+
+
+def slowed(jobs):
+    run = jobs.run(fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 60)}:slow")
+    jobs.require(run.status == 0 and (jobs.folder / "X.npy").read_bytes() == jobs.expected, "a slow rank changes the result")
+    jobs.require(not run.error_lines, "a slow rank is an error:", run.errors)
+
+
+# Row of the matrix, what happens, how it is injected, what must happen, the case, whether it is quick.
+ROWS = [
+    (1, "a rank is killed", "`cblas_dgemm:N:kill`", "137; the last checkpoint goes on with the same bits", killed("cblas_dgemm", 1, 90), True),
+    (1, "a rank is killed in a broadcast", "`MPI_Bcast:N:kill`", "the same", killed("MPI_Bcast", 1, 60), False),
+    (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "110 of mpirun after MPIEXEC_TIMEOUT=10; the same bits", stopped, False),
+    *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
+       in_a_program(f"{name}:1:differ", 2, rf"{text}: .* on ranks .* on rank {{0}}|{text}: .* on rank {{0}}, .* on ranks"), name == "tolerance")
+      for name, text in {"tolerance": "the tolerance", "iterations": "the limit of iterations", "damp": "the damping", "solver": "the solver",
+                         "alpha": "alpha", "columns": "the model", "root": "the root"}.items()),
+    (5, "an exception between calls", "`product:50:throw`", "70; its type, text and rank",
+     in_a_program("product:50:throw", 70, r"^gridlops: rank {} on \S+: std::runtime_error: the flux is negative"), True),
+    (5, "an exception in a user's operator", "`function:50:throw`", "70; its text and rank",
+     in_a_program("function:50:throw", 70, r"rank {}: the flux is negative"), True),
+    (11, "a full disk", "`write:N:enospc`", "74; the old file, no temporary", full_disk, True),
+    (12, "a kill while files are written", "`any:N:kill`", "137; old or whole files, the same bits", killed_while_writing, True),
+    (13, "a bit of a checkpoint flips", "the file is changed", "65, or the same bits", flipped_checkpoint, False),
+    (14, "a bit of A flips", "`cblas_dgemm:N:flip`", "`--verify-matrix`: 1, and the rank", flipped_matrix, False),
+    (14, "a bit of A flips", "`cblas_dgemm:N:flip`", "`--guard 3` raises an alarm", guarded_matrix, False),
+    (15, "NaN in a product", "`cblas_dgemm:N:nan`", "3; one column is non_finite, the others as ever", not_a_number, True),
+    (17, "SIGTERM", "`cblas_dgemm:N:term`", "75; saved, and goes on with the same bits", terminated, True),
+    (18, "a rank is slow", "`cblas_dgemm:N:slow`", "0; nothing is said", slowed, False),
+]
+
+
+def make_problem(folder):
+    rng = np.random.default_rng(3)
+    left, right = (np.linalg.qr(rng.standard_normal(shape))[0] for shape in ((301, 203), (203, 203)))
+    A, B = (left * np.geomspace(1, 1 / 30, 203)) @ right.T, rng.standard_normal((301, 7))
+    for name, array in {"A": A, "B": B}.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def run_row(tools, source, expected, row, repeat):
+    """What is wrong, and the seconds until the job was over."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in source.glob("*.npy"):
+            shutil.copy(path, folder)
+        jobs = Jobs(tools, os.path.realpath(folder), expected, random.Random(f"{row[1]}, {row[3]}, {repeat}"))
+        jobs.fresh()
+        row[4](jobs)
+        return jobs.wrong, jobs.seconds
+
+
+def table(lines):
+    head = ["row", "fault", "injected", "must happen", "repeats", "as it must", "seconds, median", "most"]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, ["---"] * len(head), *lines])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("launch", "program", "odd_rank", "injected"):
+        parser.add_argument(name, type=os.path.realpath)
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--rows", type=lambda text: {int(word) for word in text.split(",")})
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", type=Path)
+    tools = parser.parse_args()
+    failed = 0
+    lines = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(tools.at_once) as pool:
+        source = Path(folder)
+        make_problem(source)
+        sound = Jobs(tools, os.path.realpath(folder), b"", random.Random(0))
+        run = sound.run()
+        if run.status != 0:
+            sys.exit(f"without a fault: status {run.status}\n{run.errors}")
+        tools.solution = source / "sound.npy"
+        os.rename(source / "X.npy", tools.solution)
+        expected = tools.solution.read_bytes()
+        for row in ROWS:
+            if (tools.rows and row[0] not in tools.rows) or (tools.quick and not row[5]):
+                continue
+            results = list(pool.map(lambda repeat, row=row: run_row(tools, source, expected, row, repeat), range(tools.repeats)))
+            good = [not wrong for wrong, _ in results]
+            seconds = [seconds for _, seconds in results]
+            failed += len(good) - sum(good)
+            lines.append([row[0], row[1], row[2], row[3], tools.repeats, sum(good), f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"])
+            print(table(lines[-1:]).splitlines()[-1], flush=True)
+            for wrong in [wrong for wrong, _ in results if wrong][:3]:
+                print("FAILED:", *wrong, sep="\n    ")
+    if tools.table:
+        tools.table.write_text(table(lines) + "\n", encoding="utf-8")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

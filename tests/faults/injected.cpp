@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The faults of one rank, to be loaded before a program: GRIDLOPS_FAULT=RANK:OPERATION:N:KIND
+// (planned_fault.hpp). OPERATION is
+//   cblas_dgemm, MPI_Allreduce, MPI_Bcast or MPI_Isend, or
+//   resize, write, flush, rename or flush-folder, for files on their way to become outputs, or any of these.
+// KIND is
+//   kill     the process ends before the operation
+//   stop     the process stops there, until a signal lets it go on
+//   term     the process gets SIGTERM, and goes on
+//   throw    an exception leaves the operation
+//   slow     the operation takes a second longer
+//   nan      a product's first element is no number
+//   flip     an element of a product's matrix A changes its sign, for good
+//   short    from now on only a third of the bytes is written, each time
+//   NUMBER   from now on operations on files fail with this errno; enospc is a name of one
+// With "count" as the operation the number of those on files is written to standard error at the end.
+// A line on standard error says when the fault happens, by the clock CLOCK_MONOTONIC.
+#include <cblas.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "support/planned_fault.hpp"
+
+namespace {
+
+PlannedFault& fault() {
+  static PlannedFault the_fault = PlannedFault::from_environment();
+  return the_fault;
+}
+
+bool is_of_this_rank() {
+  static const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return fault().rank == (rank == nullptr ? 0 : std::atoi(rank));
+}
+
+template <class Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+void tell() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::fprintf(stderr, "fault at %ld.%06ld\n", static_cast<long>(now.tv_sec), now.tv_nsec / 1000);
+}
+
+/// Whether the operation that begins is the planned one. What ends or delays the process befalls it here.
+bool befalls(std::string_view operation) {
+  if (!is_of_this_rank() || !fault().befalls(fault().rank, operation)) return false;
+  tell();
+  const std::string_view kind = fault().kind;
+  if (kind == "kill") raise(SIGKILL);
+  if (kind == "stop") raise(SIGSTOP);
+  if (kind == "term") raise(SIGTERM);
+  if (kind == "slow") sleep(1);
+  if (kind == "throw") throw std::runtime_error("a fault that was asked for");
+  return true;
+}
+
+long operations_on_files = 0;
+
+__attribute__((destructor)) void tell_count() {
+  if (fault().operation == "count" && is_of_this_rank())
+    std::fprintf(stderr, "calls: %ld\n", operations_on_files);
+}
+
+/// Whether an operation on a file fails. Once one has failed, all that are meant do.
+bool file_fails(std::string_view operation) {
+  static bool is_broken = false;
+  ++operations_on_files;
+  if (fault().operation == "any") operation = "any";
+  if (!is_of_this_rank() || operation != fault().operation) return false;
+  is_broken = is_broken || befalls(operation);
+  return is_broken;
+}
+
+int error_number() { return fault().kind == "enospc" ? ENOSPC : std::atoi(fault().kind.c_str()); }
+
+/// The errno of an operation that fails; 0 if it is to succeed.
+int error(std::string_view operation) { return file_fails(operation) ? error_number() : 0; }
+
+bool is_temporary(std::string_view path) { return path.find(".tmp.") != std::string_view::npos; }
+
+std::string path_of(int descriptor) {
+  std::array<char, 4096> path{};
+  const ssize_t length =
+      readlink(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), path.data(), path.size());
+  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+int failed(int number) {
+  errno = number;
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  befalls("MPI_Allreduce");
+  return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+
+int MPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  befalls("MPI_Bcast");
+  return PMPI_Bcast(data, count, type, root, comm);
+}
+
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  befalls("MPI_Isend");
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+void cblas_dgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, blasint m, blasint n,
+                 blasint k, double alpha, const double* A, blasint lda, const double* B, blasint ldb,
+                 double beta, double* C, blasint ldc) {
+  static const auto multiply = next<decltype(cblas_dgemm)>("cblas_dgemm");
+  const bool is_faulty = befalls("cblas_dgemm");
+  // A fault does not ask whether memory may be written.
+  if (is_faulty && fault().kind == "flip") const_cast<double*>(A)[3] = -A[3];
+  multiply(order, op_a, op_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+  if (is_faulty && fault().kind == "nan") C[0] = std::numeric_limits<double>::quiet_NaN();
+}
+
+// In a build for files of any length, which Meson makes, these are the functions with 64 in their names.
+
+ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {
+  static const auto write = next<ssize_t(int, const void*, std::size_t, off_t)>("pwrite64");
+  if (!is_temporary(path_of(fd)) || !file_fails("write")) return write(fd, buf, nbytes, offset);
+  if (fault().kind == "short") return write(fd, buf, (nbytes + 2) / 3, offset);
+  return failed(error_number());
+}
+
+int ftruncate(int fd, off_t length) noexcept {
+  static const auto resize = next<int(int, off_t)>("ftruncate64");
+  const int number = is_temporary(path_of(fd)) ? error("resize") : 0;
+  return number == 0 ? resize(fd, length) : failed(number);
+}
+
+int fsync(int fd) {
+  static const auto flush = next<int(int)>("fsync");
+  struct stat status {};
+  const bool is_folder = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+  const int number = is_folder ? error("flush-folder") : is_temporary(path_of(fd)) ? error("flush") : 0;
+  return number == 0 ? flush(fd) : failed(number);
+}
+
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): `new` is no name here
+int rename(const char* from, const char* to) noexcept {
+  static const auto rename = next<int(const char*, const char*)>("rename");
+  const int number = is_temporary(from) ? error("rename") : 0;
+  return number == 0 ? rename(from, to) : failed(number);
+}
+}
