@@ -213,6 +213,7 @@ class GRIDLOPS_EXPORT Communicator {
   int rank_;
   int size_;
   std::shared_ptr<Traffic> traffic_;
+  Index collectives_ = 0;  // how many this rank has begun
 };
 
 /// Operations of several communicators that go out together where the transport gains by it, as NCCL does by

@@ -79,8 +79,9 @@ class GRIDLOPS_EXPORT OutOfMemory : public Error {
 /// A transport's call failed. Only the rank that saw the failure throws.
 class GRIDLOPS_EXPORT CommunicationError : public Error {
  public:
-  explicit CommunicationError(const std::string& message, KnownTo known_to = KnownTo::one_rank)
-      : Error(ExitStatus::internal, message, known_to) {}
+  explicit CommunicationError(const std::string& message, KnownTo known_to = KnownTo::one_rank,
+                              ExitStatus status = ExitStatus::internal)
+      : Error(status, message, known_to) {}
 };
 
 /// A solver was asked to save its state and end, and did; nothing is wrong.

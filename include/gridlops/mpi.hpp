@@ -49,19 +49,41 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicato
                                                                      const std::string& transport,
                                                                      Index chain_bytes = chain_least_bytes);
 
+/// What a session does when its ranks wait for each other in vain.
+enum class WhenStuck {
+  end_job,     ///< ends all processes of MPI_COMM_WORLD, with status 75
+  throw_error  ///< each rank that waits throws CommunicationError, with status 75; the session is of no more
+               ///< use
+};
+
+/// Tells the ranks that wait for this one that it is at work. A rank that computes for longer than
+/// GRIDLOPS_TIMEOUT between communications, as in an operator of the caller's, must call this meanwhile, at
+/// least four times in that time. Not collective. It takes the time of reading a clock; now and then it
+/// answers messages, so only the thread that communicates may call it. Throws, or ends the job, if the others
+/// have given up. Without a session it does nothing.
+GRIDLOPS_EXPORT void keep_alive();
+
 /// Starts MPI, and ends it when the last rank is done. Every process makes one, in main.
 ///
 /// While a session lives, an exception that leaves main, or that the terminate handler meets elsewhere,
 /// prints rank, host, type, message and what the rank was communicating, and ends the whole job with the
 /// error's exit status (70 for exceptions of other libraries). A rank that reaches the end of its session
-/// alone, for example because it swallowed an exception, waits for the others GRIDLOPS_TIMEOUT seconds
-/// (default 600). Then it says so and ends the job with status 75, because MPI_Finalize would hang all ranks
-/// for ever. Where MPI itself crashes while it ends, a line says so, and that all work was done.
+/// alone, for example because it swallowed an exception, waits there for the others. Where MPI itself crashes
+/// while it ends, a line says so, and that all work was done.
+///
+/// While a session lives, no wait of this library lasts for ever. When no rank has got on for
+/// GRIDLOPS_TIMEOUT seconds (default 600; 0 for no limit), each rank that waits says who is silent and in
+/// which operation every other one is, and the job ends with status 75. A rank gets on when it communicates
+/// through this library, or calls keep_alive(). After every minute in which none does, one rank says as much.
 class GRIDLOPS_EXPORT MpiSession {
  public:
-  /// Collective over all processes of the job. Where MPI runs already, whoever started it also ends it. argc
-  /// and argv may be null.
+  /// Collective over all processes of the job. Where MPI runs already, whoever started it also ends it, and
+  /// ranks that wait in vain throw. argc and argv may be null.
   MpiSession(int* argc, char*** argv);
+  /// A session of the ranks of comm only, in a program that has started MPI and ends it (collective over
+  /// comm, which is duplicated and not otherwise touched).
+  explicit MpiSession(MPI_Comm comm, WhenStuck when_stuck = WhenStuck::throw_error);
+  /// Collective; waits for all ranks.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -72,8 +94,11 @@ class GRIDLOPS_EXPORT MpiSession {
   int run(const std::function<int()>& body);
 
  private:
+  void begin(MPI_Comm comm, WhenStuck when_stuck);
+
   std::unique_ptr<Communicator> world_;
   bool owns_mpi_ = false;
+  bool ends_job_ = true;
 };
 
 }  // namespace gridlops

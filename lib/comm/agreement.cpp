@@ -69,17 +69,6 @@ std::vector<Argument> arguments_of(std::string_view text) {
   return arguments;
 }
 
-/// "rank 2", or "ranks 0 to 3, 7".
-std::string describe(const std::vector<std::size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t first = 0, next = 0; first < ranks.size(); first = next) {
-    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
-    text += message(first == 0 ? "" : ", ", ranks[first]);
-    if (next - first > 1) text += message(next - first > 2 ? " to " : ", ", ranks[next - 1]);
-  }
-  return text;
-}
-
 /// "1e-08 on ranks 0, 2, 1e-06 on rank 1"; empty if all ranks have one value.
 std::string differences(const std::vector<std::string_view>& values) {
   std::vector<std::pair<std::string_view, std::vector<std::size_t>>> groups;
@@ -162,6 +151,16 @@ void require_agreement(Communicator& comm, const std::string& mine, const std::s
 }
 
 }  // namespace
+
+std::string describe(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t first = 0, next = 0; first < ranks.size(); first = next) {
+    for (next = first + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
+    text += message(first == 0 ? "" : ", ", ranks[first]);
+    if (next - first > 1) text += message(next - first > 2 ? " to " : ", ", ranks[next - 1]);
+  }
+  return text;
+}
 
 void agree(Communicator& comm, const char* operation, const std::function<void(Agreement&)>& local_part) {
   Agreement mine(operation);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/message.hpp"
 #include "gridlops/communicator.hpp"
@@ -49,5 +50,8 @@ void agree(Communicator& comm, const char* operation, const std::function<void(A
 /// ranks do follows from what they have agreed on, it runs local_part alone.
 void agree_at_entry(Communicator& comm, const char* operation,
                     const std::function<void(Agreement&)>& local_part);
+
+/// "rank 2", or "ranks 0 to 3, 7".
+std::string describe(const std::vector<std::size_t>& ranks);
 
 }  // namespace gridlops

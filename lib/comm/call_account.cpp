@@ -5,79 +5,10 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "comm/watchdog.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
-
-const char* name_of(CommOperation operation) {
-  switch (operation) {
-    case CommOperation::barrier:
-      return "barrier";
-    case CommOperation::broadcast:
-      return "broadcast";
-    case CommOperation::reduce:
-      return "reduce";
-    case CommOperation::all_reduce:
-      return "all_reduce";
-    case CommOperation::gather:
-      return "gather";
-    case CommOperation::scatter:
-      return "scatter";
-    case CommOperation::all_gather:
-      return "all_gather";
-    case CommOperation::reduce_scatter:
-      return "reduce_scatter";
-    case CommOperation::all_to_all:
-      return "all_to_all";
-    case CommOperation::send:
-      return "send";
-    case CommOperation::receive:
-      return "receive";
-    case CommOperation::get:
-      return "get";
-    case CommOperation::split:
-      break;
-  }
-  return "split";
-}
-
-namespace {
-
-const char* role_of_peer(CommOperation operation) {
-  switch (operation) {
-    case CommOperation::send:
-      return "to rank ";
-    case CommOperation::receive:
-    case CommOperation::get:
-      return "from rank ";
-    default:
-      return "root ";
-  }
-}
-
-}  // namespace
-
-std::string OperationRecord::text() const {
-  const auto moment = [this] {
-    switch (state) {
-      case State::running:
-        return "in ";
-      case State::waiting:
-        return "waiting for a request, last started: ";
-      default:
-        return "after ";
-    }
-  };
-  if (state == State::none) return "";
-  const std::string partner = peer < 0 ? "" : message(", ", role_of_peer(operation), peer);
-  return message(moment(), name_of(operation), " (", bytes, " bytes", partner, "; rank ", rank, " of ", size,
-                 ")");
-}
-
-OperationRecord& last_operation() {
-  static OperationRecord record;
-  return record;
-}
 
 namespace {
 
@@ -161,7 +92,12 @@ class Arguments {
 CallAccount& CallAccount::enter(CommOperation operation, Index sent, Index received, Index operand_bytes,
                                 int peer) {
   count(operation, sent, received);
-  last_operation() = {OperationRecord::State::running, operation, operand_bytes, peer, rank(), size()};
+  const auto now = OperationRecord::Clock::now();
+  const bool is_collective = operation != CommOperation::send && operation != CommOperation::receive;
+  flight_recorder().begin({OperationRecord::State::running, operation,
+                           is_collective ? ++comm_.collectives_ : 0, operand_bytes, peer, rank(), size(),
+                           now});
+  if (now >= Watchdog::next_answer()) Watchdog::current()->answer(now);
   return *this;
 }
 

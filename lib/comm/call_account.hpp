@@ -5,38 +5,21 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "base/trace_record.hpp"
+#include "comm/flight_recorder.hpp"
 #include "gridlops/communicator.hpp"
 
 namespace gridlops {
 
-/// As messages name it: "all_reduce".
-const char* name_of(CommOperation operation);
-
-/// What this process communicated last, for the message with which it may have to end. CallAccount and
-/// Request keep it, on the one thread that communicates.
-struct OperationRecord {
-  enum class State { none, running, waiting, returned };
-
-  State state = State::none;
-  CommOperation operation{};
-  Index bytes = 0;  ///< of the operand on this rank
-  int peer = -1;    ///< the root, destination or source, if there is one
-  int rank = 0, size = 0;
-
-  /// "in broadcast (800 bytes, root 2; rank 1 of 4)"; empty if there was none.
-  std::string text() const;
-};
-
-OperationRecord& last_operation();
-
 /// Adds its own lifetime to the seconds that a rank waited.
 class WaitingTime {
  public:
-  explicit WaitingTime(Traffic& traffic) : traffic_(traffic) {}
+  using Clock = OperationRecord::Clock;
+
+  explicit WaitingTime(Traffic& traffic, Clock::time_point begin = Clock::now())
+      : traffic_(traffic), begin_(begin) {}
   WaitingTime(const WaitingTime&) = delete;
   WaitingTime& operator=(const WaitingTime&) = delete;
   ~WaitingTime() {
@@ -46,9 +29,8 @@ class WaitingTime {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   Traffic& traffic_;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;
 };
 
 /// What each call of a communicator's operation does besides moving data. The function of the operation's
@@ -81,8 +63,9 @@ class CallAccount {
   /// Carries an operation out, by begin(Completion), from its beginning to its end.
   template <class Begin>
   void complete(Begin&& begin) {
-    const WaitingTime time(traffic_);
-    last_operation().state = OperationRecord::State::running;
+    OperationRecord& record = flight_recorder().last();
+    const WaitingTime time(traffic_, record.begin);
+    record.state = OperationRecord::State::running;
     if (const Communicator::Pending pending = begin(Communicator::Completion::blocking)) pending->wait();
     returned();
   }
@@ -93,7 +76,7 @@ class CallAccount {
     returned();
     return request(std::move(pending));
   }
-  static void returned() { last_operation().state = OperationRecord::State::returned; }
+  static void returned() { flight_recorder().last().state = OperationRecord::State::returned; }
 
   // Transports that read other ranks' memory count that themselves.
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "comm/mpi_transfer.hpp"
+#include "comm/watched_wait.hpp"
 #include "gridlops/mpi.hpp"
 
 namespace gridlops {
@@ -43,7 +44,7 @@ class ChainBroadcasts::Broadcast final : public PendingOperation {
   ~Broadcast() override { std::erase(all_.running_, this); }
 
   void wait() override {
-    while (!test()) all_.progress();
+    for (WatchedWait wait; !test(); wait.poll()) all_.progress();
   }
 
   bool test() override {
@@ -96,7 +97,7 @@ void ChainBroadcasts::progress() {
 }
 
 void ChainBroadcasts::drain() {
-  while (!running_.empty()) progress();
+  for (WatchedWait wait; !running_.empty(); wait.poll()) progress();
 }
 
 }  // namespace gridlops

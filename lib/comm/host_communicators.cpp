@@ -13,6 +13,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "comm/watchdog.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/gpu.hpp"
@@ -24,8 +25,16 @@ namespace {
 
 MPI_Comm duplicate_of(const MpiGroup& group) {
   MPI_Comm duplicate = MPI_COMM_NULL;
+  const BlockingCall call(group);
   group.check(MPI_Comm_dup(group.comm, &duplicate), "MPI_Comm_dup", 0);
   return duplicate;
+}
+
+/// Whether all ranks are of a session with a limit.
+bool is_watched(const MpiGroup& group) {
+  int watched = Watchdog::current() != nullptr ? 1 : 0;
+  group.check(MPI_Allreduce(MPI_IN_PLACE, &watched, 1, MPI_INT, MPI_MIN, group.comm), "MPI_Allreduce", 1);
+  return watched != 0;
 }
 
 /// The ranks of a group that are on this rank's machine.
@@ -34,6 +43,7 @@ struct Machine {
 };
 Machine my_machine(const MpiGroup& group) {
   MPI_Comm neighbours = MPI_COMM_NULL;
+  const BlockingCall call(group);
   group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, group.rank, MPI_INFO_NULL, &neighbours),
               "MPI_Comm_split_type", 0);
   Machine machine{group.rank, 1};
@@ -122,7 +132,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
   MpiGroup callers{comm, 0, 1};
   MPI_Comm_rank(comm, &callers.rank);
   MPI_Comm_size(comm, &callers.size);
-  return std::make_unique<MpiCommunicator>(duplicate_of(callers), MpiContext{});
+  callers.comm = duplicate_of(callers);
+  return std::make_unique<MpiCommunicator>(callers.comm, MpiContext{.is_watched = is_watched(callers)});
 }
 
 std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport,
@@ -134,8 +145,8 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
   require<UsageError>(transport == "auto" || std::find(known.begin(), known.end(), transport) != known.end(),
                       "there is no transport '", transport,
                       "' for host memory; there are auto, mpi, chain, one-sided, shared, mixed");
-  const MpiGroup group{mpi->handle(), comm.rank(), comm.size()};
-  MpiContext context{.transport = transport};
+  const MpiGroup& group = mpi->group();
+  MpiContext context{.transport = transport, .is_watched = group.is_watched};
   if (transport == "auto" || transport == "shared" || transport == "mixed") {
     const Machine machine = my_machine(group);
     if (transport == "auto") {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/job_end.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -29,7 +30,7 @@ int size_of(MPI_Comm comm) {
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiContext context)
     : Communicator(rank_in(comm), size_of(comm), context.traffic),
-      group_{comm, rank(), size()},
+      group_{comm, rank(), size(), context.is_watched && size() > 1},
       context_(std::move(context)) {
   group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
@@ -70,6 +71,17 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
   return transfer->is_complete() ? nullptr : std::move(transfer);
 }
 
+// Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll, and among
+// few ranks messages take less than the non-blocking calls of Open MPI 4.1 (docs/decisions/0028-watchdog.md).
+MpiCommunicator::Carrier MpiCommunicator::carrier(Completion completion, Index bytes) const {
+  constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
+  if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
+  if (!group_.is_watched) return Carrier::blocking_call;
+  const bool are_few = size() <= reduce_by_messages_most_ranks;
+  if (bytes > (are_few ? few_bytes_of_few_ranks : few_bytes)) return Carrier::blocking_call;
+  return are_few && bytes > 0 ? Carrier::messages : Carrier::non_blocking_call;
+}
+
 // Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
 int MpiCommunicator::next_tag() {
   constexpr int first = max_tag + 1;
@@ -80,7 +92,11 @@ int MpiCommunicator::next_tag() {
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
   if (context_.chains != nullptr) context_.chains->drain();
   MPI_Comm child = MPI_COMM_NULL;
-  group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split", 0);
+  {
+    const BlockingCall call(group_);
+    group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split",
+                 0);
+  }
   if (child == MPI_COMM_NULL) return nullptr;
   auto made = std::make_unique<MpiCommunicator>(child, context_);
   if (context_.machine) {
@@ -93,7 +109,7 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
   auto transfer = new_transfer();
-  if (blocks(completion)) {
+  if (blocks(completion, 0)) {
     group_.check(MPI_Barrier(group_.comm), "MPI_Barrier", 0);
   } else {
     transfer->start("MPI_Ibarrier", 0,
@@ -108,10 +124,17 @@ MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, 
   if (context_.chains != nullptr && context_.chains->is_faster(reals, size()))
     return context_.chains->start(group_, reals, root, tag);
   auto transfer = new_transfer();
+  if (sends(completion, reals.bytes())) {
+    if (rank() == root) for_each_other_rank([&](int peer) { transfer->send(reals, peer, tag); });
+    if (rank() != root) transfer->receive(reals, root, tag);
+    return finish(std::move(transfer), completion);
+  }
   const MPI_Datatype type = mpi_type(reals.type);
+  std::optional<BlockingCall> call;
+  if (blocks(completion, reals.bytes())) call.emplace(group_);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
-    if (blocks(completion)) {
+    if (call) {
       group_.check(MPI_Bcast(chunk, count, type, root, group_.comm), "MPI_Bcast", count);
     } else {
       transfer->start("MPI_Ibcast", count, [&](MPI_Request* request) {
@@ -165,7 +188,8 @@ MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elem
   const MPI_Datatype type = mpi_type(whole.type);
   const Elements my_place = parts.of(whole, rank());
   copy(as_reals(mine), my_place);
-  if (parts.total() > max_message_elements) {
+  const Index bytes = parts.total() * size_of(whole.type);
+  if (parts.total() > max_message_elements || sends(completion, bytes)) {
     for_each_other_rank([&](int peer) {
       transfer->receive(parts.of(whole, peer), peer, tag);
       transfer->send(my_place, peer, tag);
@@ -175,7 +199,8 @@ MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elem
     int* offsets = transfer->scratch_ints(size());
     parts.write_counts(part_counts);
     parts.write_offsets(offsets);
-    if (blocks(completion)) {
+    if (blocks(completion, bytes)) {
+      const BlockingCall call(group_);
       group_.check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm),
                    "MPI_Allgatherv", parts.total());
     } else {

@@ -19,6 +19,7 @@ struct MpiContext {
   std::optional<int> machine{};               ///< the first rank on this rank's machine ("mixed")
   std::shared_ptr<MpiWindow> window{};        ///< from which blocks are got ("one-sided"), or null
   std::shared_ptr<ChainBroadcasts> chains{};  ///< for large broadcasts ("chain"), or null
+  bool is_watched = false;                    ///< all ranks are of a session with a limit
 };
 
 /// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
@@ -35,7 +36,7 @@ class MpiCommunicator final : public Communicator {
            : context_.window != nullptr   ? PeerAccess::get
                                           : PeerAccess::none;
   }
-  MPI_Comm handle() const { return group_.comm; }
+  const MpiGroup& group() const { return group_; }
   /// The window of the communicators that are made of this one with the transport "one-sided". There is one,
   /// as long as this lives: ranks part with those communicators at different times, and Open MPI's windows of
   /// communicators that are split off disturb each other. Collective. Throws UsageError alike on all ranks
@@ -50,6 +51,8 @@ class MpiCommunicator final : public Communicator {
 
  private:
   using Transfer = std::unique_ptr<MpiTransfer>;
+  /// Calls of MPI, or messages between all ranks that take part.
+  enum class Carrier { blocking_call, non_blocking_call, messages };
 
   std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) override;
   Pending do_barrier(Completion) override;
@@ -85,9 +88,13 @@ class MpiCommunicator final : public Communicator {
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
-  /// Whether an operation may make a blocking call of MPI.
-  bool blocks(Completion completion) const {
-    return completion == Completion::blocking && context_.chains == nullptr;
+  /// What carries an operation on so many bytes, the same number on all ranks.
+  Carrier carrier(Completion completion, Index bytes) const;
+  bool blocks(Completion completion, Index bytes) const {
+    return carrier(completion, bytes) == Carrier::blocking_call;
+  }
+  bool sends(Completion completion, Index bytes) const {
+    return carrier(completion, bytes) == Carrier::messages;
   }
   Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
@@ -108,8 +115,5 @@ template <class Action>
 void MpiCommunicator::for_each_other_rank(Action&& action) const {
   for (int step = 1; step < size(); ++step) action((rank() + step) % size());
 }
-
-/// Ends all processes of the job with this status, from any of them alone.
-[[noreturn]] void end_job(ExitStatus status) noexcept;
 
 }  // namespace gridlops

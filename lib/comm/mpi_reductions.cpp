@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -80,7 +81,8 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements o
                                                     ReductionOrder order, Completion completion) {
   const ConstElements from = as_reals(in);
   const Elements to = rank() == root ? as_reals(out) : Elements(nullptr, 0, in.type);
-  if (order == ReductionOrder::by_rank || (!blocks(completion) && takes_messages(from, size())))
+  if (order == ReductionOrder::by_rank || sends(completion, from.bytes()) ||
+      (!blocks(completion, from.bytes()) && takes_messages(from, size())))
     return reduce_by_rank(from, to, op, root, completion);
   auto transfer = new_transfer();
   start_reduction(*transfer, from, to, op, root, completion);
@@ -92,10 +94,12 @@ void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, E
                                       int root, Completion completion) const {
   const bool in_place = rank() == root && in.data == out.data;
   const MPI_Datatype type = mpi_type(in.type);
+  std::optional<BlockingCall> call;
+  if (blocks(completion, in.bytes())) call.emplace(group_);
   for_each_chunk(in.count, [&](Index begin, int count) {
     const void* from = in_place ? MPI_IN_PLACE : slice(in, begin, count).data;
     void* to = rank() == root ? slice(out, begin, count).data : nullptr;
-    if (blocks(completion)) {
+    if (call) {
       group_.check(MPI_Reduce(from, to, count, type, mpi_op(op), root, group_.comm), "MPI_Reduce", count);
     } else {
       transfer.start("MPI_Ireduce", count, [&](MPI_Request* request) {
@@ -109,11 +113,14 @@ MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp 
                                                         Completion completion) {
   const Elements reals = as_reals(data);
   if (order == ReductionOrder::by_rank) return all_reduce_by_rank(reals, op, completion);
+  if (sends(completion, reals.bytes())) return all_reduce_contributions(reals, op, completion);
   auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);
+  std::optional<BlockingCall> call;
+  if (blocks(completion, reals.bytes())) call.emplace(group_);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
-    if (blocks(completion)) {
+    if (call) {
       group_.check(MPI_Allreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm), "MPI_Allreduce",
                    count);
     } else {
@@ -131,7 +138,8 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const RankParts parts(counts, all.reals_per_element);
   const ConstElements from = as_reals(all);
   const Elements to = as_reals(mine);
-  if (order == ReductionOrder::by_rank || takes_messages(from, size()))
+  const Index bytes = parts.total() * size_of(from.type);
+  if (order == ReductionOrder::by_rank || sends(completion, bytes) || takes_messages(from, size()))
     return reduce_scatter_by_rank(from, parts, to, op, completion);
   auto transfer = new_transfer();
   if (parts.total() > max_message_elements) {
@@ -148,7 +156,8 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const bool elsewhere = to.count == 0 || to.data == parts.of(from, rank()).data;
   const Elements result = elsewhere ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
-  if (blocks(completion)) {
+  if (blocks(completion, bytes)) {
+    const BlockingCall call(group_);
     group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
                  "MPI_Reduce_scatter", parts.total());
   } else {
@@ -224,13 +233,14 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
   std::vector<const void*> contributions;
   for (int peer = 0; peer < size(); ++peer)
     contributions.push_back(slice(received, peer * data.count, data.count).data);
-  if (received.count > max_message_elements) {
+  if (received.count > max_message_elements || sends(completion, data.bytes())) {
     for_each_other_rank([&](int peer) {
       transfer->receive(slice(received, peer * data.count, data.count), peer, tag);
       transfer->send(data, peer, tag);
     });
     contributions[at(rank())] = data.data;
-  } else if (const int n = static_cast<int>(data.count); blocks(completion)) {
+  } else if (const int n = static_cast<int>(data.count); blocks(completion, data.bytes())) {
+    const BlockingCall call(group_);
     group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {
     transfer->start("MPI_Iallgather", n, [&](MPI_Request* request) {

@@ -6,6 +6,8 @@
 
 #include "base/message.hpp"
 #include "comm/chain_broadcast.hpp"
+#include "comm/watchdog.hpp"
+#include "comm/watched_wait.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -26,6 +28,12 @@ void MpiGroup::check(int code, const char* call, Index count) const {
   throw CommunicationError(message(call, " of ", count, " elements failed on rank ", rank, " of ", size, ": ",
                                    mpi_error_text(code),
                                    "; the other ranks may wait for ever, so the job must end"));
+}
+
+void MpiGroup::await_all() const {
+  MpiTransfer transfer(*this, nullptr);
+  transfer.start("MPI_Ibarrier", 0, [&](MPI_Request* request) { return MPI_Ibarrier(comm, request); });
+  transfer.wait();
 }
 
 MPI_Datatype mpi_type(ElementType type) {
@@ -100,8 +108,9 @@ void* MpiTransfer::scratch(Index bytes) {
 // It waits for one request after another, so that an error belongs to its request. Besides, Open MPI 4.1 may
 // never return from MPI_Waitall when a request fails meanwhile.
 void MpiTransfer::wait() {
-  if (chains_ != nullptr) {
-    while (!test()) chains_->progress();
+  if (chains_ != nullptr || Watchdog::current() != nullptr) {
+    for (WatchedWait wait; !test(); wait.poll())
+      if (chains_ != nullptr) chains_->progress();
     return;
   }
   for (; parts_done_ < parts_.size(); ++parts_done_) {

@@ -4,6 +4,8 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -24,9 +26,34 @@ struct MpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
+  bool is_watched = false;  ///< all its ranks are of a session with a limit
 
   /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
   void check(int code, const char* call, Index count) const;
+  /// Returns when all ranks have called it.
+  void await_all() const;
+};
+
+/// The lifetime of blocking calls of MPI that all ranks make. Ranks that are watched wait for each other
+/// first, where they poll. In the calls nothing does; a thread of the Watchdog finds that they last for
+/// longer than GRIDLOPS_TIMEOUT seconds.
+class BlockingCall {
+ public:
+  explicit BlockingCall(const MpiGroup& group) {
+    if (!group.is_watched) return;
+    group.await_all();
+    number_.store(++calls_, std::memory_order_release);
+  }
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+  ~BlockingCall() { number_.store(0, std::memory_order_release); }
+
+  /// Of the one that is under way, or 0. Any thread may ask.
+  static std::uint64_t number() { return number_.load(std::memory_order_acquire); }
+
+ private:
+  static inline std::atomic<std::uint64_t> number_ = 0;
+  static inline std::uint64_t calls_ = 0;
 };
 
 MPI_Datatype mpi_type(ElementType type);

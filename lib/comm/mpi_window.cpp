@@ -36,6 +36,7 @@ class BlockType {
 // A rank alone gets nothing from others, and Open MPI may have no windows for it.
 MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
   if (group.size == 1) return;
+  const BlockingCall call(group);
   group.check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm, &window_), "MPI_Win_create_dynamic", 0);
   group.check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler", 0);
   group.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all", 0);

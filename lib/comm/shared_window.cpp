@@ -10,12 +10,12 @@
 #include <array>
 #include <new>
 #include <optional>
-#include <utility>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/call_account.hpp"
 #include "comm/mpi_transfer.hpp"
+#include "comm/watched_wait.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -131,15 +131,16 @@ void SharedWindow::wait_for(const std::atomic<Round>& flag, Round round, int ran
   if (flag.load(std::memory_order_acquire) >= round) return;
   const OperationRegion region("wait");
   const WaitingTime time(CallAccount(comm_).traffic());
-  OperationRecord& record = last_operation();
-  const OperationRecord before = std::exchange(
-      record, {OperationRecord::State::running, CommOperation::get, 0, rank, comm_.rank(), comm_.size()});
+  flight_recorder().begin({OperationRecord::State::running, CommOperation::get, 0, 0, rank, comm_.rank(),
+                           comm_.size(), OperationRecord::Clock::now()});
+  WatchedWait wait;
   for (bool is_patient = true; !reached(flag, round, is_patient); is_patient = false) {
+    wait.look();
     int found = 0;
     const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
     MpiGroup{MPI_COMM_SELF, comm_.rank(), comm_.size()}.check(code, "MPI_Iprobe", 0);
   }
-  record = before;
+  CallAccount::returned();
 }
 
 }  // namespace gridlops

@@ -2,7 +2,6 @@
 #include "cuda/device_context.hpp"
 
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -79,11 +78,6 @@ void check(cufftResult status, const char* call) {
 
 namespace {
 
-double timeout_from_environment() {
-  const char* text = std::getenv("GRIDLOPS_TIMEOUT");
-  return text == nullptr || *text == '\0' ? 600 : std::strtod(text, nullptr);
-}
-
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
@@ -104,12 +98,7 @@ std::shared_ptr<DeviceContext> DeviceContext::of(int device) {
   return context;
 }
 
-DeviceContext::DeviceContext(int device)
-    : device_(device),
-      pinned_(*this),
-      memory_(*this),
-      timeout_seconds_(timeout_from_environment()),
-      timeline_(*this) {
+DeviceContext::DeviceContext(int device) : device_(device), pinned_(*this), memory_(*this), timeline_(*this) {
   tell_profilers_of_regions();
   make_current();
   memory_.look_for_pool(device);
@@ -209,17 +198,25 @@ void DeviceContext::wait(cudaEvent_t event) {
     return;
   }
   const auto begin = Clock::now();
-  auto begin_of_communication = begin;
+  WatchedWait wait;
   Index communication = 0;
   for (Index polls = 0; !is_reached(event); ++polls) {
     if (polls % 64 != 63) continue;
     check_communicators();
-    if (const Index now = communication_under_way(); now == 0 || now != communication) {
-      communication = now;
-      begin_of_communication = Clock::now();
-    }
-    if (timeout_seconds_ > 0 && seconds_since(begin_of_communication) > timeout_seconds_) fail_for_waiting();
+    const Index now = communication_under_way();
+    if (now == 0 || now != communication) wait.is_own_work();
+    communication = now;
+    look(wait);
     if (seconds_since(begin) > 0.001) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+void DeviceContext::look(WatchedWait& wait) {
+  try {
+    wait.look();
+  } catch (const CommunicationError&) {
+    abort_communicators();
+    throw;
   }
 }
 
@@ -234,12 +231,6 @@ Index DeviceContext::communication_under_way() {
   }
   const bool is_begun = !communications_.empty() && is_reached(communications_.front().begin->get());
   return is_begun ? communications_over_ + 1 : 0;
-}
-
-void DeviceContext::fail_for_waiting() {
-  fail(message("the GPU has waited ", timeout_seconds_,
-               " s for other ranks: one of them is lost, or does not take part (GRIDLOPS_TIMEOUT changes how "
-               "long to wait)"));
 }
 
 bool DeviceContext::check_communicators() {
@@ -260,8 +251,8 @@ bool DeviceContext::check_communicators() {
 
 ncclResult_t DeviceContext::settled(ncclResult_t result) {
   if (result != ncclInProgress) return result;
-  for (const auto begin = Clock::now(); check_communicators();) {
-    if (timeout_seconds_ > 0 && seconds_since(begin) > timeout_seconds_) fail_for_waiting();
+  for (WatchedWait wait; check_communicators();) {
+    look(wait);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   return ncclSuccess;
@@ -282,11 +273,15 @@ void DeviceContext::await_all() {
 
 void DeviceContext::forget(ncclComm_t comm) { std::erase(communicators_, comm); }
 
-void DeviceContext::fail(const std::string& what) {
+void DeviceContext::abort_communicators() {
   has_failed_ = true;
   if (group_is_open_) abandon_group();
   for (const ncclComm_t comm : communicators_) ncclCommAbort(comm);
   communicators_.clear();
+}
+
+void DeviceContext::fail(const std::string& what) {
+  abort_communicators();
   throw CommunicationError(what);
 }
 

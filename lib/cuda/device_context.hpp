@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "comm/watched_wait.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/device_timeline.hpp"
 #include "gridlops/types.hpp"
@@ -75,8 +76,8 @@ class DeviceContext {
   void after_group(std::function<void()> step);
 
   /// Waits for the event on the host, and meanwhile asks the communicators for errors. If one of them has
-  /// failed, or a communication of the device takes longer than GRIDLOPS_TIMEOUT seconds (default 600), it
-  /// aborts all of them and throws CommunicationError. The time of the rank's own work does not count.
+  /// failed, or the ranks wait in vain (WatchedWait), it aborts all of them and throws CommunicationError.
+  /// The time of the rank's own work does not count as waiting.
   void wait(cudaEvent_t event);
   bool is_reached(cudaEvent_t event);
   void synchronize();
@@ -122,7 +123,8 @@ class DeviceContext {
   /// The number, from 1, of the communication in which the device waits for other ranks; 0 if it does not
   /// wait.
   Index communication_under_way();
-  [[noreturn]] void fail_for_waiting();
+  void look(WatchedWait& wait);
+  void abort_communicators();
 
   int device_;
   EventPool events_;
@@ -136,7 +138,6 @@ class DeviceContext {
   bool group_is_open_ = false;
   Index group_number_ = 0;
   std::vector<std::function<void()>> after_group_;
-  double timeout_seconds_;
   bool has_failed_ = false;
   DeviceTimeline timeline_;
 };

@@ -17,7 +17,7 @@ SECONDS = 5.0
 LONGEST_WAIT = 40.0
 
 RUNTIME_ERROR = (r"^gridlops: rank 1 on \S+: std::runtime_error: the flux is negative; "
-                 r"after broadcast \(800 bytes, root 2; rank 1 of 4\)$")
+                 r"after broadcast #1 \(800 bytes, root 2; rank 1 of 4\)$")
 
 # (mode, exit status, what a line of stderr must match, GRIDLOPS_TIMEOUT)
 CASES = [
@@ -29,13 +29,13 @@ CASES = [
      r"after receive \(80 bytes, from rank 0; rank 1 of 4\)$", None),
     ("throw_before_waiting", 2,
      r"^gridlops: rank 1 on \S+: gridlops::UsageError: broadcast: the root is 9, .*; "
-     r"after broadcast \(800 bytes, root 2; rank 1 of 4\)$", None),
+     r"after broadcast #1 \(800 bytes, root 2; rank 1 of 4\)$", None),
     ("run_out_of_memory", 71, r"^gridlops: rank 1 on \S+: std::bad_alloc: ", None),
-    ("swallow", 75, r"^gridlops: rank 1 on \S+: waited 2 s at the end of its session", "2"),
+    ("swallow", 75, r"^gridlops: rank 1 on \S+: waited in vain at the end of its session: no rank got on for 2 s", "2"),
     ("leave_session", 70, r"^gridlops: rank 1 on \S+: an exception left the session", None),
     ("terminate_in_barrier", 70,
      r"^gridlops: rank 1 on \S+: std::terminate was called without an exception; "
-     r"in barrier \(0 bytes; rank 1 of 4\)$", None),
+     r"in barrier #3 \(0 bytes; rank 1 of 4\)$", None),
     ("terminate_with_a_kept_failure", 70,
      r"^gridlops: rank 1 on \S+: std::terminate was called without an exception; "
      r"after .*; this rank had yet to tell the others of: A.npy is damaged$", None),

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "comm/communicator_contract.hpp"
+#include "comm/watchdog.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
@@ -187,7 +188,7 @@ TEST_CASE("An error names the call, and may be this rank's alone") {
 }
 
 TEST_CASE("The time of a rank's own work is not taken for waiting for others") {
-  const Variable timeout("GRIDLOPS_TIMEOUT", "2");
+  const double timeout = Watchdog::current()->set_timeout_seconds(2);
   const std::shared_ptr<Backend> backend = make_gpu_backend(0);
   const Subject subject{make_gpu_communicator(world(), backend, "nccl"), backend};
   const auto& kernels = backend->kernels<double>();
@@ -202,6 +203,7 @@ TEST_CASE("The time of a rank's own work is not taken for waiting for others") {
   emulation::slow_kernel("fill", 4);
   kernels.fill(1, columns.view());
   CHECK_NOTHROW(backend->synchronize());
+  Watchdog::current()->set_timeout_seconds(timeout);
 }
 
 TEST_CASE(

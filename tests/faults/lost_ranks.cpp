@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Computes products and sums in turn, and fails on one rank as GRIDLOPS_FAULT=RANK:OPERATION:N:KIND says:
+// before the N-th `product` or `sum` of that rank it is killed (kill) or stopped (stop), leaves the operation
+// out (skip), or works for six seconds and says so (slow). lost_ranks.py runs it: lost_ranks TRANSPORT.
+// With the transport "lent" the program starts MPI, the session has all ranks but the last, and errors are
+// caught.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gridlops/buffer.hpp"
+#include "gridlops/matrix_mult.hpp"
+#include "gridlops/mpi.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+/// What is to happen on this rank.
+class Fault {
+ public:
+  explicit Fault(int rank) {
+    const char* const text = std::getenv("GRIDLOPS_FAULT");
+    std::istringstream words(text == nullptr ? "" : text);
+    std::string word;
+    const auto next = [&] { return std::getline(words, word, ':') ? word : std::string(); };
+    if (next() != std::to_string(rank)) return;
+    operation_ = next();
+    number_ = std::atoi(next().c_str());
+    kind_ = next();
+  }
+
+  /// Whether the operation is to be carried out.
+  bool allows(const std::string& operation) {
+    if (operation != operation_ || --number_ != 0) return true;
+    if (kind_ == "kill") raise(SIGKILL);
+    if (kind_ == "stop") raise(SIGSTOP);
+    if (kind_ == "slow") work();
+    return kind_ != "skip";
+  }
+
+ private:
+  static void work() {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + std::chrono::seconds(6); Clock::now() < end; keep_alive())
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+
+  std::string operation_, kind_;
+  int number_ = 0;
+};
+
+int compute(Communicator& world, const std::string& transport) {
+  const auto comm = make_host_communicator(world, transport);
+  const auto backend = make_shared_host_backend();
+  const auto grid = std::make_shared<const ProcessGrid>(*comm, near_square(comm->size()), backend);
+  DistMatrix<double> A(grid, matrix_layout(Algorithm::summa, *grid, 12, 9));
+  A.fill([](Index i, Index j) { return static_cast<double>(i - j); });
+  const auto op = matrix_mult(Algorithm::summa, std::move(A), {.panel = 2});
+  DistMatrix<double> X(grid, op->domain().layout(3)), Y(grid, op->range().layout(3));
+  X.fill([](Index i, Index j) { return static_cast<double>(i + j); });
+  Fault fault(comm->rank());
+  std::vector<double> sum(1);
+  for (int k = 1; k <= 100; ++k) {
+    if (fault.allows("product")) op->apply(1, X, 0, Y);
+    sum[0] = 1;
+    if (fault.allows("sum")) comm->all_reduce(sum, ReduceOp::sum);
+  }
+  if (sum[0] != comm->size()) return 1;
+  std::printf("done\n");
+  return 0;
+}
+
+/// MPI belongs to the program, and so do its ranks that have nothing to do with the library.
+int lend() {
+  MPI_Init(nullptr, nullptr);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, size - rank, &part);
+  if (rank < size - 1) {
+    try {
+      MpiSession session(part);
+      compute(session.world(), "mpi");
+    } catch (const CommunicationError& error) {
+      std::fprintf(stderr, "rank %d caught %d: %s\n", rank, static_cast<int>(error.status()), error.what());
+    }
+  }
+  std::printf("lent\n");
+  MPI_Comm_free(&part);
+  return MPI_Finalize();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string transport = argc > 1 ? argv[1] : "mpi";
+  if (transport == "lent") return lend();
+  MpiSession session(&argc, &argv);
+  return session.run([&] { return compute(session.world(), transport); });
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that no rank waits for ever: lost_ranks.py LAUNCH PROGRAM [REPEATS].
+
+A rank of four is killed, stopped, or leaves an operation out. The job must end with the documented status, each rank that
+still can must say who is silent and where the others are, and no process may be left. A rank that works for longer than
+the limit, and says so, must not be taken for lost.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+RANKS = 4
+LIMIT = 3
+# Beyond the limit, on a busy machine.
+PATIENCE = 25.0
+AT_ONCE = 4
+
+ALL = range(RANKS)
+SILENT = r"gridlops: rank {} on \S+: waited in vain .*: no rank got on for 3 s .*; no word from rank {fault}: stopped, lost, "
+SKIPPED = r"gridlops: rank {} on \S+: waited in vain .*; all ranks answer; .*rank {fault}: .*"
+CAUGHT = r"rank {} caught 75: waited in vain .*: no rank got on for 3 s .*; all ranks answer; "
+
+# Transport, fault, status (None: any but 0), ranks that say a line, the line, repeats.
+CASES = [
+    ("mpi", "1:product:50:kill", None, [], "", 3),
+    ("mpi", "3:product:50:stop", 75, [0, 1, 2], SILENT, 3),
+    ("mpi", "0:sum:20:stop", 75, [1, 2, 3], SILENT, 1),
+    ("chain", "2:product:50:stop", 75, [0, 1, 3], SILENT, 1),
+    ("shared", "1:product:50:stop", 75, [0, 2, 3], SILENT, 1),
+    ("one-sided", "3:product:50:stop", 75, [0, 1, 2], SILENT, 1),
+    ("mpi", "2:product:50:skip", 75, ALL, SKIPPED, 3),
+    ("mpi", "1:sum:100:skip", 75, ALL, SKIPPED, 1),
+    ("mpi", "1:product:50:slow", 0, [], "", 3),
+    ("lent", "1:sum:50:slow", 0, [], "", 1),
+    ("lent", "1:sum:50:skip", 0, [0, 1, 2], CAUGHT, 1),
+]
+
+
+def processes_of(mark):
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if name.isdigit() and mark.encode() in file.read():
+                    found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+def left_behind(mark):
+    """The processes of a job that are still there a while after its end; ends them."""
+    deadline = time.monotonic() + 10
+    while (found := processes_of(mark)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    for process in found:
+        os.kill(process, signal.SIGKILL)
+    return found
+
+
+def run(launch, program, case):
+    transport, fault, status, speakers, pattern, _ = case
+    mark = uuid.uuid4().hex
+    begin = time.monotonic()
+    command = ["timeout", "-k", "2", str(LIMIT + PATIENCE), launch, str(RANKS), program, transport, mark]
+    job = subprocess.run(command, text=True, capture_output=True, env={**os.environ, "GRIDLOPS_TIMEOUT": str(LIMIT), "GRIDLOPS_FAULT": fault})
+    seconds = time.monotonic() - begin
+    wrong = []
+    # mpirun of Open MPI 4.1 may crash itself when it is to end a job.
+    is_crash = status == 75 and "ORTE_ERROR_LOG" in job.stderr and job.returncode not in (0, 124)
+    if not is_crash and (job.returncode != status if status is not None else job.returncode in (0, 124)):
+        wrong.append(f"status {job.returncode} instead of {status}")
+    wrong += [f"rank {rank} does not say so" for rank in speakers
+              if not re.search(pattern.replace("{}", str(rank)).replace("{fault}", fault[0]), job.stderr)]
+    if status == 0 and not speakers and job.stderr:
+        wrong.append("complains although nothing is wrong")
+    if left := left_behind(mark):
+        wrong.append(f"left the processes {left}")
+    line = f"{'FAILED' if wrong else 'ok':6} {transport} {fault} ({seconds:.1f} s) {'; '.join(wrong)}"
+    return bool(wrong), line + (f"\n{job.stdout}{job.stderr}" if wrong else "")
+
+
+def main():
+    launch, program = sys.argv[1:3]
+    repeats = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    jobs = [case for case in CASES for _ in range(repeats or case[-1])]
+    failed = False
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for is_wrong, line in pool.map(lambda case: run(launch, program, case), jobs):
+            print(line, flush=True)
+            failed = failed or is_wrong
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
