@@ -24,6 +24,7 @@ AT_ONCE = 4
 ALL = range(RANKS)
 SILENT = r"gridlops: rank {} on \S+: waited in vain .*: no rank got on for 3 s .*; no word from rank {fault}: stopped, lost, "
 SKIPPED = r"gridlops: rank {} on \S+: waited in vain .*; all ranks answer; .*rank {fault}: .*"
+WITHIN = r"gridlops: rank {} on \S+: waited in vain in all_reduce #\d+ .*: all ranks began it, and it lasts for longer than 3 s "
 CAUGHT = r"rank {} caught 75: waited in vain .*: no rank got on for 3 s .*; all ranks answer; "
 
 # Transport, fault, status (None: any but 0), ranks that say a line, the line, repeats.
@@ -36,6 +37,7 @@ CASES = [
     ("one-sided", "3:product:50:stop", 75, [0, 1, 2], SILENT, 1),
     ("mpi", "2:product:50:skip", 75, ALL, SKIPPED, 3),
     ("mpi", "1:sum:100:skip", 75, ALL, SKIPPED, 1),
+    ("mpi", "1:call:3:stop", 75, [0, 2, 3], WITHIN, 2),
     ("mpi", "1:product:50:slow", 0, [], "", 3),
     ("lent", "1:sum:50:slow", 0, [], "", 1),
     ("lent", "1:sum:50:skip", 0, [0, 1, 2], CAUGHT, 1),
