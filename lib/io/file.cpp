@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +15,7 @@
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
 #include "gridlops/text_file.hpp"
 
 namespace gridlops {
@@ -33,13 +35,16 @@ auto uninterrupted(Call&& call) {
   return result;
 }
 
-/// Moves bytes by transfer(done), which returns how many it moved, or −1 or 0 if it could not. Returns how
-/// many were moved in all.
+/// Moves bytes by transfer(done, count), which returns how many it moved, or −1 or 0 if it could not. Returns
+/// how many were moved in all. Slow disks take pieces, so that other ranks hear of this one meanwhile.
 template <class Transfer>
 Index transfer_all(Index bytes, Transfer&& transfer) {
+  constexpr Index piece = Index{64} << 20;
   Index done = 0;
   while (done < bytes) {
-    const auto moved = uninterrupted([&] { return transfer(done); });
+    keep_alive();
+    const auto count = static_cast<std::size_t>(std::min(piece, bytes - done));
+    const auto moved = uninterrupted([&] { return transfer(done, count); });
     if (moved <= 0) {
       if (moved == 0) errno = 0;
       break;
@@ -70,9 +75,8 @@ InputFile::InputFile(const std::string& path)
 }
 
 void InputFile::read(void* to, Index bytes, Index offset) const {
-  const Index done = transfer_all(bytes, [&](Index begin) {
-    return ::pread(descriptor_.number(), static_cast<char*>(to) + begin,
-                   static_cast<std::size_t>(bytes - begin), offset + begin);
+  const Index done = transfer_all(bytes, [&](Index begin, std::size_t count) {
+    return ::pread(descriptor_.number(), static_cast<char*>(to) + begin, count, offset + begin);
   });
   if (done < bytes) {
     throw InputError(message(path_, ": cannot read ", bytes - done, " bytes at byte ", offset + done, ": ",
@@ -116,9 +120,8 @@ void OutputFile::resize(Index bytes) {
 }
 
 void OutputFile::write(const void* from, Index bytes, Index offset) {
-  const Index done = transfer_all(bytes, [&](Index begin) {
-    return ::pwrite(descriptor_.number(), static_cast<const char*>(from) + begin,
-                    static_cast<std::size_t>(bytes - begin), offset + begin);
+  const Index done = transfer_all(bytes, [&](Index begin, std::size_t count) {
+    return ::pwrite(descriptor_.number(), static_cast<const char*>(from) + begin, count, offset + begin);
   });
   if (done < bytes) {
     throw OutputError(message(path_, ": cannot write ", bytes - done, " bytes at byte ", offset + done, ": ",
@@ -301,9 +304,8 @@ class Stream {
     Index size = 0;
     for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
       const auto bytes = static_cast<Index>(piece.size());
-      const Index done = transfer_all(bytes, [&](Index begin) {
-        return ::write(descriptor.number(), piece.data() + begin,
-                       piece.size() - static_cast<std::size_t>(begin));
+      const Index done = transfer_all(bytes, [&](Index begin, std::size_t count) {
+        return ::write(descriptor.number(), piece.data() + begin, count);
       });
       size += done;
       if (done < bytes) refuse(message("cannot write more than ", size, " bytes"));

@@ -4,25 +4,36 @@
 // out (skip), or works for six seconds and says so (slow). A `call` is one that the library makes of
 // MPI_Allreduce. lost_ranks.py runs it: lost_ranks TRANSPORT.
 // With the transport "lent" the program starts MPI, the session has all ranks but the last, and errors are
-// caught.
+// caught. With "restless" nothing fails, but all ranks are slow for GRIDLOPS_TEST_SECONDS.
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "gridlops/backend.hpp"
 #include "gridlops/buffer.hpp"
+#include "gridlops/local_operator.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
+#include "gridlops/operator_algebra.hpp"
 
 using namespace gridlops;
 
 namespace {
+
+void work(std::chrono::seconds time) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + time; Clock::now() < end; keep_alive())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
 
 /// What is to happen on this rank.
 class Fault {
@@ -43,17 +54,11 @@ class Fault {
     if (operation != operation_ || --number_ != 0) return true;
     if (kind_ == "kill") raise(SIGKILL);
     if (kind_ == "stop") raise(SIGSTOP);
-    if (kind_ == "slow") work();
+    if (kind_ == "slow") work(std::chrono::seconds(6));
     return kind_ != "skip";
   }
 
  private:
-  static void work() {
-    using Clock = std::chrono::steady_clock;
-    for (const auto end = Clock::now() + std::chrono::seconds(6); Clock::now() < end; keep_alive())
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-
   std::string operation_, kind_;
   int number_ = 0;
 };
@@ -94,6 +99,40 @@ int compute(Communicator& world, const std::string& transport) {
   return 0;
 }
 
+/// Between operations each rank sleeps for up to 200 ms. In every tenth product one rank works for four
+/// seconds, and says so.
+int be_slow(Communicator& world) {
+  using Clock = std::chrono::steady_clock;
+  const char* const text = std::getenv("GRIDLOPS_TEST_SECONDS");
+  const auto end = Clock::now() + std::chrono::seconds(text == nullptr ? 10 : std::atoi(text));
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
+  const Space space{grid, Cut::balanced(Axis::all, 16, *grid), Axis::uncut};
+  std::minstd_rand random(static_cast<unsigned>(world.rank()) + 1);
+  const auto sleep = [&] { std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200)); };
+  int products = 0;
+  const LocalProduct<double> copy = [&](MatrixView<const double> x, MatrixView<double> y) {
+    sleep();
+    if (++products % 10 == 0 && products / 10 % world.size() == world.rank()) work(std::chrono::seconds(4));
+    for (Index j = 0; j < x.cols; ++j) std::copy_n(x.data + j * x.stride, x.rows, y.data + j * y.stride);
+  };
+  const OperatorPtr<double> A = local_operator<double>(space, space, copy, copy);
+  DistMatrix<double> X(grid, A->domain().layout(2)), Y(grid, A->range().layout(2));
+  X.fill([](Index i, Index j) { return static_cast<double>(i + j); });
+  std::vector<int> is_over(1);
+  std::vector<double> long_sum(20'000);
+  while (is_over[0] == 0) {
+    A->apply(1, X, 0, Y);
+    sleep();
+    world.all_reduce(long_sum, ReduceOp::sum);
+    sleep();
+    world.barrier();
+    is_over[0] = Clock::now() > end ? 1 : 0;
+    world.broadcast(is_over, 0);
+  }
+  return 0;
+}
+
 /// MPI belongs to the program, and so do its ranks that have nothing to do with the library.
 int lend() {
   MPI_Init(nullptr, nullptr);
@@ -121,5 +160,7 @@ int main(int argc, char** argv) {
   const std::string transport = argc > 1 ? argv[1] : "mpi";
   if (transport == "lent") return lend();
   MpiSession session(&argc, &argv);
-  return session.run([&] { return compute(session.world(), transport); });
+  return session.run([&] {
+    return transport == "restless" ? be_slow(session.world()) : compute(session.world(), transport);
+  });
 }
