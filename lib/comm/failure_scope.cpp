@@ -136,7 +136,10 @@ FailureScope::~FailureScope() {
   if (outermost_ == this) current = nullptr;
 }
 
-std::string kept_failure_text() { return current == nullptr ? "" : text_of(current->kept_.failure()); }
+std::string kept_failure_text() {
+  const std::string text = current == nullptr ? "" : text_of(current->kept_.failure());
+  return text.empty() ? "" : "; this rank had yet to tell the others of: " + text;
+}
 
 bool FailureScope::is_open() { return current != nullptr; }
 

@@ -74,7 +74,7 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
 // Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll, and among
 // few ranks messages take less than the non-blocking calls of Open MPI 4.1 (docs/decisions/0028-watchdog.md).
 MpiCommunicator::Carrier MpiCommunicator::carrier(Completion completion, Index bytes) const {
-  constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{16} << 10;
+  constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
   if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
   if (!group_.is_watched) return Carrier::blocking_call;
   const bool are_few = size() <= reduce_by_messages_most_ranks;

@@ -88,7 +88,7 @@ class MpiCommunicator final : public Communicator {
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
-  /// What carries an operation on so many bytes, the same number on all ranks.
+  /// What carries an operation on so many bytes of all ranks' parts together, the same number on all ranks.
   Carrier carrier(Completion completion, Index bytes) const;
   bool blocks(Completion completion, Index bytes) const {
     return carrier(completion, bytes) == Carrier::blocking_call;

@@ -113,11 +113,12 @@ MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp 
                                                         Completion completion) {
   const Elements reals = as_reals(data);
   if (order == ReductionOrder::by_rank) return all_reduce_by_rank(reals, op, completion);
-  if (sends(completion, reals.bytes())) return all_reduce_contributions(reals, op, completion);
+  const Index contributions = reals.bytes() * size();
+  if (sends(completion, contributions)) return all_reduce_contributions(reals, op, completion);
   auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);
   std::optional<BlockingCall> call;
-  if (blocks(completion, reals.bytes())) call.emplace(group_);
+  if (blocks(completion, contributions)) call.emplace(group_);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
     if (call) {
@@ -233,13 +234,13 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
   std::vector<const void*> contributions;
   for (int peer = 0; peer < size(); ++peer)
     contributions.push_back(slice(received, peer * data.count, data.count).data);
-  if (received.count > max_message_elements || sends(completion, data.bytes())) {
+  if (received.count > max_message_elements || sends(completion, received.bytes())) {
     for_each_other_rank([&](int peer) {
       transfer->receive(slice(received, peer * data.count, data.count), peer, tag);
       transfer->send(data, peer, tag);
     });
     contributions[at(rank())] = data.data;
-  } else if (const int n = static_cast<int>(data.count); blocks(completion, data.bytes())) {
+  } else if (const int n = static_cast<int>(data.count); blocks(completion, received.bytes())) {
     const BlockingCall call(group_);
     group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {

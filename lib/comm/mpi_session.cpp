@@ -70,8 +70,7 @@ Cause cause_of_current_exception() {
   std::string text = cause.text;
   if (const std::string communicating = flight_recorder().last().text(); !communicating.empty())
     text += "; " + communicating;
-  if (const std::string kept = kept_failure_text(); !kept.empty())
-    text += "; this rank had yet to tell the others of: " + kept;
+  text += kept_failure_text();
   report(text);
   end_job(cause.status);
 }

@@ -17,6 +17,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/agreement.hpp"
+#include "comm/failure_scope.hpp"
 #include "comm/job_end.hpp"
 #include "comm/mpi_transfer.hpp"
 #include "comm/watched_wait.hpp"
@@ -246,7 +247,7 @@ void Watchdog::give_up(Clock::time_point now) {
   }
   const std::string text =
       message("waited in vain ", flight_recorder().last().text(), ": no rank got on for ", timeout_seconds_,
-              " s (GRIDLOPS_TIMEOUT); ", state_of_ranks(begin));
+              " s (GRIDLOPS_TIMEOUT); ", state_of_ranks(begin), kept_failure_text());
   if (when_stuck_ == WhenStuck::throw_error)
     throw CommunicationError(text, KnownTo::one_rank, ExitStatus::try_again);
   report(text);
