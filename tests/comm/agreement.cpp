@@ -180,7 +180,7 @@ TEST_CASE("What a rank keeps is known to the message with which it may have to e
     CHECK(kept_failure_text().empty());
     FailureScope().run([] { throw InputError("lost"); });
     outer.run([] { throw InputError("lost later"); });
-    CHECK(kept_failure_text() == "lost");
+    CHECK(kept_failure_text() == "; this rank had yet to tell the others of: lost");
   }
   CHECK(kept_failure_text().empty());
 }
