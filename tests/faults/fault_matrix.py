@@ -33,6 +33,7 @@ OLD = b"old"
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
 CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
 IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
+LIVING = r"^gridlops: rank {} on \S+: waited in vain .*no word from rank {}: stopped, lost, "
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
 
 
@@ -121,13 +122,17 @@ def killed(operation, first, last):
     return case
 
 
-def stopped(jobs):
-    """No rank notices, but mpirun ends a job that has a limit."""
-    run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(1, 90)}:stop",
-                   environment={"MPIEXEC_TIMEOUT": str(LIMIT + 7)})
-    jobs.ended(run, 110, LIMIT + 12)
-    jobs.output_is_old()
-    jobs.restart()
+def stopped(operation, first, last):
+    def case(jobs):
+        rank = any_rank(jobs)
+        run = jobs.run(*SAVING, fault=f"{rank}:{operation}:{jobs.chance.randint(first, last)}:stop")
+        jobs.ended(run, 75, LIMIT + 5)
+        silent = [other for other in range(RANKS)
+                  if other != rank and not re.search(LIVING.format(other, rank), run.errors, re.MULTILINE)]
+        jobs.require(not silent, f"ranks {silent} do not say that rank {rank} is silent")
+        jobs.output_is_old()
+        jobs.restart()
+    return case
 
 
 def in_a_program(fault, status, *patterns):
@@ -216,8 +221,9 @@ def slowed(jobs):
 # Row of the matrix, what happens, how it is injected, what must happen, the case, whether it is quick.
 ROWS = [
     (1, "a rank is killed", "`cblas_dgemm:N:kill`", "137; the last checkpoint goes on with the same bits", killed("cblas_dgemm", 1, 90), True),
-    (1, "a rank is killed in a broadcast", "`MPI_Bcast:N:kill`", "the same", killed("MPI_Bcast", 1, 60), False),
-    (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "110 of mpirun after MPIEXEC_TIMEOUT=10; the same bits", stopped, False),
+    (1, "a rank is killed in a call of MPI", "`MPI_Isend:N:kill`", "the same", killed("MPI_Isend", 1, 200), False),
+    (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "75; every living rank names it", stopped("cblas_dgemm", 1, 90), False),
+    (2, "a rank is stopped in a call of MPI", "`MPI_Isend:N:stop`", "the same", stopped("MPI_Isend", 1, 200), False),
     *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
        in_a_program(f"{name}:1:differ", 2, rf"{text}: .* on ranks .* on rank {{0}}|{text}: .* on rank {{0}}, .* on ranks"), name == "tolerance")
       for name, text in {"tolerance": "the tolerance", "iterations": "the limit of iterations", "damp": "the damping", "solver": "the solver",
