@@ -116,7 +116,7 @@ namespace {
 
 /// Polls the flag for a while: whether it reaches the round. Yields the core to other ranks unless it spins.
 bool reached(const std::atomic<SharedWindow::Round>& flag, SharedWindow::Round round, bool spins) {
-  constexpr int turns = 1000;
+  const int turns = spins ? 1000 : 20;  // after a yield another process may have the core for milliseconds
   for (int turn = 0; turn < turns; ++turn) {
     if (flag.load(std::memory_order_acquire) >= round) return true;
     if (!spins) sched_yield();

@@ -135,8 +135,8 @@ double Watchdog::set_timeout_seconds(double seconds) { return std::exchange(time
 void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
   got_on_ = std::max(got_on_, begin);
   if (now < next_look_) return;
-  // A rank that was stopped itself cannot tell how long others were silent.
-  if (now - next_look_ > longest_look_interval) got_on_ = now;
+  const auto unseen = now - std::max(next_look_, begin);
+  if (unseen > longest_look_interval) leave_out(unseen - longest_look_interval);
   next_look_ = now + look_interval;
   listen(now);
   ask(now);
@@ -153,6 +153,13 @@ void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
                      state_of_ranks(since)));
   }
   notices_ = notices;
+}
+
+// A rank that was stopped itself, or suspended with its job, cannot tell how long others were silent. On a
+// machine that is too busy to let it look, some of the time still counts.
+void Watchdog::leave_out(Clock::duration time) {
+  got_on_ += time;
+  for (Peer& peer : peers_) peer.got_on += time;
 }
 
 void Watchdog::answer(Clock::time_point now) {

@@ -55,6 +55,8 @@ class Watchdog {
   void listen(Clock::time_point now);
   void ask(Clock::time_point now);
   void say(int rank, int kind, Clock::time_point now);
+  /// That time does not count as waited.
+  void leave_out(Clock::duration time);
   Clock::time_point last_got_on() const;
   /// Who is silent since that time, and what the others do.
   std::string state_of_ranks(Clock::time_point since) const;

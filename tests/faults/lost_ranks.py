@@ -5,13 +5,14 @@ With --restless SECONDS in place of repeats nothing fails, but eight ranks are s
 
 A rank of four is killed, stopped, or leaves an operation out. The job must end with the documented status, each rank that
 still can must say who is silent and where the others are, and no process may be left. A rank that works for longer than
-the limit, and says so, must not be taken for lost.
+the limit, and says so, must not be taken for lost, nor any when the whole job is suspended.
 """
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,7 @@ CASES = [
     ("mpi", "1:sum:100:skip", 75, ALL, SKIPPED, 1),
     ("mpi", "1:call:3:stop", 75, [0, 2, 3], WITHIN, 2),
     ("mpi", "1:product:50:slow", 0, [], "", 3),
+    ("mpi", "1:product:50:suspend", 0, [], "", 1),
     ("lent", "1:sum:50:slow", 0, [], "", 1),
     ("lent", "1:sum:50:skip", 0, [0, 1, 2], CAUGHT, 1),
 ]
@@ -57,6 +59,21 @@ def processes_of(mark):
     return found
 
 
+def suspend(program, mark):
+    """Stops all ranks for longer than the limit, while three wait for one that works."""
+    def ranks():
+        return [process for process in processes_of(mark) if os.path.realpath(f"/proc/{process}/exe") == os.path.realpath(program)]
+    while len(ranks()) < RANKS:
+        time.sleep(0.1)
+    time.sleep(2)
+    stopped = ranks()
+    for process in stopped:
+        os.kill(process, signal.SIGSTOP)
+    time.sleep(2 * LIMIT)
+    for process in stopped:
+        os.kill(process, signal.SIGCONT)
+
+
 def left_behind(mark):
     """The processes of a job that are still there a while after its end; ends them."""
     deadline = time.monotonic() + 10
@@ -72,7 +89,11 @@ def run(launch, program, case):
     mark = uuid.uuid4().hex
     begin = time.monotonic()
     command = ["timeout", "-k", "2", str(LIMIT + PATIENCE), launch, str(RANKS), program, transport, mark]
-    job = subprocess.run(command, text=True, capture_output=True, env={**os.environ, "GRIDLOPS_TIMEOUT": str(LIMIT), "GRIDLOPS_FAULT": fault})
+    environment = {**os.environ, "GRIDLOPS_TIMEOUT": str(LIMIT), "GRIDLOPS_FAULT": fault}
+    suspension = threading.Thread(target=suspend, args=(program, mark), daemon=True)
+    if fault.endswith("suspend"):
+        suspension.start()
+    job = subprocess.run(command, text=True, capture_output=True, env=environment)
     seconds = time.monotonic() - begin
     wrong = []
     # mpirun of Open MPI 4.1 may crash itself when it is to end a job.
