@@ -37,7 +37,7 @@ constexpr auto look_interval = milliseconds(10), longest_look_interval = millise
 /// How long ranks that wait in vain listen for what the others do.
 constexpr auto last_words_interval = milliseconds(1000);
 /// How long the rank that ends the job leaves the others to write their lines, and these leave it.
-constexpr auto farewell_interval = milliseconds(500), patience_interval = milliseconds(3000);
+constexpr auto farewell_interval = milliseconds(1500), patience_interval = milliseconds(4000);
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 

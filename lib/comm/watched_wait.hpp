@@ -28,7 +28,7 @@ class WatchedWait {
   void is_own_work() { begin_ = Clock::now(); }
 
  private:
-  static constexpr std::uint32_t polls_between_looks = 64;
+  static constexpr std::uint32_t polls_between_looks = 16;
   std::uint32_t polls_ = 0;
   Clock::time_point begin_{};  // set by the first look, so that short waits ask for no time
 };
