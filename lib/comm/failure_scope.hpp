@@ -53,8 +53,8 @@ class KeptFailure {
   std::exception_ptr failure_;
 };
 
-/// "; this rank had yet to tell the others of: TEXT", where a FailureScope of this thread keeps a failure, for
-/// the message with which the process may have to end; otherwise empty.
+/// "; this rank had yet to tell the others of: TEXT", where a FailureScope of this thread keeps a failure,
+/// for the message with which the process may have to end; otherwise empty.
 std::string kept_failure_text();
 
 /// Keeps what goes wrong on this rank alone in the middle of something that all ranks do together, until they
