@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Computes products and sums in turn, and fails on one rank as GRIDLOPS_FAULT=RANK:OPERATION:N:KIND says:
 // before the N-th `product` or `sum` of that rank it is killed (kill) or stopped (stop), leaves the operation
-// out (skip), or works for six seconds and says so (slow; suspend, while lost_ranks.py suspends the job). A
-// `call` is one that the library makes of MPI_Allreduce. lost_ranks.py runs it: lost_ranks TRANSPORT. With
-// the transport "lent" the program starts MPI, the session has all ranks but the last, and errors are caught.
-// With "restless" nothing fails, but all ranks are slow for GRIDLOPS_TEST_SECONDS.
+// out (skip), or works for six seconds and says so (slow), or for twelve, while lost_ranks.py suspends the
+// job (suspend). A `call` is one that the library makes of MPI_Allreduce. lost_ranks.py runs it: lost_ranks
+// TRANSPORT. With the transport "lent" the program starts MPI, the session has all ranks but the last, and
+// errors are caught. With "restless" nothing fails, but all ranks are slow for GRIDLOPS_TEST_SECONDS.
 #include <signal.h>
 #include <unistd.h>
 
@@ -54,7 +54,8 @@ class Fault {
     if (operation != operation_ || --number_ != 0) return true;
     if (kind_ == "kill") raise(SIGKILL);
     if (kind_ == "stop") raise(SIGSTOP);
-    if (kind_ == "slow" || kind_ == "suspend") work(std::chrono::seconds(6));
+    if (kind_ == "slow") work(std::chrono::seconds(6));
+    if (kind_ == "suspend") work(std::chrono::seconds(12));
     return kind_ != "skip";
   }
 
