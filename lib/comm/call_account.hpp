@@ -63,9 +63,8 @@ class CallAccount {
   /// Carries an operation out, by begin(Completion), from its beginning to its end.
   template <class Begin>
   void complete(Begin&& begin) {
-    OperationRecord& record = flight_recorder().last();
-    const WaitingTime time(traffic_, record.begin);
-    record.state = OperationRecord::State::running;
+    const WaitingTime time(traffic_, flight_recorder().begin_of_last());
+    flight_recorder().set_state(OperationRecord::State::running);
     if (const Communicator::Pending pending = begin(Communicator::Completion::blocking)) pending->wait();
     returned();
   }
@@ -76,7 +75,7 @@ class CallAccount {
     returned();
     return request(std::move(pending));
   }
-  static void returned() { flight_recorder().last().state = OperationRecord::State::returned; }
+  static void returned() { flight_recorder().set_state(OperationRecord::State::returned); }
 
   // Transports that read other ranks' memory count that themselves.
 

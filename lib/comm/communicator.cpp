@@ -219,7 +219,7 @@ Request::~Request() { drop(); }
 
 void Request::wait() {
   if (pending_ == nullptr) return;
-  flight_recorder().last().state = OperationRecord::State::waiting;
+  flight_recorder().set_state(OperationRecord::State::waiting);
   {
     const OperationRegion region("wait");
     std::optional<WaitingTime> time;
@@ -227,7 +227,7 @@ void Request::wait() {
     pending_->wait();
   }
   complete();
-  flight_recorder().last().state = OperationRecord::State::returned;
+  flight_recorder().set_state(OperationRecord::State::returned);
 }
 
 bool Request::test() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "comm/published.hpp"
 #include "gridlops/counters.hpp"
 #include "gridlops/export.hpp"
 
@@ -41,14 +42,38 @@ struct OperationRecord {
 /// recording allocates nothing.
 class FlightRecorder {
  public:
-  OperationRecord& last() { return ring_[count_ % ring_.size()]; }
-  void begin(const OperationRecord& record) { ring_[++count_ % ring_.size()] = record; }
+  /// A copy that is whole. Any thread may ask, while the operation goes on or another begins.
+  GRIDLOPS_EXPORT OperationRecord last() const;
+  OperationRecord::Clock::time_point begin_of_last() const { return ring_[count_ % ring_.size()].begin; }
+
+  void begin(const OperationRecord& record) {
+    ring_[++count_ % ring_.size()] = record;
+    last_.set({state_word(record), static_cast<std::uint64_t>(record.number),
+               static_cast<std::uint64_t>(record.bytes), pair(record.peer, record.rank),
+               static_cast<std::uint64_t>(record.size),
+               static_cast<std::uint64_t>(record.begin.time_since_epoch().count())});
+  }
+  /// Of the last operation.
+  void set_state(OperationRecord::State state) {
+    OperationRecord& record = ring_[count_ % ring_.size()];
+    if (record.state == state) return;
+    record.state = state;
+    last_.set(0, state_word(record));
+  }
 
   /// The operations before the last one, the newest first, with how long ago they began.
   std::string history(OperationRecord::Clock::time_point now) const;
 
  private:
+  static std::uint64_t pair(std::int32_t high, std::int32_t low) {
+    return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
+  }
+  static std::uint64_t state_word(const OperationRecord& record) {
+    return pair(static_cast<std::int32_t>(record.state), static_cast<std::int32_t>(record.operation));
+  }
+
   std::array<OperationRecord, 64> ring_{};
+  Published<6> last_;  // the newest of the ring, in words
   std::uint64_t count_ = 0;
 };
 
