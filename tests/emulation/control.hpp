@@ -27,7 +27,7 @@ struct Ledger {
 Ledger ledger();
 
 /// Makes the n-th call from now (n ≥ 1) of a function of CUDA, cuBLAS or NCCL, or of a kernel, fail with an
-/// error of its kind. The variable GRIDLOPS_EMULATION_FAIL=RANK:FUNCTION:N does the same on one rank of the
+/// error of its kind. The variable GRIDLOPS_FAULT=RANK:FUNCTION:N:fail does the same on one rank of the
 /// job.
 void fail_call(const std::string& function, long n);
 

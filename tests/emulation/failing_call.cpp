@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_EMULATION_FAIL), or,
+// Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_FAULT), or,
 // with an argument, the rank of that number takes no part. Every other rank must get an error and print it,
 // or find out that it waits in vain. None may wait for ever.
 #include <unistd.h>

@@ -105,7 +105,7 @@ def succeeds(launch, ranks, command, environment):
 
 
 def failure_reaches_all(launch, program, failure):
-    status, said = run(launch, 4, [program], {"GRIDLOPS_EMULATION_FAIL": failure}, seconds=40)
+    status, said = run(launch, 4, [program], {"GRIDLOPS_FAULT": f"{failure}:fail"}, seconds=40)
     silent = [rank for rank in range(4) if f"rank {rank} got: " not in said]
     if status in (0, None) or silent:
         yield f"{failure}: status {status}, no error on ranks {silent}\n{said}"
@@ -120,7 +120,7 @@ def absence_is_noticed(launch, program):
 
 def program_names_failure(launch, command, transport, failure):
     """Whichever call fails on whichever rank, the job ends by itself, and that rank says what failed."""
-    status, said = run(launch, 4, [*command, transport], {**PATIENT, "GRIDLOPS_EMULATION_FAIL": failure}, seconds=30)
+    status, said = run(launch, 4, [*command, transport], {**PATIENT, "GRIDLOPS_FAULT": f"{failure}:fail"}, seconds=30)
     rank, call, _ = failure.split(":")
     cause = [line for line in said.splitlines() if f"rank {rank}" in line and call in line]
     if status != 70 or not cause:

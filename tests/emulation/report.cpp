@@ -8,17 +8,13 @@
 #include <cstdlib>
 
 #include "emulation/device.hpp"
+#include "support/planned_fault.hpp"
 
 namespace emulation {
 
 namespace {
 
-struct PlannedFailure {
-  std::string function;
-  long n = 0;
-  int rank = -1;  // in the job; -1: this process, whatever its rank
-};
-PlannedFailure planned;
+PlannedFault planned;
 
 const char* name_of(Detector detector) {
   static constexpr const char* names[] = {"races",       "ranges",   "alignment", "devices",
@@ -30,14 +26,6 @@ const char* name_of(Detector detector) {
 std::string environment(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? "" : text;
-}
-
-PlannedFailure failure_from_environment() {
-  const std::string text = environment("GRIDLOPS_EMULATION_FAIL");
-  const std::size_t first = text.find(':'), last = text.rfind(':');
-  if (first == std::string::npos || first == last) return {};
-  return {text.substr(first + 1, last - first - 1), std::atol(text.c_str() + last + 1),
-          std::atoi(text.c_str())};
 }
 
 }  // namespace
@@ -72,18 +60,19 @@ Ledger ledger() {
 
 void fail_call(const std::string& function, long n) {
   const Lock lock(device().mutex);
-  planned = {function, n, -1};
+  planned = {rank_in_job(), function, "fail", n};
 }
 
 bool enter(const char* function) {
   static const bool asked [[maybe_unused]] = [] {
-    if (planned.n == 0) planned = failure_from_environment();
+    if (planned.operation.empty()) planned = PlannedFault::from_environment();
     return true;
   }();
   const Lock lock(device().mutex);
   ++running_ledger().calls[function];
-  if (planned.n == 0 || (planned.rank >= 0 && planned.rank != rank_in_job())) return false;
-  return planned.function == function && --planned.n == 0;
+  if (!planned.befalls(rank_in_job(), function)) return false;
+  planned.befall_process();
+  return planned.kind == "fail";
 }
 
 double setting(const char* name, double otherwise) {

@@ -23,18 +23,25 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name) for name in ("apps", "faults")]
 import program  # noqa: E402  (found by the line before)
+from two_hosts import TwoHosts  # noqa: E402
 
 RANKS = 4
 LIMIT = 3  # GRIDLOPS_TIMEOUT, in seconds
 PATIENCE = 60  # until a job that hangs is ended
+WAITERS = 4  # jobs that mostly wait run so many times more at once
 OLD = b"old"
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
 CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
 IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
 LIVING = r"^gridlops: rank {} on \S+: waited in vain .*no word from rank {}: stopped, lost, "
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
+LOGGED = ["sh", "-c", 'exec "$@" 2>> stderr.$OMPI_COMM_WORLD_RANK', "sh"]  # what ranks say that mpirun cannot hear
+
+
+class Skipped(Exception):
+    """This machine cannot show what the row is about."""
 
 
 class Jobs:
@@ -51,15 +58,22 @@ class Jobs:
             path.unlink()
         (self.folder / "X.npy").write_bytes(OLD)
 
-    def run(self, *options, fault=None, environment=None, first=(), command=SOLVE):
-        """first: the words of a command that runs the program on each rank."""
+    def run(self, *options, fault=None, environment=None, mpirun=None):
+        """mpirun: a command in its place. Ranks then write their errors to files, which are read when all is over."""
         suite = program.Suite(self.tools.launch, self.tools.program, self.folder)
         settings = {**{f"GRIDLOPS_SOLVE_{name}": value for name, value in CHOICES.items()}, "GRIDLOPS_KERNELS": "blas",
                     "GRIDLOPS_TIMEOUT": str(LIMIT), **(environment or {})}
+        first = []
+        if mpirun:
+            settings["GRIDLOPS_TEST_MPIRUN"] = str(mpirun)
+            first = LOGGED
         if fault:
-            first = ["env", f"LD_PRELOAD={self.tools.injected}", f"GRIDLOPS_FAULT={fault}", *first]
-        run = suite.run(*command, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
+            first = [*first, "env", f"LD_PRELOAD={self.tools.injected}", f"GRIDLOPS_FAULT={fault}"]
+        run = suite.run(*SOLVE, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
+        if mpirun:
+            self.await_end()
         over = time.monotonic()
+        run.errors += self.said_by_ranks()
         begin = re.search(r"^fault at (\d+\.\d+)$", run.errors, re.MULTILINE)
         self.seconds = over - float(begin[1]) if begin else run.seconds
         self.require(not fault or begin, f"the fault {fault} did not happen")
@@ -70,22 +84,34 @@ class Jobs:
         if not condition:
             self.wrong.append(" ".join(map(str, what)))
 
+    def said_by_ranks(self):
+        return "".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(self.folder.glob("stderr.*")))
+
+    def await_end(self):
+        """Of all processes of the job, which may live for longer than mpirun where it has lost them."""
+        deadline = time.monotonic() + PATIENCE
+        while self.found() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def ended(self, run, status, within):
-        self.require(run.status == status, f"status {run.status} instead of {status}")
+        """status: None for any but 0."""
+        self.require(run.status == status if status is not None else run.status != 0, f"status {run.status} instead of {status}")
         self.require(self.seconds <= within, f"was over after {self.seconds:.1f} s, not {within}")
         self.require(not self.processes(), "processes were left")
 
+    def found(self):
+        """The processes that are in this job's folder."""
+        numbers = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{name}/cwd") == str(self.folder):
+                    numbers.append(int(name))
+        return numbers
+
     def processes(self):
         """Those that are in this job's folder 5 seconds after its end; ends them."""
-        def found():
-            numbers = []
-            for name in filter(str.isdigit, os.listdir("/proc")):
-                with contextlib.suppress(OSError):
-                    if os.readlink(f"/proc/{name}/cwd") == str(self.folder):
-                        numbers.append(int(name))
-            return numbers
         deadline = time.monotonic() + 5
-        while (left := found()) and time.monotonic() < deadline:
+        while (left := self.found()) and time.monotonic() < deadline:
             time.sleep(0.1)
         for number in left:
             with contextlib.suppress(OSError):
@@ -218,12 +244,65 @@ def slowed(jobs):
     jobs.require(not run.error_lines, "a slow rank is an error:", run.errors)
 
 
+@contextlib.contextmanager
+def two_hosts(jobs, **options):
+    try:
+        hosts = TwoHosts(jobs.folder, **options)
+        hosts.__enter__()
+    except OSError as error:
+        raise Skipped(str(error)) from error
+    try:
+        yield hosts
+    finally:
+        hosts.__exit__()
+
+
+def parted(jobs):
+    """The cable is cut while a rank takes a second for a product. Each rank names those of the other host."""
+    with two_hosts(jobs) as hosts:
+        def cut():
+            deadline = time.monotonic() + PATIENCE
+            while "fault at" not in jobs.said_by_ranks() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            hosts.is_parted = True
+        cutter = threading.Thread(target=cut)
+        cutter.start()
+        run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 90)}:slow", mpirun=hosts.mpirun)
+        cutter.join()
+        jobs.ended(run, None, LIMIT + 15)
+    for rank in range(RANKS):
+        lost = "ranks 2, 3" if rank < 2 else "ranks 0, 1"
+        jobs.require(re.search(rf"^gridlops: rank {rank} on host{rank // 2}: waited in vain .*no word from {lost}: stopped, lost, ",
+                               run.errors, re.MULTILINE), f"rank {rank} does not say that {lost} are silent")
+    jobs.output_is_old()
+    jobs.restart()
+
+
+def lossy(jobs):
+    """The network loses each twentieth frame, from the start to the end."""
+    few = ["--iterations", "9"]
+    sound = jobs.run(*few)
+    expected = (jobs.folder / "X.npy").read_bytes()
+    (jobs.folder / "X.npy").write_bytes(OLD)
+    with two_hosts(jobs, loss=0.05, seed=jobs.chance.random()) as hosts:
+        run = jobs.run(*few, mpirun=hosts.mpirun)
+        jobs.ended(run, sound.status, PATIENCE)
+        jobs.require(hosts.dropped > 0, "no frame was lost")
+    jobs.require((jobs.folder / "X.npy").read_bytes() == expected, "lost frames change the result")
+    jobs.require("waited in vain" not in run.errors and not run.error_lines, "lost frames are an error:", run.errors)
+
+
+# Jobs of these cases wait for the limit most of the time.
+WAIT = {"stopped", "parted"}
+
 # Row of the matrix, what happens, how it is injected, what must happen, the case, whether it is quick.
 ROWS = [
     (1, "a rank is killed", "`cblas_dgemm:N:kill`", "137; the last checkpoint goes on with the same bits", killed("cblas_dgemm", 1, 90), True),
     (1, "a rank is killed in a call of MPI", "`MPI_Isend:N:kill`", "the same", killed("MPI_Isend", 1, 200), False),
     (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "75; every living rank names it", stopped("cblas_dgemm", 1, 90), False),
     (2, "a rank is stopped in a call of MPI", "`MPI_Isend:N:stop`", "the same", stopped("MPI_Isend", 1, 200), False),
+    (3, "the network parts", "two hosts, their cable is cut", "every rank names those of the other host", parted, False),
+    (3, "the network loses packets", "5 % of all frames, each way", "as without; nothing is said", lossy, False),
     *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
        in_a_program(f"{name}:1:differ", 2, rf"{text}: .* on ranks .* on rank {{0}}|{text}: .* on rank {{0}}, .* on ranks"), name == "tolerance")
       for name, text in {"tolerance": "the tolerance", "iterations": "the limit of iterations", "damp": "the damping", "solver": "the solver",
@@ -252,13 +331,16 @@ def make_problem(folder):
 
 
 def run_row(tools, source, expected, row, repeat):
-    """What is wrong, and the seconds until the job was over."""
+    """What is wrong, and the seconds until the job was over; or why this cannot be shown here."""
     with tempfile.TemporaryDirectory() as folder:
         for path in source.glob("*.npy"):
             shutil.copy(path, folder)
         jobs = Jobs(tools, os.path.realpath(folder), expected, random.Random(f"{row[1]}, {row[3]}, {repeat}"))
         jobs.fresh()
-        row[4](jobs)
+        try:
+            row[4](jobs)
+        except Skipped as reason:
+            return str(reason)
         return jobs.wrong, jobs.seconds
 
 
@@ -267,19 +349,28 @@ def table(lines):
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, ["---"] * len(head), *lines])
 
 
+def write_table(path, text):
+    """Into a page in place of the table of these columns that it has, or else as a file of its own."""
+    page = path.read_text(encoding="utf-8") if path.exists() else ""
+    head = text.splitlines()[0] + "\n"
+    begin = page.find(head)
+    end = page.find("\n\n", begin) + 1 if begin >= 0 else len(page)
+    path.write_text(page[:begin] + text + page[end:] if begin >= 0 else text, encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("launch", "program", "odd_rank", "injected"):
         parser.add_argument(name, type=os.path.realpath)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--rows", type=lambda text: {int(word) for word in text.split(",")})
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--table", type=Path, help="a page whose table is replaced, or a new file")
     tools = parser.parse_args()
     failed = 0
     lines = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(tools.at_once) as pool:
+    with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
         make_problem(source)
         sound = Jobs(tools, os.path.realpath(folder), b"", random.Random(0))
@@ -292,16 +383,22 @@ def main():
         for row in ROWS:
             if (tools.rows and row[0] not in tools.rows) or (tools.quick and not row[5]):
                 continue
-            results = list(pool.map(lambda repeat, row=row: run_row(tools, source, expected, row, repeat), range(tools.repeats)))
+            begin = time.monotonic()
+            with ThreadPoolExecutor(tools.at_once * (WAITERS if row[4].__qualname__.split(".")[0] in WAIT else 1)) as pool:
+                results = list(pool.map(lambda repeat, row=row: run_row(tools, source, expected, row, repeat), range(tools.repeats)))
+            if skipped := [result for result in results if isinstance(result, str)]:
+                lines.append([*row[:4], "skipped", skipped[0], "", ""])
+                print(table(lines[-1:]).splitlines()[-1], flush=True)
+                continue
             good = [not wrong for wrong, _ in results]
             seconds = [seconds for _, seconds in results]
             failed += len(good) - sum(good)
             lines.append([row[0], row[1], row[2], row[3], tools.repeats, sum(good), f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"])
-            print(table(lines[-1:]).splitlines()[-1], flush=True)
+            print(table(lines[-1:]).splitlines()[-1], f"({time.monotonic() - begin:.0f} s)", flush=True)
             for wrong in [wrong for wrong, _ in results if wrong][:3]:
                 print("FAILED:", *wrong, sep="\n    ")
     if tools.table:
-        tools.table.write_text(table(lines) + "\n", encoding="utf-8")
+        write_table(tools.table, table(lines) + "\n")
     sys.exit(1 if failed else 0)
 
 

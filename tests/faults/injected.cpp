@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The faults of one rank, to be loaded before a program: GRIDLOPS_FAULT=RANK:OPERATION:N:KIND
-// (planned_fault.hpp). OPERATION is
-//   cblas_dgemm, MPI_Allreduce, MPI_Bcast or MPI_Isend, or
-//   resize, write, flush, rename or flush-folder, for files on their way to become outputs, or any of these.
-// KIND is
-//   kill     the process ends before the operation
-//   stop     the process stops there, until a signal lets it go on
-//   term     the process gets SIGTERM, and goes on
-//   throw    an exception leaves the operation
-//   slow     the operation takes a second longer
-//   nan      a product's first element is no number
-//   flip     an element of a product's matrix A changes its sign, for good
-//   short    from now on only a third of the bytes is written, each time
-//   NUMBER   from now on operations on files fail with this errno; enospc is a name of one
-// With "count" as the operation the number of those on files is written to standard error at the end.
-// A line on standard error says when the fault happens, by the clock CLOCK_MONOTONIC.
+// The faults of one rank in calls of MPI and BLAS and in operations on files, to be loaded before a program:
+// GRIDLOPS_FAULT, see docs/faults.md. A line on standard error says when the fault happens, by the clock
+// CLOCK_MONOTONIC.
 #include <cblas.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -63,12 +48,7 @@ void tell() {
 bool befalls(std::string_view operation) {
   if (!is_of_this_rank() || !fault().befalls(fault().rank, operation)) return false;
   tell();
-  const std::string_view kind = fault().kind;
-  if (kind == "kill") raise(SIGKILL);
-  if (kind == "stop") raise(SIGSTOP);
-  if (kind == "term") raise(SIGTERM);
-  if (kind == "slow") sleep(1);
-  if (kind == "throw") throw std::runtime_error("a fault that was asked for");
+  fault().befall_process();
   return true;
 }
 

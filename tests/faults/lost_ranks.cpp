@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes products and sums in turn, and fails on one rank as GRIDLOPS_FAULT=RANK:OPERATION:N:KIND says:
-// before the N-th `product` or `sum` of that rank it is killed (kill) or stopped (stop), leaves the operation
-// out (skip), or works for six seconds and says so (slow), or for twelve, while lost_ranks.py suspends the
-// job (suspend). A `call` is one that the library makes of MPI_Allreduce. lost_ranks.py runs it: lost_ranks
-// TRANSPORT. With the transport "lent" the program starts MPI, the session has all ranks but the last, and
-// errors are caught. With "restless" nothing fails, but all ranks are slow for GRIDLOPS_TEST_SECONDS.
-#include <signal.h>
-#include <unistd.h>
-
+// Computes products and sums in turn, and fails on one rank as GRIDLOPS_FAULT says (docs/faults.md): the
+// operations are `product`, `sum`, and `call`, which is one that the library makes of MPI_Allreduce.
+// lost_ranks.py runs it: lost_ranks TRANSPORT. With the transport "lent" the program starts MPI, the session
+// has all ranks but the last, and errors are caught. With "restless" nothing fails, but all ranks are slow
+// for GRIDLOPS_TEST_SECONDS.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +19,7 @@
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "support/planned_fault.hpp"
 
 using namespace gridlops;
 
@@ -38,30 +34,20 @@ void work(std::chrono::seconds time) {
 /// What is to happen on this rank.
 class Fault {
  public:
-  explicit Fault(int rank) {
-    const char* const text = std::getenv("GRIDLOPS_FAULT");
-    std::istringstream words(text == nullptr ? "" : text);
-    std::string word;
-    const auto next = [&] { return std::getline(words, word, ':') ? word : std::string(); };
-    if (next() != std::to_string(rank)) return;
-    operation_ = next();
-    number_ = std::atoi(next().c_str());
-    kind_ = next();
-  }
+  explicit Fault(int rank) : rank_(rank) {}
 
   /// Whether the operation is to be carried out.
   bool allows(const std::string& operation) {
-    if (operation != operation_ || --number_ != 0) return true;
-    if (kind_ == "kill") raise(SIGKILL);
-    if (kind_ == "stop") raise(SIGSTOP);
-    if (kind_ == "slow") work(std::chrono::seconds(6));
-    if (kind_ == "suspend") work(std::chrono::seconds(12));
-    return kind_ != "skip";
+    if (!planned_.befalls(rank_, operation)) return true;
+    planned_.befall_process();
+    if (planned_.kind == "work") work(std::chrono::seconds(6));
+    if (planned_.kind == "suspend") work(std::chrono::seconds(12));
+    return planned_.kind != "skip";
   }
 
  private:
-  std::string operation_, kind_;
-  int number_ = 0;
+  int rank_;
+  PlannedFault planned_ = PlannedFault::from_environment();
 };
 
 Fault* fault_of_calls = nullptr;

@@ -40,9 +40,9 @@ CASES = [
     ("mpi", "2:product:50:skip", 75, ALL, SKIPPED),
     ("mpi", "1:sum:100:skip", 75, ALL, SKIPPED),
     ("mpi", "1:call:3:stop", 75, [0, 2, 3], WITHIN),
-    ("mpi", "1:product:50:slow", 0, [], ""),
+    ("mpi", "1:product:50:work", 0, [], ""),
     ("mpi", "1:product:50:suspend", 0, [], ""),
-    ("lent", "1:sum:50:slow", 0, [], ""),
+    ("lent", "1:sum:50:work", 0, [], ""),
     ("lent", "1:sum:50:skip", 0, [0, 1, 2], CAUGHT),
 ]
 

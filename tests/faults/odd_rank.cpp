@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All ranks make the same calls, but for a fault of one (planned_fault.hpp). Its argument alpha, columns,
-// root, iterations, tolerance, damp or solver is another than on the other ranks (differ); or it throws
-// before its N-th `product`, or in the N-th `function` of the program's own operator (throw). fault_matrix.py
-// runs it.
+// All ranks make the same calls, but for a fault of one (GRIDLOPS_FAULT, see docs/faults.md): an argument
+// that differs, or an exception. fault_matrix.py runs it.
 #include <cstdio>
 #include <functional>
 #include <memory>

@@ -1,28 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 /// A fault of one rank, which a test plans by the variable GRIDLOPS_FAULT=RANK:OPERATION:N:KIND. It befalls
-/// the N-th operation of this name (N ≥ 1) that the rank begins. Which operations and kinds there are is said
-/// where they are carried out: tests/faults/injected.cpp and lost_ranks.cpp, and the emulation of GPUs. Only
-/// tests have any.
+/// the N-th operation of this name (N ≥ 1) that the rank begins. docs/faults.md says which operations and
+/// kinds there are, and who carries them out. Only tests have any. A text that is no fault ends the process
+/// with status 2, because a test would otherwise see nothing happen, and take it for the answer.
 struct PlannedFault {
+  static constexpr std::array kinds{"kill",  "stop",   "term",   "throw", "slow", "nan",  "flip",
+                                    "short", "differ", "enospc", "fail",  "skip", "work", "suspend"};
+
   int rank = -1;  ///< in the job; -1: none
   std::string operation, kind;
   long number = 0;
 
   static PlannedFault from_environment() {
     const char* const variable = std::getenv("GRIDLOPS_FAULT");
-    if (variable == nullptr) return {};
+    return variable == nullptr ? PlannedFault() : parsed(variable);
+  }
+
+  static PlannedFault parsed(std::string_view text) {
     std::array<std::string, 4> words;
-    std::string_view rest(variable);
+    std::string_view rest(text);
     for (std::string& word : words) {
       word = rest.substr(0, rest.find(':'));
-      rest.remove_prefix(rest.size() == word.size() ? rest.size() : word.size() + 1);
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+    const auto is_number = [](const std::string& word) {
+      return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const bool is_kind =
+        std::find(kinds.begin(), kinds.end(), words[3]) != kinds.end() || is_number(words[3]);
+    if (!is_number(words[0]) || words[1].empty() || !is_number(words[2]) || !is_kind || !rest.empty()) {
+      std::fprintf(stderr, "GRIDLOPS_FAULT is '%.*s', not RANK:OPERATION:N:KIND (docs/faults.md)\n",
+                   static_cast<int>(text.size()), text.data());
+      _exit(2);
     }
     return {std::atoi(words[0].c_str()), words[1], words[3], std::atol(words[2].c_str())};
   }
@@ -30,5 +52,15 @@ struct PlannedFault {
   /// Counts an operation that this rank begins. Whether the fault befalls it.
   bool befalls(int this_rank, std::string_view begun) {
     return rank == this_rank && operation == begun && --number == 0;
+  }
+
+  /// Does what befalls the process whatever the operation is: kill, stop, term, slow and throw. What the
+  /// other kinds mean is for the operation to say.
+  void befall_process() const {
+    if (kind == "kill") raise(SIGKILL);
+    if (kind == "stop") raise(SIGSTOP);
+    if (kind == "term") raise(SIGTERM);
+    if (kind == "slow") sleep(1);
+    if (kind == "throw") throw std::runtime_error("a fault that was asked for");
   }
 };

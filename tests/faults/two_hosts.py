@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts on this machine, with a network between them that can part, or lose packets.
+
+A host is a network namespace with a host name of its own. The cable is this process: it carries each frame from the one
+TAP device to the other, or drops it. That takes root, or its capabilities, and /dev/net/tun.
+"""
+import ctypes
+import fcntl
+import os
+import random
+import select
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+ADDRESSES = ["10.99.0.1", "10.99.0.2"]
+# Messages by TCP alone, also between ranks of one host. A daemon of mpirun's ends, with its ranks, when TCP tells it that the
+# other is lost: after these seconds of questions where their connection is idle, and after UNANSWERED repetitions, 6 seconds,
+# where something was sent. The system's own settings are two hours and a quarter of an hour.
+MPIRUN = ["mpirun", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.99.0.0/24", "--mca", "oob_tcp_if_include", "10.99.0.0/24",
+          "--mca", "oob_tcp_keepalive_time", "5", "--mca", "oob_tcp_keepalive_intvl", "1", "--mca", "oob_tcp_keepalive_probes", "3"]
+UNANSWERED = 4
+
+
+def tap_of(pid, name):
+    """A TAP device in the network namespace of a process, made by a thread that enters it and ends there."""
+    TUNSETIFF, IFF_TAP, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 0x0002, 0x1000, 0x40000000
+    made = []
+
+    def make():
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            with open(f"/proc/{pid}/ns/net", "rb") as namespace:
+                if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
+                    raise OSError(ctypes.get_errno(), "setns")
+            device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+            fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+            made.append(device)
+        except OSError as error:
+            made.append(error)
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if isinstance(made[0], OSError):
+        raise made[0]
+    return made[0]
+
+
+class TwoHosts:
+    """with TwoHosts(folder) as hosts: hosts.mpirun is a command that starts half of the ranks on each. OSError where there can be none."""
+
+    def __init__(self, folder, loss=0.0, seed=0):
+        self.folder, self.loss, self.chance = Path(folder), loss, random.Random(seed)
+        self.is_parted = False
+        self.dropped = self.carried = 0
+        self.hosts, self.taps = [], []
+        self.mpirun = self.folder / "mpirun"
+
+    def __enter__(self):
+        try:
+            for number, address in enumerate(ADDRESSES):
+                # A host lives until its input ends, which it does with this process.
+                host = subprocess.Popen(["unshare", "--net", "--uts", "sh", "-c", f"hostname host{number} && echo ready && read _"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.hosts.append(host)
+                if host.stdout.readline() != "ready\n":
+                    raise OSError(f"no namespaces: {host.stderr.read().strip()}")
+                self.taps.append(tap_of(host.pid, "cable"))
+                for command in (["lo", "up"], ["cable", "up"]):
+                    subprocess.run([*self.entering(number), "ip", "link", "set", *command], check=True)
+                subprocess.run([*self.entering(number), "ip", "addr", "add", f"{address}/24", "dev", "cable"], check=True)
+                subprocess.run([*self.entering(number), "sh", "-c", f"echo {UNANSWERED} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.__exit__()
+            raise OSError(str(error)) from error
+        self.write("agent", '# As ssh: agent [-OPTION…] HOST COMMAND…\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\n'
+                   f'exec {" ".join(self.entering(1))} sh -c "cd {self.folder} && $*"')
+        self.write("mpirun", f'exec {" ".join([*self.entering(0), *MPIRUN])} --mca plm_rsh_agent {self.folder}/agent '
+                   f'--host {ADDRESSES[0]}:2,{ADDRESSES[1]}:2 "$@"')
+        self.over_read, self.over_write = os.pipe()
+        self.cable = threading.Thread(target=self.carry)
+        self.cable.start()
+        return self
+
+    def __exit__(self, *_):
+        if hasattr(self, "cable"):
+            os.write(self.over_write, b"x")
+            self.cable.join()
+            os.close(self.over_read)
+            os.close(self.over_write)
+        for tap in self.taps:
+            os.close(tap)
+        for host in self.hosts:
+            host.communicate("\n")
+
+    def entering(self, number):
+        return ["nsenter", "-t", str(self.hosts[number].pid), "--net", "--uts"]
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def carry(self):
+        other = dict(zip(self.taps, reversed(self.taps)))
+        while True:
+            ready = select.select([*self.taps, self.over_read], [], [])[0]
+            if self.over_read in ready:
+                return
+            for tap in ready:
+                frame = os.read(tap, 65536)
+                if self.is_parted or self.chance.random() < self.loss:
+                    self.dropped += 1
+                    continue
+                self.carried += 1
+                try:
+                    os.write(other[tap], frame)
+                except OSError:  # a device that is full drops the frame
+                    self.dropped += 1
