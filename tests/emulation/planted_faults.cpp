@@ -402,6 +402,23 @@ void leaked_stream() {
   cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0);
 }
 
+void leaked_event() {
+  cudaEvent_t event = nullptr;
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+}
+
+void leaked_handle() {
+  cublasHandle_t handle = nullptr;
+  cublasCreate(&handle);
+}
+
+void leaked_communicator() {
+  ncclUniqueId id{};
+  ncclComm_t alone = nullptr;
+  ncclGetUniqueId(&id);
+  ncclCommInitRank(&alone, 1, id, 0);
+}
+
 void uninitialised_memory() {
   const Setup s;
   double* memory = nullptr;
@@ -449,6 +466,9 @@ const std::map<std::string, std::function<void()>> faults{
     {"early_free_of_host_memory", early_free_of_host_memory},
     {"leak", leak},
     {"leaked_stream", leaked_stream},
+    {"leaked_event", leaked_event},
+    {"leaked_handle", leaked_handle},
+    {"leaked_communicator", leaked_communicator},
     {"uninitialised_memory", uninitialised_memory},
 };
 

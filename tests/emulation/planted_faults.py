@@ -48,6 +48,9 @@ FAULTS = [
     ("early_free_of_host_memory", 1, "races", "may still use"),
     ("leak", 1, "leaks", "1 leaks"),
     ("leaked_stream", 1, "leaks", "1 leaks"),
+    ("leaked_event", 1, "leaks", "1 leaks"),
+    ("leaked_handle", 1, "leaks", "1 leaks"),
+    ("leaked_communicator", 1, "leaks", "1 leaks"),
     ("uninitialised_memory", 1, "uninitialised", "the memory holds NaN"),
 ]
 # Calls of NCCL that fail on one rank of four, after the first product and its adjoint: 15 broadcasts and 5 reductions.
