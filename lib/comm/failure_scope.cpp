@@ -4,23 +4,17 @@
 #include <array>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/message.hpp"
 #include "comm/agreement.hpp"
+#include "comm/watchdog.hpp"
 
 namespace gridlops {
 
 namespace {
 
 enum class Kind : std::int32_t { other, usage, shape, input, output, memory, communication, suspended };
-
-/// An error in the form in which ranks send it.
-struct Failure {
-  bool happened = false;
-  Kind kind = Kind::other;
-  ExitStatus status = ExitStatus::internal;
-  std::string text;
-};
 
 Kind kind_of(const Error& error) {
   if (dynamic_cast<const ShapeError*>(&error) != nullptr) return Kind::shape;
@@ -33,31 +27,36 @@ Kind kind_of(const Error& error) {
   return Kind::other;
 }
 
-Failure run_and_catch(const std::function<void()>& local_part) {
-  try {
-    local_part();
-    return {};
-  } catch (const Error& error) {
-    return {true, kind_of(error), error.status(), error.what()};
-  } catch (const std::bad_alloc& error) {
-    return {true, Kind::memory, ExitStatus::out_of_memory, message("not enough memory (", error.what(), ")")};
-  } catch (const std::exception& error) {
-    return {true, Kind::other, ExitStatus::internal, error.what()};
-  } catch (...) {
-    return {true, Kind::other, ExitStatus::internal, "an exception that is no std::exception"};
-  }
-}
-
 template <class E>
 [[noreturn]] void throw_of_rank(E error, int rank) {
   error.set_rank(rank);
   throw error;
 }
 
-/// Throws the error of a rank.
-[[noreturn]] void rethrow(int rank, Kind kind, ExitStatus status, const std::string& failure) {
-  const std::string text = message("rank ", rank, ": ", failure);
-  switch (kind) {
+}  // namespace
+
+SentFailure::SentFailure(const std::exception_ptr& failure) {
+  const auto set = [this](Kind its_kind, ExitStatus its_status, std::string its_text) {
+    kind = static_cast<std::int32_t>(its_kind);
+    status = static_cast<std::int32_t>(its_status);
+    text = std::move(its_text);
+  };
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    set(kind_of(error), error.status(), error.what());
+  } catch (const std::bad_alloc& error) {
+    set(Kind::memory, ExitStatus::out_of_memory, message("not enough memory (", error.what(), ")"));
+  } catch (const std::exception& error) {
+    set(Kind::other, ExitStatus::internal, error.what());
+  } catch (...) {
+    set(Kind::other, ExitStatus::internal, "an exception that is no std::exception");
+  }
+}
+
+void rethrow(int rank, const SentFailure& failure) {
+  const std::string text = message("rank ", rank, ": ", failure.text);
+  switch (static_cast<Kind>(failure.kind)) {
     case Kind::usage:
       throw_of_rank(UsageError(text), rank);
     case Kind::shape:
@@ -75,23 +74,30 @@ template <class E>
     case Kind::other:
       break;
   }
-  throw_of_rank(Error(status, text), rank);
+  throw_of_rank(Error(static_cast<ExitStatus>(failure.status), text), rank);
 }
 
-}  // namespace
-
 void succeed_together(Communicator& comm, const std::function<void()>& local_part) {
-  const Failure mine = run_and_catch(local_part);
-  std::array<std::int32_t, 1> lowest{mine.happened ? comm.rank() : comm.size()};
-  comm.all_reduce(lowest, ReduceOp::min);
+  std::exception_ptr failure;
+  try {
+    local_part();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const Telling telling(failure);
+  std::array<std::int32_t, 1> lowest{failure != nullptr ? comm.rank() : comm.size()};
+  reduce_telling(comm, lowest, ReduceOp::min, ReductionOrder::any, failure);
   const int failed = lowest[0];
   if (failed == comm.size()) return;
 
-  std::array<std::int32_t, 2> header{static_cast<std::int32_t>(mine.kind),
-                                     static_cast<std::int32_t>(mine.status)};
+  SentFailure sent;
+  if (failure != nullptr) sent = SentFailure(failure);
+  std::array<std::int32_t, 2> header{sent.kind, sent.status};
   comm.broadcast(header, failed);
-  const std::string text = broadcast_text(comm, mine.text, failed);
-  rethrow(failed, static_cast<Kind>(header[0]), static_cast<ExitStatus>(header[1]), text);
+  sent.text = broadcast_text(comm, sent.text, failed);
+  sent.kind = header[0];
+  sent.status = header[1];
+  rethrow(failed, sent);
 }
 
 std::string broadcast_text(Communicator& comm, const std::string& text, int root) {
@@ -105,6 +111,8 @@ std::string broadcast_text(Communicator& comm, const std::string& text, int root
 namespace {
 
 thread_local FailureScope* current = nullptr;  // the outermost scope of this thread
+thread_local const std::exception_ptr* told = nullptr;
+bool out_of_step = false;
 
 }  // namespace
 
@@ -137,9 +145,29 @@ FailureScope::~FailureScope() {
 }
 
 std::string kept_failure_text() {
-  const std::string text = current == nullptr ? "" : text_of(current->kept_.failure());
+  const std::string text = text_of(failure_to_tell());
   return text.empty() ? "" : "; this rank had yet to tell the others of: " + text;
 }
+
+bool ranks_are_out_of_step() { return out_of_step; }
+
+void set_ranks_out_of_step(bool they_are) { out_of_step = they_are; }
+
+std::exception_ptr failure_to_tell() {
+  if (told != nullptr && *told != nullptr) return *told;
+  return current == nullptr ? nullptr : current->kept_.failure();
+}
+
+void tell_out_of_step(const std::exception_ptr& failure, const char* found) {
+  const Telling telling(failure);
+  if (Watchdog* const watchdog = Watchdog::current()) watchdog->tell_failure(Watchdog::Clock::now());
+  throw CommunicationError(
+      message("the ranks are out of step: ", found, ". This rank must tell others of: ", text_of(failure)));
+}
+
+Telling::Telling(const std::exception_ptr& failure) : before_(std::exchange(told, &failure)) {}
+
+Telling::~Telling() { told = before_; }
 
 bool FailureScope::is_open() { return current != nullptr; }
 
@@ -153,10 +181,7 @@ void FailureScope::close(Communicator& comm) {
 void FailureScope::throw_kept(Communicator& comm, bool any) {
   const std::exception_ptr failure = outermost_->kept_.failure();
   if (outermost_ == this) kept_ = {};
-  require<CommunicationError>(
-      any,
-      "the ranks are out of step: a sum does not say what this rank put into it. It must tell others of ",
-      text_of(failure));
+  if (!any) tell_out_of_step(failure, "a sum does not say what this rank put into it");
   throw_together(comm, failure);
 }
 

@@ -154,10 +154,11 @@ MpiSession::~MpiSession() {
   if (!all_came && ends_job_) end_job_because({"an exception left the session"});
   std::set_terminate(session.previous_handler);
   if (!mpi_is_running()) return;
+  all_came = all_came && !session.watchdog->is_out_of_step();
   if (all_came) {
     try {
       session.watchdog->await_all_ranks();
-    } catch (const CommunicationError& error) {
+    } catch (const Error& error) {
       report(error.what());
       all_came = false;
     }
@@ -168,6 +169,7 @@ MpiSession::~MpiSession() {
     static_cast<void>(world_.release());
   }
   session.watchdog.reset();
+  set_ranks_out_of_step(false);
   name_rank(std::nullopt);
   if (owns_mpi_) finalize_mpi();
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -83,17 +84,18 @@ std::jthread thread_of_blocking_calls(double limit, WhenStuck when_stuck) {
 
 /// What ranks send each other.
 struct Watchdog::Word {
-  enum Kind { question, answer, in_vain };
+  enum Kind { question, answer, in_vain, failed };
   int kind = question;
   double idle_seconds = 0;  // since the sender got on
   OperationRecord doing;
+  std::int32_t kind_of_failure = 0, status = 0;  // of what failed; its text follows
 };
 
 /// Another rank.
 struct Watchdog::Peer {
   Clock::time_point asked{}, heard{}, got_on{};
   OperationRecord doing;
-  Word outgoing;
+  std::string outgoing;  // a word, and a text
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
@@ -127,7 +129,7 @@ Watchdog::~Watchdog() {
     return MPI_Test(&peer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
   };
   if (!std::all_of(peers_.begin(), peers_.end(), is_sent)) new std::vector<Peer>(std::move(peers_));
-  if (!is_in_vain_ && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  if (!is_in_vain_ && !is_out_of_step() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
 }
 
 double Watchdog::set_timeout_seconds(double seconds) { return std::exchange(timeout_seconds_, seconds); }
@@ -140,7 +142,9 @@ void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
   next_look_ = now + look_interval;
   listen(now);
   ask(now);
+  if (is_out_of_step()) throw_told();
   if (is_in_vain_) give_up(now);
+  if (failure_to_tell() != nullptr && all_wait_for(patience(), now)) tell_failure(now);
   const double idle = seconds(now - last_got_on());
   if (idle > timeout_seconds_) give_up(now);
   const int notices = static_cast<int>(idle / notice_seconds);
@@ -166,6 +170,7 @@ void Watchdog::answer(Clock::time_point now) {
   got_on_ = now;
   next_answer_ = now + look_interval;
   listen(now);
+  if (is_out_of_step()) throw_told();
   if (is_in_vain_) give_up(now);
 }
 
@@ -175,23 +180,34 @@ void Watchdog::listen(Clock::time_point now) {
     MPI_Status status;
     if (MPI_Iprobe(MPI_ANY_SOURCE, word_tag, comm_, &is_there, &status) != MPI_SUCCESS || is_there == 0)
       return;
-    Word word;
-    if (MPI_Recv(&word, sizeof word, MPI_BYTE, status.MPI_SOURCE, word_tag, comm_, MPI_STATUS_IGNORE) !=
+    int length = 0;
+    MPI_Get_count(&status, MPI_BYTE, &length);
+    std::string text(at(length), '\0');
+    if (MPI_Recv(text.data(), length, MPI_BYTE, status.MPI_SOURCE, word_tag, comm_, MPI_STATUS_IGNORE) !=
         MPI_SUCCESS)
       return;
+    Word word;
+    std::memcpy(static_cast<void*>(&word), text.data(), sizeof word);
     Peer& peer = peers_[at(status.MPI_SOURCE)];
     peer.heard = now;
     peer.got_on = now - duration_of(word.idle_seconds);
     peer.doing = word.doing;
     if (word.kind == Word::question) say(status.MPI_SOURCE, Word::answer, now);
     if (word.kind == Word::in_vain) is_in_vain_ = true;
+    if (word.kind == Word::failed && !is_out_of_step()) {
+      set_ranks_out_of_step(true);
+      told_by_ = status.MPI_SOURCE;
+      told_.kind = word.kind_of_failure;
+      told_.status = word.status;
+      told_.text = text.substr(sizeof word);
+    }
   }
 }
 
 // A rank that does not answer is asked rarely: what it does not take stays in its memory.
 void Watchdog::ask(Clock::time_point now) {
   constexpr double longest = 5;
-  const auto interval = duration_of(std::min(timeout_seconds_ / 8, longest));
+  const auto interval = duration_of(std::min(patience() / 8, longest));
   if (now - got_on_ < interval) return;
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     Peer& peer = peers_[at(rank)];
@@ -203,13 +219,61 @@ void Watchdog::ask(Clock::time_point now) {
   }
 }
 
-void Watchdog::say(int rank, int kind, Clock::time_point now) {
+void Watchdog::say(int rank, int kind, Clock::time_point now, const SentFailure& failure) {
   Peer& peer = peers_[at(rank)];
   int is_sent = 0;
   if (MPI_Test(&peer.request, &is_sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || is_sent == 0) return;
-  peer.outgoing = {kind, seconds(now - got_on_), flight_recorder().last()};
-  MPI_Isend(&peer.outgoing, sizeof peer.outgoing, MPI_BYTE, rank, word_tag, comm_, &peer.request);
+  const Word word{kind, seconds(now - got_on_), flight_recorder().last(), failure.kind, failure.status};
+  peer.outgoing.assign(sizeof word, '\0');
+  std::memcpy(peer.outgoing.data(), static_cast<const void*>(&word), sizeof word);
+  peer.outgoing += failure.text;
+  MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size()), MPI_BYTE, rank, word_tag, comm_,
+            &peer.request);
 }
+
+double Watchdog::patience() const {
+  constexpr double longest_with_failure = 5;
+  return failure_to_tell() == nullptr ? timeout_seconds_
+                                      : std::min(timeout_seconds_ / 2, longest_with_failure);
+}
+
+// As each rank has said itself, a moment ago. So it does not compute, nor could another wake it.
+bool Watchdog::all_wait_for(double seconds, Clock::time_point now) const {
+  const auto time = duration_of(seconds);
+  bool all_wait = now - got_on_ > time;
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    const Peer& peer = peers_[at(rank)];
+    all_wait =
+        all_wait && (rank == rank_ || (peer.heard - peer.got_on > time && now - peer.heard < time / 2));
+  }
+  return all_wait;
+}
+
+void Watchdog::tell_failure(Clock::time_point now) {
+  told_ = SentFailure(failure_to_tell());
+  told_.text +=
+      " (thrown where the others waited for messages of this rank, so nothing more can be sent, and the job "
+      "must end)";
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
+    if (rank != rank_) say(rank, Word::failed, now, told_);
+  const auto is_sent = [](Peer& peer) {
+    int done = 0;
+    return MPI_Test(&peer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+  };
+  const auto end = now + last_words_interval;
+  while (!std::all_of(peers_.begin(), peers_.end(), is_sent) && Clock::now() < end)
+    std::this_thread::sleep_for(milliseconds(1));
+  told_by_ = rank_;
+  set_ranks_out_of_step(true);
+  throw_told();
+}
+
+void Watchdog::forget_failure() {
+  told_by_ = -1;
+  set_ranks_out_of_step(false);
+}
+
+void Watchdog::throw_told() const { rethrow(told_by_, told_); }
 
 Clock::time_point Watchdog::last_got_on() const {
   Clock::time_point last = got_on_;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/failure_scope.hpp"
 #include "comm/flight_recorder.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -45,8 +46,15 @@ class Watchdog {
   /// Returns when all ranks have reached this point.
   void await_all_ranks();
 
+  /// Tells all ranks, which wait for messages that this rank has left out, of the failure for which it did.
+  /// They throw the same.
+  [[noreturn]] void tell_failure(Clock::time_point now);
+  /// Whether ranks have left each other's messages, so that nothing more can be sent.
+  bool is_out_of_step() const { return told_by_ >= 0; }
+
   /// For tests.
   double set_timeout_seconds(double seconds);
+  void forget_failure();
 
  private:
   struct Word;
@@ -54,7 +62,12 @@ class Watchdog {
 
   void listen(Clock::time_point now);
   void ask(Clock::time_point now);
-  void say(int rank, int kind, Clock::time_point now);
+  void say(int rank, int kind, Clock::time_point now, const SentFailure& failure = {});
+  /// How long this rank waits before it does something: for less time when the others do not know of a
+  /// failure of its own.
+  double patience() const;
+  bool all_wait_for(double seconds, Clock::time_point now) const;
+  [[noreturn]] void throw_told() const;
   /// That time does not count as waited.
   void leave_out(Clock::duration time);
   Clock::time_point last_got_on() const;
@@ -73,7 +86,9 @@ class Watchdog {
   Clock::time_point got_on_, next_look_{};
   int notices_ = 0;
   bool is_in_vain_ = false;  // as another rank says
-  std::jthread thread_;      // looks after blocking calls of MPI, and makes none itself
+  int told_by_ = -1;         // the rank whose failure put the ranks out of step
+  SentFailure told_;
+  std::jthread thread_;  // looks after blocking calls of MPI, and makes none itself
 };
 
 }  // namespace gridlops

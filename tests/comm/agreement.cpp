@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <array>
+#include <chrono>
 #include <new>
 #include <stdexcept>
 #include <typeinfo>
 
 #include "comm/agreement.hpp"
 #include "comm/failure_scope.hpp"
+#include "comm/watchdog.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
 #include "support/thrown.hpp"
@@ -185,15 +188,22 @@ TEST_CASE("What a rank keeps is known to the message with which it may have to e
   CHECK(kept_failure_text().empty());
 }
 
-TEST_CASE("A rank that does not find its failure in a sum ends there, since the ranks are out of step") {
+TEST_CASE(
+    "A rank that does not find its failure in a sum tells the others, since the ranks are out of step") {
   if (world().size() == 1) return;
   std::vector<double> values{0};
   FailureScope failures;
   if (world().rank() == 0) {
     failures.run([] { throw InputError("lost"); });
-    CHECK(contains(message_of<CommunicationError>([&] { failures.reduce(world(), values); }), "of lost"));
+    CHECK(contains(message_of<InputError>([&] { failures.reduce(world(), values); }), "rank 0: lost"));
   } else {  // another operation, whose numbers happen to hide it
     std::array others{0.0, world().rank() == 1 ? -1.0 : 0.0};
     world().all_reduce(others, ReduceOp::sum);
+    const auto listen = [end = std::chrono::steady_clock::now() + std::chrono::seconds(20)] {
+      while (std::chrono::steady_clock::now() < end) keep_alive();
+    };
+    CHECK(contains(message_of<InputError>(listen), "rank 0: lost"));
   }
+  CHECK(ranks_are_out_of_step());
+  Watchdog::current()->forget_failure();  // which has left nothing behind here
 }

@@ -161,15 +161,15 @@ def stopped(operation, first, last):
     return case
 
 
-def in_a_program(fault, status, *patterns):
+def in_a_program(fault, status, *patterns, words=()):
     """What befalls a program of somebody else's between its calls of the library, in its functions, or in its arguments."""
     def case(jobs):
         rank = any_rank(jobs)
         suite = program.Suite(jobs.tools.launch, jobs.tools.odd_rank, jobs.folder)
-        run = suite.run(ranks=RANKS, timeout=PATIENCE,
+        run = suite.run(*words, ranks=RANKS, timeout=PATIENCE,
                         environment={"GRIDLOPS_FAULT": f"{rank}:{fault}", "GRIDLOPS_TIMEOUT": str(LIMIT)})
         jobs.seconds = run.seconds
-        jobs.ended(run, status, 5)
+        jobs.ended(run, status, LIMIT + 5)  # now and then MPI_Abort does nothing for 5 s, until an alarm ends the ranks
         for pattern in patterns:
             jobs.require(re.search(pattern.format(rank), run.errors, re.MULTILINE), "nobody says", pattern.format(rank))
     return case
@@ -311,6 +311,12 @@ ROWS = [
      in_a_program("product:50:throw", 70, r"^gridlops: rank {} on \S+: std::runtime_error: the flux is negative"), True),
     (5, "an exception in a user's operator", "`function:50:throw`", "70; its text and rank",
      in_a_program("function:50:throw", 70, r"rank {}: the flux is negative"), True),
+    (5, "an exception before a user's own sum", "`own-sum:15:throw`", "70; its text and rank, on every rank",
+     in_a_program("own-sum:15:throw", 70, *(rf"^rank {each} caught 70 of rank {{0}}: rank {{0}}: the flux is negative" for each in range(RANKS)),
+                  words=("own-sum", "caught")), False),
+    (5, "an exception before a user's own messages", "`ring:15:throw`", "the same",
+     in_a_program("ring:15:throw", 70, *(rf"^rank {each} caught 70 of rank {{0}}: rank {{0}}: the flux is negative" for each in range(RANKS)),
+                  words=("ring", "caught")), False),
     (11, "a full disk", "`write:N:enospc`", "74; the old file, no temporary", full_disk, True),
     (12, "a kill while files are written", "`any:N:kill`", "137; old or whole files, the same bits", killed_while_writing, True),
     (13, "a bit of a checkpoint flips", "the file is changed", "65, or the same bits", flipped_checkpoint, False),
