@@ -29,8 +29,9 @@ from two_hosts import TwoHosts  # noqa: E402
 
 RANKS = 4
 LIMIT = 3  # GRIDLOPS_TIMEOUT, in seconds
+PARTED_LIMIT = 2  # before TCP ends connections of MPI's, which it does after 6 s in two_hosts.py
 PATIENCE = 60  # until a job that hangs is ended
-WAITERS = 4  # jobs that mostly wait run so many times more at once
+WAITERS = 2  # jobs that mostly wait run so many times more at once
 OLD = b"old"
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
 CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
@@ -76,7 +77,7 @@ class Jobs:
         run.errors += self.said_by_ranks()
         begin = re.search(r"^fault at (\d+\.\d+)$", run.errors, re.MULTILINE)
         self.seconds = over - float(begin[1]) if begin else run.seconds
-        self.require(not fault or begin, f"the fault {fault} did not happen")
+        self.require(not fault or begin, f"the fault {fault} did not happen:", run.errors[-1000:])
         self.require("killed after" not in run.errors, "the job hung")
         return run
 
@@ -91,7 +92,7 @@ class Jobs:
         """Of all processes of the job, which may live for longer than mpirun where it has lost them."""
         deadline = time.monotonic() + PATIENCE
         while self.found() and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(0.2)
 
     def ended(self, run, status, within):
         """status: None for any but 0."""
@@ -260,20 +261,26 @@ def two_hosts(jobs, **options):
 def parted(jobs):
     """The cable is cut while a rank takes a second for a product. Each rank names those of the other host."""
     with two_hosts(jobs) as hosts:
+        is_over = threading.Event()
+
         def cut():
-            deadline = time.monotonic() + PATIENCE
-            while "fault at" not in jobs.said_by_ranks() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            hosts.is_parted = True
+            while "fault at" not in jobs.said_by_ranks() and not is_over.wait(0.05):
+                pass
+            hosts.part()
         cutter = threading.Thread(target=cut)
         cutter.start()
-        run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 90)}:slow", mpirun=hosts.mpirun)
+        run = jobs.run(*SAVING, fault=f"{any_rank(jobs)}:cblas_dgemm:{jobs.chance.randint(2, 90)}:slow",
+                       environment={"GRIDLOPS_TIMEOUT": str(PARTED_LIMIT)}, mpirun=hosts.mpirun)
+        is_over.set()
         cutter.join()
-        jobs.ended(run, None, LIMIT + 15)
+        jobs.ended(run, None, PARTED_LIMIT + 15)
     for rank in range(RANKS):
         lost = "ranks 2, 3" if rank < 2 else "ranks 0, 1"
-        jobs.require(re.search(rf"^gridlops: rank {rank} on host{rank // 2}: waited in vain .*no word from {lost}: stopped, lost, ",
-                               run.errors, re.MULTILINE), f"rank {rank} does not say that {lost} are silent")
+        said = (jobs.folder / f"stderr.{rank}").read_text(encoding="utf-8", errors="replace")
+        # On a busy machine MPI may find its connections ended before the limit has passed.
+        jobs.require(re.search(rf"^gridlops: rank {rank} on host{rank // 2}: waited in vain .*no word from {lost}: stopped, lost, "
+                               r"|mca_btl_tcp_frag_\w+: \w+ failed: Connection", said, re.MULTILINE),
+                     f"rank {rank} does not say that {lost} are silent:", said[-2000:])
     jobs.output_is_old()
     jobs.restart()
 
@@ -287,7 +294,7 @@ def lossy(jobs):
     with two_hosts(jobs, loss=0.05, seed=jobs.chance.random()) as hosts:
         run = jobs.run(*few, mpirun=hosts.mpirun)
         jobs.ended(run, sound.status, PATIENCE)
-        jobs.require(hosts.dropped > 0, "no frame was lost")
+    jobs.require(hosts.dropped > 0, "no frame was lost")
     jobs.require((jobs.folder / "X.npy").read_bytes() == expected, "lost frames change the result")
     jobs.require("waited in vain" not in run.errors and not run.error_lines, "lost frames are an error:", run.errors)
 
@@ -301,7 +308,7 @@ ROWS = [
     (1, "a rank is killed in a call of MPI", "`MPI_Isend:N:kill`", "the same", killed("MPI_Isend", 1, 200), False),
     (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "75; every living rank names it", stopped("cblas_dgemm", 1, 90), False),
     (2, "a rank is stopped in a call of MPI", "`MPI_Isend:N:stop`", "the same", stopped("MPI_Isend", 1, 200), False),
-    (3, "the network parts", "two hosts, their cable is cut", "every rank names those of the other host", parted, False),
+    (3, "the network parts", "two hosts, their cable is cut", "every rank names those of the other host, or MPI its connection to them", parted, False),
     (3, "the network loses packets", "5 % of all frames, each way", "as without; nothing is said", lossy, False),
     *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
        in_a_program(f"{name}:1:differ", 2, rf"{text}: .* on ranks .* on rank {{0}}|{text}: .* on rank {{0}}, .* on ranks"), name == "tolerance")
@@ -369,7 +376,7 @@ def main():
     for name in ("launch", "program", "odd_rank", "injected"):
         parser.add_argument(name, type=os.path.realpath)
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--rows", type=lambda text: {int(word) for word in text.split(",")})
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", type=Path, help="a page whose table is replaced, or a new file")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two hosts on this machine, with a network between them that can part, or lose packets.
 
-A host is a network namespace with a host name of its own. The cable is this process: it carries each frame from the one
-TAP device to the other, or drops it. That takes root, or its capabilities, and /dev/net/tun.
+A host is a network namespace with a host name of its own. The cable is a process, this file as a program: it carries each
+frame from the one TAP device to the other, or drops it. That takes root, or its capabilities, and /dev/net/tun.
 """
 import ctypes
 import fcntl
@@ -11,6 +11,7 @@ import random
 import select
 import struct
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -51,10 +52,9 @@ class TwoHosts:
     """with TwoHosts(folder) as hosts: hosts.mpirun is a command that starts half of the ranks on each. OSError where there can be none."""
 
     def __init__(self, folder, loss=0.0, seed=0):
-        self.folder, self.loss, self.chance = Path(folder), loss, random.Random(seed)
-        self.is_parted = False
-        self.dropped = self.carried = 0
-        self.hosts, self.taps = [], []
+        self.folder, self.loss, self.seed = Path(folder), loss, seed
+        self.dropped = None  # frames, known at the end
+        self.hosts, self.taps, self.cable = [], [], None
         self.mpirun = self.folder / "mpirun"
 
     def __enter__(self):
@@ -78,17 +78,17 @@ class TwoHosts:
                    f'exec {" ".join(self.entering(1))} sh -c "cd {self.folder} && $*"')
         self.write("mpirun", f'exec {" ".join([*self.entering(0), *MPIRUN])} --mca plm_rsh_agent {self.folder}/agent '
                    f'--host {ADDRESSES[0]}:2,{ADDRESSES[1]}:2 "$@"')
-        self.over_read, self.over_write = os.pipe()
-        self.cable = threading.Thread(target=self.carry)
-        self.cable.start()
+        self.cable = subprocess.Popen([sys.executable, __file__, *map(str, self.taps), str(self.loss), str(self.seed)],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=self.taps)
         return self
 
+    def part(self):
+        self.cable.stdin.write(b"part\n")
+        self.cable.stdin.flush()
+
     def __exit__(self, *_):
-        if hasattr(self, "cable"):
-            os.write(self.over_write, b"x")
-            self.cable.join()
-            os.close(self.over_read)
-            os.close(self.over_write)
+        if self.cable:
+            self.dropped = int(self.cable.communicate()[0])
         for tap in self.taps:
             os.close(tap)
         for host in self.hosts:
@@ -102,19 +102,29 @@ class TwoHosts:
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
 
-    def carry(self):
-        other = dict(zip(self.taps, reversed(self.taps)))
-        while True:
-            ready = select.select([*self.taps, self.over_read], [], [])[0]
-            if self.over_read in ready:
-                return
-            for tap in ready:
-                frame = os.read(tap, 65536)
-                if self.is_parted or self.chance.random() < self.loss:
-                    self.dropped += 1
-                    continue
-                self.carried += 1
-                try:
-                    os.write(other[tap], frame)
-                except OSError:  # a device that is full drops the frame
-                    self.dropped += 1
+
+def carry(taps, loss, chance):
+    """Until the input ends. Each line of it parts the hosts. The number of dropped frames."""
+    other = dict(zip(taps, reversed(taps)))
+    is_parted, dropped = False, 0
+    while True:
+        ready = select.select([*taps, 0], [], [])[0]
+        if 0 in ready:
+            if not os.read(0, 100):
+                return dropped
+            is_parted = True
+        for tap in ready:
+            if tap == 0:
+                continue
+            frame = os.read(tap, 65536)
+            if is_parted or chance.random() < loss:
+                dropped += 1
+                continue
+            try:
+                os.write(other[tap], frame)
+            except OSError:  # a device that is full drops the frame
+                dropped += 1
+
+
+if __name__ == "__main__":
+    print(carry([int(word) for word in sys.argv[1:3]], float(sys.argv[3]), random.Random(float(sys.argv[4]))))
