@@ -33,6 +33,7 @@ PARTED_LIMIT = 2  # before TCP ends connections of MPI's, which it does after 6 
 PATIENCE = 60  # until a job that hangs is ended
 WAITERS = 2  # jobs that mostly wait run so many times more at once
 OLD = b"old"
+SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # checkpoints are flushed often, which disks take long for
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
 CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
 IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
@@ -345,7 +346,7 @@ def make_problem(folder):
 
 def run_row(tools, source, expected, row, repeat):
     """What is wrong, and the seconds until the job was over; or why this cannot be shown here."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         for path in source.glob("*.npy"):
             shutil.copy(path, folder)
         jobs = Jobs(tools, os.path.realpath(folder), expected, random.Random(f"{row[1]}, {row[3]}, {repeat}"))
