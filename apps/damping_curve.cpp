@@ -3,136 +3,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "gridlops/text_file.hpp"
-#include "solve_progress.hpp"
 
 namespace gridlops::program {
 
-namespace {
-
-/// The points that a rule looks at, by rising damping, each damping once.
-std::vector<CurvePoint*> solved_points(DampingCurve& curve, bool also_undamped) {
-  std::vector<CurvePoint*> points;
-  for (CurvePoint& point : curve.points)
-    if (is_solved(point.reason) && (also_undamped || point.damp > 0)) points.push_back(&point);
-  std::stable_sort(points.begin(), points.end(),
-                   [](const CurvePoint* a, const CurvePoint* b) { return a->damp < b->damp; });
-  points.erase(std::unique(points.begin(), points.end(),
-                           [](const CurvePoint* a, const CurvePoint* b) { return a->damp == b->damp; }),
-               points.end());
-  return points;
-}
-
-/// d log ‖x‖² / d log D, by the parabola through three points.
-double slope(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
-  const auto log_eta = [](const CurvePoint& point) { return 2 * std::log(point.x_norm); };
-  const double left = std::log(here.damp / before.damp), right = std::log(after.damp / here.damp);
-  const double of_left = (log_eta(here) - log_eta(before)) / left,
-               of_right = (log_eta(after) - log_eta(here)) / right;
-  return (right * of_left + left * of_right) / (left + right);
-}
-
-/// With η = ‖x‖², ρ = ‖b − Ax‖² and λ = D, and ρ′ = −λ²η′ (Hansen 2001, §5):
-///
-///   −2 (ηρ/η′) (λ²ρη′ + 2ληρ + λ⁴ηη′) / (λ⁴η² + ρ²)^{3/2}
-///
-/// NaN where ‖x‖ falls by so little that its digits are those of a solution's error.
-double curvature(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
-  constexpr double least_slope = 1e-5;
-  const double relative = slope(before, here, after);
-  if (!(relative < -least_slope)) return std::numeric_limits<double>::quiet_NaN();
-  const double eta = here.x_norm * here.x_norm, rho = here.residual_norm * here.residual_norm,
-               lambda = here.damp, lambda2 = lambda * lambda, eta_prime = eta / lambda * relative;
-  return -2 * eta * rho / eta_prime *
-         (lambda2 * rho * eta_prime + 2 * lambda * eta * rho + lambda2 * lambda2 * eta * eta_prime) /
-         std::pow(lambda2 * lambda2 * eta * eta + rho * rho, 1.5);
-}
-
-/// The point with the smallest value that is a number, or null.
-template <class Value>
-CurvePoint* smallest(const std::vector<CurvePoint*>& points, const Value& value) {
-  CurvePoint* best = nullptr;
-  for (CurvePoint* point : points)
-    if (!std::isnan(value(*point)) && (best == nullptr || value(*point) < value(*best))) best = point;
-  return best;
-}
-
-CurvePoint* corner(const std::vector<CurvePoint*>& points) {
-  for (std::size_t k = 1; k + 1 < points.size(); ++k)
-    points[k]->merit = curvature(*points[k - 1], *points[k], *points[k + 1]);
-  CurvePoint* const best = smallest(points, [](const CurvePoint& point) { return -point.merit; });
-  return best != nullptr && best->merit > 0 ? best : nullptr;
-}
-
-CurvePoint* smallest_gcv(const std::vector<CurvePoint*>& points) {
-  for (CurvePoint* point : points)
-    if (point->free_dimensions > 0) point->merit = std::pow(point->residual_norm / point->free_dimensions, 2);
-  return smallest(points, [](const CurvePoint& point) { return point.merit; });
-}
-
-CurvePoint* largest_within(const std::vector<CurvePoint*>& points, double noise) {
-  CurvePoint* best = nullptr;
-  for (CurvePoint* point : points)
-    if (point->residual_norm <= noise) best = point;
-  return best;
-}
-
-}  // namespace
-
-const char* name_of(DampingRule rule) {
-  switch (rule) {
-    case DampingRule::lcurve:
-      return "lcurve";
-    case DampingRule::discrepancy:
-      return "discrepancy";
-    case DampingRule::gcv:
-      return "gcv";
-    case DampingRule::none:
-      break;
-  }
-  return "none";
-}
-
-const char* DampingCurve::merit_name() const {
+const char* merit_name(DampingRule rule) {
   return rule == DampingRule::lcurve ? "curvature" : rule == DampingRule::gcv ? "gcv" : "";
 }
 
-void choose_damping(DampingCurve& curve) {
-  if (curve.rule == DampingRule::none) return;
-  const std::vector<CurvePoint*> points = solved_points(curve, curve.rule == DampingRule::discrepancy);
-  CurvePoint* best = nullptr;
-  if (curve.rule == DampingRule::lcurve) {
-    best = corner(points);
-    if (best == nullptr)
-      curve.remark = "the curve of those that were solved has no corner; try a wider range";
-  } else if (curve.rule == DampingRule::gcv) {
-    best = smallest_gcv(points);
-    if (best == nullptr) curve.remark = "for none of D > 0 are both the data and the random vector solved";
-  } else {
-    best = largest_within(points, curve.noise);
-    const CurvePoint* const closest =
-        smallest(points, [](const CurvePoint& point) { return point.residual_norm; });
-    if (best == nullptr)
-      curve.remark = closest == nullptr
-                         ? "no column was solved"
-                         : fmt::format("the smallest |B - A X|, {:.3g}, is more than the noise of {:.3g}",
-                                       closest->residual_norm, curve.noise);
-  }
-  if (best == nullptr) return;
-  curve.chosen = best - curve.points.data();
-  std::vector<CurvePoint*> compared = points;
-  if (curve.rule != DampingRule::discrepancy)
-    std::erase_if(compared, [](const CurvePoint* point) { return std::isnan(point->merit); });
-  if (compared.size() > 1 && (best == compared.back() || best == compared.front()))
-    curve.remark = "this is at an end of the range; a wider one may have a better";
-}
-
 std::string curve_text(const DampingCurve& curve) {
-  const std::string merit = curve.merit_name();
+  const std::string merit = merit_name(curve.rule);
   std::string text = fmt::format("{:>12}  {:>12}  {:>12}", "D", "|B - A X|", "|X|");
   if (!merit.empty()) text += fmt::format("  {:>12}", merit);
   text += "  verdict\n";
@@ -152,7 +35,7 @@ void write_curve(Communicator& world, const std::string& path, const DampingCurv
   if (path.empty()) return;
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    const std::string merit = curve.merit_name();
+    const std::string merit = merit_name(curve.rule);
     std::string rows = "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";
     for (std::size_t k = 0; k < curve.points.size(); ++k) {
       const CurvePoint& point = curve.points[k];

@@ -237,7 +237,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
 
   clock.lap();
-  if (task.sweep) solved.curve = curve_of(task.sweep, arguments.sweep, solved.report, X);
+  if (task.sweep)
+    solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
+                                 arguments.sweep.noise.value_or(0));
   const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
   write_columns(arguments.output, saved, task.B.dimensions, X);
   if (variances) write_columns(arguments.variances, saved, task.B.dimensions, *variances);

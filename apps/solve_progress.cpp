@@ -177,10 +177,6 @@ std::string verdict_text(const SolveReport& report) {
   return text.empty() ? "no columns" : text;
 }
 
-bool is_solved(StopReason reason) {
-  return reason == StopReason::converged || reason == StopReason::stagnated;
-}
-
 bool all_solved(const SolveReport& report) {
   return std::all_of(report.columns.begin(), report.columns.end(),
                      [](const ColumnReport& column) { return is_solved(column.reason); });

@@ -92,8 +92,7 @@ class SolveProgress : public SolveObserver {
 
 /// "90 converged, 6 iteration_limit": how many columns ended for which reason.
 std::string verdict_text(const SolveReport& report);
-/// Whether a column converged or stagnated, and whether all did.
-bool is_solved(StopReason reason);
+/// Whether all columns converged or stagnated.
 bool all_solved(const SolveReport& report);
 
 }  // namespace gridlops::program

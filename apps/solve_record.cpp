@@ -122,7 +122,7 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
   if (!solved.curve) return figures;
   figures.emplace_back("damp", solved.cost.damps);
-  if (const std::string name = solved.curve->merit_name(); !name.empty()) {
+  if (const std::string name = merit_name(solved.curve->rule); !name.empty()) {
     std::vector<double> merits(solved.cost.damps.size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t k = 0; k < solved.curve->points.size(); ++k) merits[k] = solved.curve->points[k].merit;
     figures.emplace_back(name, merits);

@@ -10,9 +10,7 @@
 #include "file_checks.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
-#include "gridlops/random.hpp"
 #include "option_values.hpp"
-#include "solve_progress.hpp"
 
 namespace gridlops::program {
 
@@ -137,34 +135,8 @@ void read_columns(const Sweep& sweep, const std::string& path, const NpyHeader& 
 
 template <Scalar T>
 void draw_probes(const Sweep& sweep, DistMatrix<T>& B) {
-  constexpr std::uint64_t seed = 0x676376;
   if (sweep.has_probes)
-    probes(sweep, B).fill([](Index i, Index) { return T(counter_uniform(seed, i, 0) < 0 ? -1 : 1); });
-}
-
-// A random z of independent ±1 has trace M = E zᴴMz (Girard: A fast "Monte-Carlo cross-validation" procedure
-// for large least squares problems with noisy data, Numer. Math. 56, 1989; Hutchinson: A stochastic estimator
-// of the trace of the influence matrix for Laplacian smoothing splines, Commun. Statist. Simul. 18, 1989).
-// With r = z − Ax of the damped solution x for z, zᴴ(I − A(AᴴA + D²I)⁻¹Aᴴ)z = zᴴr = ‖r‖² + D²‖x‖², since Aᴴr
-// = D²x. That is the least value of what is minimised, so the error of x counts squared. One z serves all D,
-// which keeps the curve smooth.
-template <Scalar T>
-DampingCurve curve_of(const Sweep& sweep, const SweepArguments& arguments, const SolveReport& report,
-                      const ConstDistMatrix<T>& X) {
-  DampingCurve curve;
-  curve.rule = arguments.rule;
-  curve.noise = arguments.noise.value_or(0);
-  const std::vector<double> norms = column_norms(X);
-  for (std::size_t j = 0; j < sweep.damps.size(); ++j) {
-    const ColumnReport& column = report.columns[j];
-    curve.points.push_back({sweep.damps[j], column.residual_norm, norms[j], column.reason});
-    const std::size_t probe = j + sweep.damps.size();
-    if (sweep.has_probes && is_solved(report.columns[probe].reason))
-      curve.points.back().free_dimensions =
-          std::pow(report.columns[probe].residual_norm, 2) + std::pow(sweep.damps[j] * norms[probe], 2);
-  }
-  choose_damping(curve);
-  return curve;
+    probes(sweep, B).fill([](Index i, Index) { return T(static_cast<Real<T>>(gcv_probe(i))); });
 }
 
 Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve) {
@@ -198,8 +170,6 @@ std::string damps_file(const SweepArguments& arguments) {
 #define GRIDLOPS_INSTANTIATE_SWEEP(T)                                                             \
   template void read_columns(const Sweep&, const std::string&, const NpyHeader&, DistMatrix<T>&); \
   template void draw_probes(const Sweep&, DistMatrix<T>&);                                        \
-  template DampingCurve curve_of(const Sweep&, const SweepArguments&, const SolveReport&,         \
-                                 const ConstDistMatrix<T>&);                                      \
   template void write_columns(const std::string&, Range, int, DistMatrix<T>&);
 GRIDLOPS_INSTANTIATE_SWEEP(float)
 GRIDLOPS_INSTANTIATE_SWEEP(double)

@@ -44,11 +44,6 @@ void read_columns(const Sweep& sweep, const std::string& path, const NpyHeader& 
 template <Scalar T>
 void draw_probes(const Sweep& sweep, DistMatrix<T>& B);
 
-/// What was found, with the choice (collective over the grid).
-template <Scalar T>
-DampingCurve curve_of(const Sweep& sweep, const SweepArguments& arguments, const SolveReport& report,
-                      const ConstDistMatrix<T>& X);
-
 /// The columns of the file of X if there is a curve: all dampings, or the chosen one.
 Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve);
 /// Writes these columns (collective over the grid). dimensions: of the file of B, which one column gets, too.

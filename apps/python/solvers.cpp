@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/damping_curve.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/proximal.hpp"
 #include "gridlops/solve_observer.hpp"
@@ -146,9 +147,17 @@ std::shared_ptr<SolveObserver> table_on_stdout(Index first, Index last, Index st
   return {table, table->observer.get()};
 }
 
-template <Scalar T>
-void copy_iterate(const Iteration& iteration, Matrix<T>& Y) {
-  iteration.now().iterate.copy_to<T>(Y.output());
+/// Copies the model to a matrix of any type in Python.
+void copy_iterate(const Iteration& iteration, const py::object& Y) {
+  const py::object native = Y.attr("native");
+  const auto copy_if = [&]<Scalar T>(T) {
+    if (py::isinstance<Matrix<T>>(native))
+      iteration.now().iterate.copy_to<T>(native.cast<Matrix<T>&>().output());
+  };
+  copy_if(float());
+  copy_if(double());
+  copy_if(std::complex<float>());
+  copy_if(std::complex<double>());
 }
 
 void bind_observers(py::module_& native) {
@@ -165,10 +174,7 @@ void bind_observers(py::module_& native) {
       .def_property_readonly("tested_norms",
                              [](const Iteration& it) { return copy_of(it.now().tested_norms); })
       .def_property_readonly("x_norms", [](const Iteration& it) { return copy_of(it.now().x_norms); })
-      .def("copy_to", copy_iterate<float>)
-      .def("copy_to", copy_iterate<double>)
-      .def("copy_to", copy_iterate<std::complex<float>>)
-      .def("copy_to", copy_iterate<std::complex<double>>);
+      .def("copy_to", copy_iterate);
 }
 
 void bind_options(py::module_& native) {
@@ -272,6 +278,67 @@ void bind_least_squares(py::module_ native) {
   });
 }
 
+template <class Enum>
+Enum parse(const std::string& name, std::initializer_list<Enum> all, const char* what) {
+  for (const Enum value : all)
+    if (name == name_of(value)) return value;
+  throw UsageError("there is no " + std::string(what) + " '" + name + "'");
+}
+
+/// What damping_curve() needs of a report.
+SolveReport report_of(const std::vector<double>& residual_norms, const std::vector<std::string>& reasons) {
+  using enum StopReason;
+  SolveReport report;
+  for (const std::string& name : reasons) {
+    ColumnReport& column = report.columns.emplace_back();
+    column.reason = parse(
+        name,
+        {converged, stagnated, iteration_limit, condition_limit, user_stop, breakdown, non_finite, corrupted},
+        "verdict");
+    column.residual_norm = residual_norms.at(report.columns.size() - 1);
+  }
+  return report;
+}
+
+py::dict dict_of(const DampingCurve& curve) {
+  std::vector<double> damps, residual_norms, x_norms, merits;
+  std::vector<std::string> reasons;
+  for (const CurvePoint& point : curve.points) {
+    damps.push_back(point.damp);
+    residual_norms.push_back(point.residual_norm);
+    x_norms.push_back(point.x_norm);
+    merits.push_back(point.merit);
+    reasons.emplace_back(name_of(point.reason));
+  }
+  py::dict result;
+  result["rule"] = name_of(curve.rule);
+  result["damps"] = damps;
+  result["residual_norms"] = residual_norms;
+  result["x_norms"] = x_norms;
+  result["merits"] = merits;
+  result["reasons"] = reasons;
+  result["chosen"] = curve.chosen;
+  result["remark"] = curve.remark;
+  return result;
+}
+
+template <Scalar T>
+void bind_damping_curve(py::module_ native) {
+  native.def("damping_curve", [](const std::vector<double>& damps, const std::vector<double>& residual_norms,
+                                 const std::vector<std::string>& reasons, const Matrix<T>& X,
+                                 const std::string& rule, double noise) {
+    using enum DampingRule;
+    const SolveReport report = report_of(residual_norms, reasons);
+    const DampingRule chosen_by = parse(rule, {none, lcurve, discrepancy, gcv}, "rule for dampings");
+    DampingCurve curve;
+    {
+      const py::gil_scoped_release release;
+      curve = damping_curve<T>(damps, report, X.matrix, chosen_by, noise);
+    }
+    return dict_of(curve);
+  });
+}
+
 template <Scalar T>
 void bind_sparse(py::module_ native) {
   using M = Matrix<T>;
@@ -353,6 +420,7 @@ void bind_inversion(py::module_ native) {
 template <Scalar T>
 void bind_type(py::module_ native) {
   bind_least_squares<T>(native);
+  bind_damping_curve<T>(native);
   bind_sparse<T>(native);
   bind_inversion<T>(native);
 }
@@ -360,6 +428,7 @@ void bind_type(py::module_ native) {
 }  // namespace
 
 void bind_solvers(py::module_& native) {
+  native.def("gcv_probe", gcv_probe);
   bind_observers(native);
   bind_options(native);
   bind_sparse_options(native);

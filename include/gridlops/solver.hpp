@@ -26,6 +26,8 @@ enum class StopReason {
 };
 /// The name as in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
+/// Whether x is as accurate as was asked for, or as rounding lets it get: converged or stagnated.
+GRIDLOPS_EXPORT bool is_solved(StopReason reason);
 
 class SolveObserver;
 

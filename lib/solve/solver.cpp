@@ -31,6 +31,10 @@ const char* name_of(StopReason reason) {
   return "corrupted";
 }
 
+bool is_solved(StopReason reason) {
+  return reason == StopReason::converged || reason == StopReason::stagnated;
+}
+
 double default_tolerance(ScalarType type) {
   return type == ScalarType::f32 || type == ScalarType::c64 ? 1e-4 : 1e-8;
 }

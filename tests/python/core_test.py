@@ -174,6 +174,35 @@ def test_dampings_and_tolerances_of_columns():
     expect_error(gl.UsageError, lambda: gl.fista(op, B, damps=damps), "damp")
 
 
+def test_dampings_are_chosen_as_numpy_chooses():
+    grid = gl.Grid()
+    m, n, damps = 30, 12, np.geomspace(1e-2, 3, 25)
+    U, V = np.linalg.qr(whole("float64", 1, m, n))[0], np.linalg.qr(whole("float64", 2, n, n))[0]
+    values = np.geomspace(1, 1e-3, n)
+    A = (U * values) @ V.T
+    b = U @ values[:, None] ** 1.5 + 0.02 * whole("float64", 3, m, 1)
+    z = gl.gcv_probe(np.arange(m))[:, None]
+    assert set(z.ravel()) == {-1.0, 1.0}
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n)).scatter(A))
+    x = np.hstack([np.linalg.solve(A.T @ A + D**2 * np.eye(n), A.T @ b) for D in damps])
+    residuals = np.linalg.norm(b - A @ x, axis=0)
+    trace = np.array([(z.T @ (z - A @ np.linalg.solve(A.T @ A + D**2 * np.eye(n), A.T @ z))).item() for D in damps])
+    noise = 1.2 * residuals[0]
+    expected = {"discrepancy": np.flatnonzero(residuals <= noise)[-1], "gcv": np.argmin(residuals**2 / trace**2), "none": None}
+    for rule, choice in expected.items():
+        probes = len(damps) if rule == "gcv" else 0
+        B = gl.zeros(op.range, len(damps) + probes).scatter(np.hstack([np.tile(b, len(damps)), np.tile(z, probes)]))
+        X, report = gl.lsqr(op, B, damps=np.tile(damps, 2 if probes else 1), tolerance=1e-12, max_iterations=500)
+        curve = gl.damping_curve(damps, X, report, rule, noise)
+        assert curve["rule"] == rule
+        if grid.is_member:
+            assert curve["chosen"] == choice, (rule, curve["chosen"], choice)
+            assert np.allclose(curve["residual_norms"], residuals, rtol=1e-6) and (curve["damps"] == damps).all()
+            assert np.allclose(curve["x_norms"], np.linalg.norm(x, axis=0), rtol=1e-6)
+    expect_error(gl.UsageError, lambda: gl.damping_curve(damps, X, report, "corner"), "corner")
+    expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
+
+
 def test_errors_have_types_that_fit():
     grid = gl.Grid()
     A = gl.Matrix(grid, grid.matrix_layout(6, 4)).fill(integers("float64", 1))

@@ -102,7 +102,7 @@ def test_callbacks():
     iterate = gl.zeros(space, 3)
 
     def callback(iteration):
-        iteration.copy_to(iterate.native)
+        iteration.copy_to(iterate)
         kept.append(iteration)
         residual = B.local - (1.0 + np.arange(iterate.rows.start, iterate.rows.stop))[:, None] * iterate.local
         norms = np.sqrt(COMM.allreduce((residual**2).sum(axis=0)))  # callbacks may communicate

@@ -260,7 +260,7 @@ class _Watch:
         self.tested.append(iteration.tested_norms[0])
         self.x_norms.append(iteration.x_norms[0])
         if iteration.iteration > 0 and self.tells:
-            iteration.copy_to(self.iterate.native)
+            iteration.copy_to(self.iterate)
             self.told(self.problem.model.give(self.iterate.local[:, 0], self.problem.dtype))
         return self.is_done()
 
@@ -336,7 +336,7 @@ class _SparseWatch(_Watch):
         if iteration.iteration == 0:
             return False
         if not self.tells:
-            iteration.copy_to(self.iterate.native)
+            iteration.copy_to(self.iterate)
         self.costs.append(0.5 * self.residuals[-1] ** 2 + self.eps * float(self.iterate.column_norms(1)[0]))
         small = [self.rtol * self.costs[0] if self.rtol > 0 else -1, self.rtol1 * self.data_cost if self.rtol1 > 0 else -1]
         return self.has_risen or self.costs[-1] < max(small)

@@ -19,7 +19,7 @@ Iteration = with_docstrings(
     _native.Iteration,
     """What a callback gets, and may ask while it runs. Lists have one number for each column of B.
 
-    ``copy_to(X.native)`` copies the model as it is now to a matrix that lies as the solution (not collective).
+    ``copy_to(X)`` copies the model as it is now to a :class:`Matrix` that lies as the solution (not collective).
     """,
     iteration="The number of iterations that are done.", at_start="Whether a batch of columns starts.",
     active_columns="How many columns have not ended.", residual_norms="‖b − Ax‖.",
@@ -247,6 +247,38 @@ def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None =
     if M is None:
         return _solve("cg", A, B, x0, out, options, changes)
     return _solve("pcg", A, B, x0, out, options, changes, M)
+
+
+class DampingCurve(TypedDict):
+    """What a sweep of the damping found. Arrays have one entry for each damping; idle ranks have none."""
+
+    rule: str
+    damps: npt.NDArray[np.float64]
+    residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖
+    x_norms: npt.NDArray[np.float64]
+    merits: npt.NDArray[np.float64]  #: what the rule compares: the curvature, or the GCV function; NaN where it is not known
+    reasons: list[str]
+    chosen: int | None  #: the column; None if the rule can choose none
+    remark: str  #: why nothing was chosen, or what to think of the choice
+
+
+def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, report: SolveReport, rule: str = "lcurve",
+                  noise: float = 0) -> DampingCurve:
+    """The curve of a sweep over one right-hand side b, and the damping that a rule chooses. Collective over the grid.
+
+    X and the report are those of a solver with ``damps=damps``, whose columns of B were copies of b. The rule is "lcurve" (the
+    corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv" needs as many
+    columns behind those of b, each filled with :func:`gcv_probe`, and is given ``damps`` once, the solver twice.
+    """
+    curve = functions_for(X.dtype).damping_curve(list(damps), list(report["residual_norms"]), report["reasons"], X.native, rule, noise)
+    for name in ("damps", "residual_norms", "x_norms", "merits"):
+        curve[name] = np.asarray(curve[name])
+    return curve  # type: ignore[no-any-return]
+
+
+def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The elements in these rows of a vector of ±1, the same on all ranks, for :func:`damping_curve` by "gcv"."""
+    return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
 
 
 @dataclass
