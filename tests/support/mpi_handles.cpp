@@ -25,8 +25,12 @@ int freed(int code, int& count) {
   return code;
 }
 
-int made(int code, const MPI_Comm* comm) { return made(code, comm, MPI_COMM_NULL, open_now.communicators); }
-int made(int code, const MPI_Win* window) { return made(code, window, MPI_WIN_NULL, open_now.windows); }
+int made_comm(int code, const MPI_Comm* comm) {
+  return made(code, comm, MPI_COMM_NULL, open_now.communicators);
+}
+int made_window(int code, const MPI_Win* window) {
+  return made(code, window, MPI_WIN_NULL, open_now.windows);
+}
 
 }  // namespace
 
@@ -39,9 +43,9 @@ std::string gridlops::testing::left_handles() {
 
 extern "C" {
 
-int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) { return made(PMPI_Comm_dup(comm, copy), copy); }
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) { return made_comm(PMPI_Comm_dup(comm, copy), copy); }
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
-  return made(PMPI_Comm_split(comm, color, key, part), part);
+  return made_comm(PMPI_Comm_split(comm, color, key, part), part);
 }
 /// With GRIDLOPS_TEST_MACHINES=0011, say, the first two ranks of a communicator seem to be on one machine and
 /// the next two on another.
@@ -51,13 +55,13 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
   PMPI_Comm_rank(comm, &rank);
   if (type != MPI_COMM_TYPE_SHARED || machines == nullptr ||
       std::strlen(machines) <= static_cast<std::size_t>(rank))
-    return made(PMPI_Comm_split_type(comm, type, key, info, part), part);
-  return made(PMPI_Comm_split(comm, machines[rank], key, part), part);
+    return made_comm(PMPI_Comm_split_type(comm, type, key, info, part), part);
+  return made_comm(PMPI_Comm_split(comm, machines[rank], key, part), part);
 }
 int MPI_Comm_free(MPI_Comm* comm) { return freed(PMPI_Comm_free(comm), open_now.communicators); }
 
 int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* window) {
-  return made(PMPI_Win_create_dynamic(info, comm, window), window);
+  return made_window(PMPI_Win_create_dynamic(info, comm, window), window);
 }
 int MPI_Win_free(MPI_Win* window) { return freed(PMPI_Win_free(window), open_now.windows); }
 
