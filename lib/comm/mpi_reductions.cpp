@@ -25,6 +25,13 @@ bool takes_messages(const ConstElements& operand, int ranks) {
   return ranks <= reduce_by_messages_most_ranks && operand.bytes() > reduce_by_messages_above_bytes;
 }
 
+/// MPICH before 4.2.1 crashes in MPI_Reduce where a root other than 0 reduces in place (its issue 6540).
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40201300
+constexpr bool has_mpi_reduce = false;
+#else
+constexpr bool has_mpi_reduce = true;
+#endif
+
 /// How many sums stay in the cache while the contributions stream by.
 constexpr Index sums_in_cache = 1024;
 
@@ -95,7 +102,7 @@ void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, E
   const bool in_place = rank() == root && in.data == out.data;
   const MPI_Datatype type = mpi_type(in.type);
   std::optional<BlockingCall> call;
-  if (blocks(completion, in.bytes())) call.emplace(group_);
+  if (has_mpi_reduce && blocks(completion, in.bytes())) call.emplace(group_);
   for_each_chunk(in.count, [&](Index begin, int count) {
     const void* from = in_place ? MPI_IN_PLACE : slice(in, begin, count).data;
     void* to = rank() == root ? slice(out, begin, count).data : nullptr;

@@ -76,6 +76,8 @@ TEST_CASE("Ranks that wait for something else pass a broadcast on") {
   }
 }
 
+// MPICH 4.0 ends the job instead: its MPI_Test does not ask the communicator's error handler.
+#if !defined(MPICH_VERSION)
 TEST_CASE("A receiver that expects another length gets an error, and the communicator goes on") {
   const auto comm = make_mpi_communicator(MPI_COMM_WORLD);
   std::vector<double> data(7);
@@ -87,3 +89,4 @@ TEST_CASE("A receiver that expects another length gets an error, and the communi
     comm->barrier();
   }
 }
+#endif
