@@ -333,7 +333,7 @@ def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 0
          S: Operator | None = None, out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
 
-    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" sums √|x|. With ``S`` the model is sparse as x = S z.
+    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" is half the sum of √|x|. With ``S`` the model is sparse as x = S z.
     Keyword arguments are fields of :class:`SparseOptions`. Column j has converged when a step moves it no further than
     max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if the step is too large.
     """
