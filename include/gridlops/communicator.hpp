@@ -85,8 +85,10 @@ enum class PeerAccess {
 /// they must complete it before the communicator is destroyed.
 ///
 /// Throws UsageError, before anything is sent, if an argument is wrong in itself: a root that is no rank, a
-/// negative count, a complex min, max or prod. Throws CommunicationError, on this rank alone, if the
-/// transport fails.
+/// negative count, a complex min, max or prod. With GRIDLOPS_CHECK=all the ranks compare the arguments of
+/// each blocking collective operation first, and all throw UsageError, with every value that differs, where
+/// they call different ones, or the same with different arguments. Throws CommunicationError, on this rank
+/// alone, if the transport fails.
 class GRIDLOPS_EXPORT Communicator {
  public:
   virtual ~Communicator();
@@ -213,7 +215,8 @@ class GRIDLOPS_EXPORT Communicator {
   int rank_;
   int size_;
   std::shared_ptr<Traffic> traffic_;
-  Index collectives_ = 0;  // how many this rank has begun
+  Index collectives_ = 0;     // how many this rank has begun
+  bool is_agreeing_ = false;  // its operations are those of an agreement
 };
 
 /// Operations of several communicators that go out together where the transport gains by it, as NCCL does by

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <utility>
+
 #include "base/trace_record.hpp"
 #include "comm/call_account.hpp"
 
@@ -10,7 +12,12 @@ namespace gridlops {
 class AgreementAccount {
  public:
   explicit AgreementAccount(Communicator& comm)
-      : region_("agree"), traffic_(*comm.traffic_), before_(traffic_), time_(traffic_) {}
+      : region_("agree"),
+        is_agreeing_(comm.is_agreeing_),
+        was_agreeing_(std::exchange(comm.is_agreeing_, true)),
+        traffic_(*comm.traffic_),
+        before_(traffic_),
+        time_(traffic_) {}
   AgreementAccount(const AgreementAccount&) = delete;
   AgreementAccount& operator=(const AgreementAccount&) = delete;
   ~AgreementAccount() {
@@ -18,10 +25,13 @@ class AgreementAccount {
     after.agreement_bytes += traffic_.bytes_sent - before_.bytes_sent;
     ++after.agreements;
     traffic_ = after;
+    is_agreeing_ = was_agreeing_;
   }
 
  private:
   const OperationRegion region_;
+  bool& is_agreeing_;
+  const bool was_agreeing_;
   Traffic& traffic_;
   const Traffic before_;
   const WaitingTime time_;

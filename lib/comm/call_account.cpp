@@ -2,9 +2,11 @@
 #include "comm/call_account.hpp"
 
 #include <numeric>
+#include <string>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "comm/agreement.hpp"
 #include "comm/watchdog.hpp"
 #include "gridlops/error.hpp"
 
@@ -12,11 +14,63 @@ namespace gridlops {
 
 namespace {
 
-/// Checks arguments of an operation, whose name begins the messages.
+const char* name_of(ElementType type, bool is_complex) {
+  switch (type) {
+    case ElementType::byte:
+      return "byte";
+    case ElementType::i32:
+      return "i32";
+    case ElementType::i64:
+      return "i64";
+    case ElementType::f32:
+      return is_complex ? "c64" : "f32";
+    case ElementType::f64:
+      break;
+  }
+  return is_complex ? "c128" : "f64";
+}
+
+const char* name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::prod:
+      return "prod";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      break;
+  }
+  return "max";
+}
+
+/// Checks arguments of an operation, whose name begins the messages. With an agreement it also names those
+/// that all ranks must have alike.
 class Arguments {
  public:
-  Arguments(CommOperation operation, int rank, int size)
-      : name_(name_of(operation)), rank_(rank), size_(size) {}
+  Arguments(CommOperation operation, int rank, int size, Agreement* agreement)
+      : name_(gridlops::name_of(operation)), rank_(rank), size_(size), agreement_(agreement) {}
+
+  void alike_root(int root) const {
+    if (agreement_ != nullptr) agreement_->on("the root", root);
+  }
+  void alike_type(const ConstElements& array) const {
+    if (agreement_ != nullptr)
+      agreement_->on("the element type", name_of(array.type, array.reals_per_element > 1));
+  }
+  void alike_count(Index count) const {
+    if (agreement_ != nullptr) agreement_->on("the count", count);
+  }
+  void alike_counts(std::span<const Index> counts) const {
+    if (agreement_ == nullptr) return;
+    std::string text;
+    for (const Index count : counts) text += message(text.empty() ? "" : " ", count);
+    agreement_->on("the counts", text);
+  }
+  void alike_reduction(ReduceOp op, ReductionOrder order) const {
+    if (agreement_ != nullptr)
+      agreement_->on("the reduction", name_of(op), order == ReductionOrder::by_rank ? " by rank" : "");
+  }
 
   void rank_exists(int rank, const char* role) const {
     require<UsageError>(rank >= 0 && rank < size_, name_, ": the ", role, " is ", rank,
@@ -85,9 +139,23 @@ class Arguments {
  private:
   const char* name_;
   int rank_, size_;
+  Agreement* agreement_;
 };
 
 }  // namespace
+
+CallAccount::CallAccount(Communicator& comm, Communicator::Completion completion)
+    : comm_(comm),
+      traffic_(*comm.traffic_),
+      compares_(completion == Communicator::Completion::blocking && !comm.is_agreeing_ &&
+                check_level() == Check::all) {}
+
+template <class Check>
+void CallAccount::check(CommOperation operation, Check&& arguments) {
+  if (!compares_) return arguments(Arguments(operation, rank(), size(), nullptr));
+  agree(comm_, gridlops::name_of(operation),
+        [&](Agreement& agreement) { arguments(Arguments(operation, rank(), size(), &agreement)); });
+}
 
 CallAccount& CallAccount::enter(CommOperation operation, Index sent, Index received, Index operand_bytes,
                                 int peer) {
@@ -118,42 +186,60 @@ Request CallAccount::request(Communicator::Pending pending) const {
 }
 
 CallAccount& CallAccount::split(std::optional<int> color) {
-  require<UsageError>(color.value_or(0) >= 0, "split: the color is ", color.value_or(0),
-                      "; colors are not negative, and a rank that joins no group gives none");
+  check(CommOperation::split, [&](const Arguments&) {
+    require<UsageError>(color.value_or(0) >= 0, "split: the color is ", color.value_or(0),
+                        "; colors are not negative, and a rank that joins no group gives none");
+  });
   return enter(CommOperation::split, 0, 0, 0);
 }
 
-CallAccount& CallAccount::barrier() { return enter(CommOperation::barrier, 0, 0, 0); }
+CallAccount& CallAccount::barrier() {
+  check(CommOperation::barrier, [](const Arguments&) {});
+  return enter(CommOperation::barrier, 0, 0, 0);
+}
 
 CallAccount& CallAccount::broadcast(const ConstElements& data, int root) {
-  const Arguments arguments(CommOperation::broadcast, rank(), size());
-  arguments.rank_exists(root, "root");
-  arguments.array(data, "data");
+  check(CommOperation::broadcast, [&](const Arguments& arguments) {
+    arguments.alike_root(root);
+    arguments.alike_type(data);
+    arguments.alike_count(data.count);
+    arguments.rank_exists(root, "root");
+    arguments.array(data, "data");
+  });
   const Index bytes = data.bytes();
   const bool am_root = rank() == root;
   return enter(CommOperation::broadcast, am_root ? bytes * (size() - 1) : 0, am_root ? 0 : bytes, bytes,
                root);
 }
 
-CallAccount& CallAccount::reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root) {
-  const Arguments arguments(CommOperation::reduce, rank(), size());
-  arguments.rank_exists(root, "root");
-  arguments.array(in, "in");
-  arguments.reducible(in, op);
+CallAccount& CallAccount::reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root,
+                                 ReductionOrder order) {
   const bool am_root = rank() == root;
-  if (am_root) {
+  check(CommOperation::reduce, [&](const Arguments& arguments) {
+    arguments.alike_root(root);
+    arguments.alike_type(in);
+    arguments.alike_count(in.count);
+    arguments.alike_reduction(op, order);
+    arguments.rank_exists(root, "root");
+    arguments.array(in, "in");
+    arguments.reducible(in, op);
+    if (!am_root) return;
     arguments.array(out, "out");
     arguments.same_type(in, out, "'in' and 'out'");
     arguments.same_count(out.count, in.count, "out", "'in' has");
-  }
+  });
   const Index bytes = in.bytes();
   return enter(CommOperation::reduce, am_root ? 0 : bytes, am_root ? bytes * (size() - 1) : 0, bytes, root);
 }
 
-CallAccount& CallAccount::all_reduce(const ConstElements& data, ReduceOp op) {
-  const Arguments arguments(CommOperation::all_reduce, rank(), size());
-  arguments.array(data, "data");
-  arguments.reducible(data, op);
+CallAccount& CallAccount::all_reduce(const ConstElements& data, ReduceOp op, ReductionOrder order) {
+  check(CommOperation::all_reduce, [&](const Arguments& arguments) {
+    arguments.alike_type(data);
+    arguments.alike_count(data.count);
+    arguments.alike_reduction(op, order);
+    arguments.array(data, "data");
+    arguments.reducible(data, op);
+  });
   const Index own = balanced_part(data.count, size(), rank()).size * data.element_size();
   const Index moved = own * (size() - 1) + data.bytes() - own;
   return enter(CommOperation::all_reduce, moved, moved, data.bytes());
@@ -161,81 +247,98 @@ CallAccount& CallAccount::all_reduce(const ConstElements& data, ReduceOp op) {
 
 CallAccount& CallAccount::gather(const ConstElements& mine, const ConstElements& all,
                                  std::span<const Index> counts, int root) {
-  const Arguments arguments(CommOperation::gather, rank(), size());
-  arguments.rank_exists(root, "root");
-  arguments.part(mine, counts);
   const bool am_root = rank() == root;
-  if (am_root) {
+  check(CommOperation::gather, [&](const Arguments& arguments) {
+    arguments.alike_root(root);
+    arguments.alike_type(mine);
+    arguments.alike_counts(counts);
+    arguments.rank_exists(root, "root");
+    arguments.part(mine, counts);
+    if (!am_root) return;
     arguments.whole(all, counts, "all");
     arguments.same_type(mine, all, "'mine' and 'all'");
-  }
+  });
   return enter(CommOperation::gather, am_root ? 0 : mine.bytes(), am_root ? all.bytes() - mine.bytes() : 0,
                mine.bytes(), root);
 }
 
 CallAccount& CallAccount::scatter(const ConstElements& all, std::span<const Index> counts,
                                   const ConstElements& mine, int root) {
-  const Arguments arguments(CommOperation::scatter, rank(), size());
-  arguments.rank_exists(root, "root");
-  arguments.part(mine, counts);
   const bool am_root = rank() == root;
-  if (am_root) {
+  check(CommOperation::scatter, [&](const Arguments& arguments) {
+    arguments.alike_root(root);
+    arguments.alike_type(mine);
+    arguments.alike_counts(counts);
+    arguments.rank_exists(root, "root");
+    arguments.part(mine, counts);
+    if (!am_root) return;
     arguments.whole(all, counts, "all");
     arguments.same_type(mine, all, "'all' and 'mine'");
-  }
+  });
   return enter(CommOperation::scatter, am_root ? all.bytes() - mine.bytes() : 0, am_root ? 0 : mine.bytes(),
                mine.bytes(), root);
 }
 
 CallAccount& CallAccount::all_gather(const ConstElements& mine, const ConstElements& all,
                                      std::span<const Index> counts) {
-  const Arguments arguments(CommOperation::all_gather, rank(), size());
-  arguments.part(mine, counts);
-  arguments.whole(all, counts, "all");
-  arguments.same_type(mine, all, "'mine' and 'all'");
+  check(CommOperation::all_gather, [&](const Arguments& arguments) {
+    arguments.alike_type(mine);
+    arguments.alike_counts(counts);
+    arguments.part(mine, counts);
+    arguments.whole(all, counts, "all");
+    arguments.same_type(mine, all, "'mine' and 'all'");
+  });
   return enter(CommOperation::all_gather, mine.bytes() * (size() - 1), all.bytes() - mine.bytes(),
                all.bytes());
 }
 
 CallAccount& CallAccount::reduce_scatter(const ConstElements& all, std::span<const Index> counts,
-                                         const ConstElements& mine, ReduceOp op) {
-  const Arguments arguments(CommOperation::reduce_scatter, rank(), size());
-  arguments.part(mine, counts);
-  arguments.whole(all, counts, "all");
-  arguments.same_type(mine, all, "'all' and 'mine'");
-  arguments.reducible(all, op);
+                                         const ConstElements& mine, ReduceOp op, ReductionOrder order) {
+  check(CommOperation::reduce_scatter, [&](const Arguments& arguments) {
+    arguments.alike_type(mine);
+    arguments.alike_counts(counts);
+    arguments.alike_reduction(op, order);
+    arguments.part(mine, counts);
+    arguments.whole(all, counts, "all");
+    arguments.same_type(mine, all, "'all' and 'mine'");
+    arguments.reducible(all, op);
+  });
   return enter(CommOperation::reduce_scatter, all.bytes() - mine.bytes(), mine.bytes() * (size() - 1),
                all.bytes());
 }
 
 CallAccount& CallAccount::all_to_all(const ConstElements& send, std::span<const Index> send_counts,
                                      const ConstElements& receive, std::span<const Index> receive_counts) {
-  const Arguments arguments(CommOperation::all_to_all, rank(), size());
-  arguments.counts(send_counts, "send_counts");
-  arguments.counts(receive_counts, "receive_counts");
-  arguments.whole(send, send_counts, "send");
-  arguments.whole(receive, receive_counts, "receive");
-  arguments.same_type(send, receive, "'send' and 'receive'");
-  const auto me = at(rank());
-  arguments.same_count(receive_counts[me], send_counts[me], "my part of receive", "my part of 'send' has");
-  const Index own = send_counts[me] * send.element_size();
+  check(CommOperation::all_to_all, [&](const Arguments& arguments) {
+    arguments.alike_type(send);
+    arguments.counts(send_counts, "send_counts");
+    arguments.counts(receive_counts, "receive_counts");
+    arguments.whole(send, send_counts, "send");
+    arguments.whole(receive, receive_counts, "receive");
+    arguments.same_type(send, receive, "'send' and 'receive'");
+    const auto me = at(rank());
+    arguments.same_count(receive_counts[me], send_counts[me], "my part of receive", "my part of 'send' has");
+  });
+  const Index own = send_counts[at(rank())] * send.element_size();
   return enter(CommOperation::all_to_all, send.bytes() - own, receive.bytes() - own, send.bytes());
 }
 
 CallAccount& CallAccount::send(const ConstElements& data, int destination, int tag) {
-  Arguments(CommOperation::send, rank(), size()).message_to_or_from(data, destination, "destination", tag);
+  Arguments(CommOperation::send, rank(), size(), nullptr)
+      .message_to_or_from(data, destination, "destination", tag);
   return enter(CommOperation::send, data.bytes(), 0, data.bytes(), destination);
 }
 
 CallAccount& CallAccount::receive(const ConstElements& data, int source, int tag) {
-  Arguments(CommOperation::receive, rank(), size()).message_to_or_from(data, source, "source", tag);
+  Arguments(CommOperation::receive, rank(), size(), nullptr).message_to_or_from(data, source, "source", tag);
   return enter(CommOperation::receive, 0, data.bytes(), data.bytes(), source);
 }
 
 CallAccount& CallAccount::send_receive(const ConstElements& out, int destination, const ConstElements& in,
                                        int source, int tag) {
-  Arguments(CommOperation::send, rank(), size()).message_to_or_from(out, destination, "destination", tag);
-  Arguments(CommOperation::receive, rank(), size()).message_to_or_from(in, source, "source", tag);
+  Arguments(CommOperation::send, rank(), size(), nullptr)
+      .message_to_or_from(out, destination, "destination", tag);
+  Arguments(CommOperation::receive, rank(), size(), nullptr).message_to_or_from(in, source, "source", tag);
   enter(CommOperation::send, out.bytes(), 0, out.bytes(), destination);
   return receive(in, source, tag);
 }

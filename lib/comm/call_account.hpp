@@ -37,22 +37,27 @@ class WaitingTime {
 /// name checks the arguments (UsageError), counts the payload by the rules of Traffic, and records the
 /// operation as the one in progress; complete() or start() then carries it out. A trace has a region from
 /// that function until this object goes.
+///
+/// With GRIDLOPS_CHECK=all the ranks first agree on the arguments of a blocking collective operation, and on
+/// how their check went. One that does not block stays so.
 class CallAccount {
  public:
-  explicit CallAccount(Communicator& comm) : comm_(comm), traffic_(*comm.traffic_) {}
+  explicit CallAccount(Communicator& comm,
+                       Communicator::Completion completion = Communicator::Completion::pending);
 
   CallAccount& split(std::optional<int> color);
   CallAccount& barrier();
   CallAccount& broadcast(const ConstElements& data, int root);
-  CallAccount& reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root);
-  CallAccount& all_reduce(const ConstElements& data, ReduceOp op);
+  CallAccount& reduce(const ConstElements& in, const ConstElements& out, ReduceOp op, int root,
+                      ReductionOrder order);
+  CallAccount& all_reduce(const ConstElements& data, ReduceOp op, ReductionOrder order);
   CallAccount& gather(const ConstElements& mine, const ConstElements& all, std::span<const Index> counts,
                       int root);
   CallAccount& scatter(const ConstElements& all, std::span<const Index> counts, const ConstElements& mine,
                        int root);
   CallAccount& all_gather(const ConstElements& mine, const ConstElements& all, std::span<const Index> counts);
   CallAccount& reduce_scatter(const ConstElements& all, std::span<const Index> counts,
-                              const ConstElements& mine, ReduceOp op);
+                              const ConstElements& mine, ReduceOp op, ReductionOrder order);
   CallAccount& all_to_all(const ConstElements& send, std::span<const Index> send_counts,
                           const ConstElements& receive, std::span<const Index> receive_counts);
   CallAccount& send(const ConstElements& data, int destination, int tag);
@@ -86,6 +91,8 @@ class CallAccount {
   Traffic& traffic() { return traffic_; }
 
  private:
+  template <class Check>
+  void check(CommOperation operation, Check&& arguments);
   CallAccount& enter(CommOperation operation, Index sent, Index received, Index operand_bytes, int peer = -1);
   void count(CommOperation operation, Index sent, Index received);
   Request request(Communicator::Pending pending) const;
@@ -94,6 +101,7 @@ class CallAccount {
 
   Communicator& comm_;
   Traffic& traffic_;
+  const bool compares_;
   const char* name_ = nullptr;  // of the operation that was counted last
   std::optional<OperationRegion> region_;
 };

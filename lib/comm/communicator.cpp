@@ -26,7 +26,7 @@ Communicator::Communicator(int rank, int size, std::shared_ptr<Traffic> traffic)
 Communicator::~Communicator() = default;
 
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
-  CallAccount call(*this);
+  CallAccount call(*this, Completion::blocking);
   call.split(color);
   std::unique_ptr<Communicator> child = do_split(color, key);
   CallAccount::returned();
@@ -34,7 +34,9 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
 }
 
 void Communicator::barrier() {
-  CallAccount(*this).barrier().complete([&](auto completion) { return do_barrier(completion); });
+  CallAccount(*this, Completion::blocking).barrier().complete([&](auto completion) {
+    return do_barrier(completion);
+  });
 }
 
 Request Communicator::start_barrier() {
@@ -42,7 +44,7 @@ Request Communicator::start_barrier() {
 }
 
 void Communicator::broadcast(Elements data, int root) {
-  CallAccount(*this).broadcast(data, root).complete([&](auto completion) {
+  CallAccount(*this, Completion::blocking).broadcast(data, root).complete([&](auto completion) {
     return do_broadcast(data, root, completion);
   });
 }
@@ -54,26 +56,28 @@ Request Communicator::start_broadcast(Elements data, int root) {
 }
 
 void Communicator::reduce(ConstElements in, Elements out, ReduceOp op, int root, ReductionOrder order) {
-  CallAccount(*this).reduce(in, out, op, root).complete([&](auto completion) {
+  CallAccount(*this, Completion::blocking).reduce(in, out, op, root, order).complete([&](auto completion) {
     return do_reduce(in, out, op, root, order, completion);
   });
 }
 
 Request Communicator::start_reduce(ConstElements in, Elements out, ReduceOp op, int root,
                                    ReductionOrder order) {
-  return CallAccount(*this).reduce(in, out, op, root).start([&](auto completion) {
+  return CallAccount(*this).reduce(in, out, op, root, order).start([&](auto completion) {
     return do_reduce(in, out, op, root, order, completion);
   });
 }
 
 void Communicator::all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
-  CallAccount(*this).all_reduce(data, op).complete(
-      [&](auto completion) { return do_all_reduce(data, op, order, completion); });
+  CallAccount(*this, Completion::blocking).all_reduce(data, op, order).complete([&](auto completion) {
+    return do_all_reduce(data, op, order, completion);
+  });
 }
 
 Request Communicator::start_all_reduce(Elements data, ReduceOp op, ReductionOrder order) {
-  return CallAccount(*this).all_reduce(data, op).start(
-      [&](auto completion) { return do_all_reduce(data, op, order, completion); });
+  return CallAccount(*this).all_reduce(data, op, order).start([&](auto completion) {
+    return do_all_reduce(data, op, order, completion);
+  });
 }
 
 void Communicator::gather(ConstElements mine, Elements all, int root) {
@@ -81,7 +85,7 @@ void Communicator::gather(ConstElements mine, Elements all, int root) {
 }
 
 void Communicator::gather_v(ConstElements mine, Elements all, std::span<const Index> counts, int root) {
-  CallAccount(*this).gather(mine, all, counts, root).complete([&](auto completion) {
+  CallAccount(*this, Completion::blocking).gather(mine, all, counts, root).complete([&](auto completion) {
     return do_gather(mine, all, counts, root, completion);
   });
 }
@@ -98,7 +102,7 @@ void Communicator::scatter(ConstElements all, Elements mine, int root) {
 }
 
 void Communicator::scatter_v(ConstElements all, std::span<const Index> counts, Elements mine, int root) {
-  CallAccount(*this).scatter(all, counts, mine, root).complete([&](auto completion) {
+  CallAccount(*this, Completion::blocking).scatter(all, counts, mine, root).complete([&](auto completion) {
     return do_scatter(all, counts, mine, root, completion);
   });
 }
@@ -115,7 +119,7 @@ void Communicator::all_gather(ConstElements mine, Elements all) {
 }
 
 void Communicator::all_gather_v(ConstElements mine, Elements all, std::span<const Index> counts) {
-  CallAccount(*this).all_gather(mine, all, counts).complete([&](auto completion) {
+  CallAccount(*this, Completion::blocking).all_gather(mine, all, counts).complete([&](auto completion) {
     return do_all_gather(mine, all, counts, completion);
   });
 }
@@ -132,14 +136,14 @@ void Communicator::reduce_scatter(ConstElements all, Elements mine, ReduceOp op,
 
 void Communicator::reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                     ReduceOp op, ReductionOrder order) {
-  CallAccount(*this).reduce_scatter(all, counts, mine, op).complete([&](auto completion) {
-    return do_reduce_scatter(all, counts, mine, op, order, completion);
-  });
+  CallAccount(*this, Completion::blocking)
+      .reduce_scatter(all, counts, mine, op, order)
+      .complete([&](auto completion) { return do_reduce_scatter(all, counts, mine, op, order, completion); });
 }
 
 Request Communicator::start_reduce_scatter_v(ConstElements all, std::span<const Index> counts, Elements mine,
                                              ReduceOp op, ReductionOrder order) {
-  return CallAccount(*this).reduce_scatter(all, counts, mine, op).start([&](auto completion) {
+  return CallAccount(*this).reduce_scatter(all, counts, mine, op, order).start([&](auto completion) {
     return do_reduce_scatter(all, counts, mine, op, order, completion);
   });
 }
@@ -154,9 +158,11 @@ void Communicator::all_to_all(ConstElements send, Elements receive) {
 
 void Communicator::all_to_all_v(ConstElements send, std::span<const Index> send_counts, Elements receive,
                                 std::span<const Index> receive_counts) {
-  CallAccount(*this).all_to_all(send, send_counts, receive, receive_counts).complete([&](auto completion) {
-    return do_all_to_all(send, send_counts, receive, receive_counts, completion);
-  });
+  CallAccount(*this, Completion::blocking)
+      .all_to_all(send, send_counts, receive, receive_counts)
+      .complete([&](auto completion) {
+        return do_all_to_all(send, send_counts, receive, receive_counts, completion);
+      });
 }
 
 Request Communicator::start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
