@@ -48,7 +48,8 @@ class GRIDLOPS_EXPORT Error : public std::runtime_error {
 /// An argument that no correct program passes: a negative size, an unknown name, a tolerance below zero.
 class GRIDLOPS_EXPORT UsageError : public Error {
  public:
-  explicit UsageError(const std::string& message) : Error(ExitStatus::usage, message) {}
+  explicit UsageError(const std::string& message, KnownTo known_to = KnownTo::all_ranks)
+      : Error(ExitStatus::usage, message, known_to) {}
 };
 
 /// Operands whose shapes, layouts or grids do not fit together. Thrown before any communication.

@@ -38,7 +38,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   Index cols() const { return domain_.dimension(); }
 
   /// Y ← α A X + β Y (collective over the grid; idle ranks return at once).
-  /// X: in domain(), Y: in range(), the same column partition, any number of columns; they must not overlap.
+  /// X: in domain(), Y: in range(), the same column partition, any number of columns. They must not overlap:
+  /// throws UsageError, on all ranks at the first application, later on those where they do.
   /// With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
   /// return.
   /// Throws ShapeError on all ranks before data are sent, and at the first application UsageError if the

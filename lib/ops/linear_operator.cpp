@@ -2,6 +2,7 @@
 #include "gridlops/linear_operator.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -22,6 +23,33 @@ bool covers(const std::vector<Index>& most, const Partition& columns) {
   for (int part = 0; part < columns.parts(); ++part)
     if (most.empty() || columns.size(part) > most[at(part)]) return false;
   return true;
+}
+
+/// Whether two blocks have memory in common.
+template <Scalar T>
+bool overlap(MatrixView<const T> a, MatrixView<const T> b) {
+  if (a.empty() || b.empty()) return false;
+  const std::less_equal<const T*> ends_before;
+  for (Index i = 0, j = 0; i < a.cols && j < b.cols;) {
+    if (ends_before(a.column(i) + a.rows, b.column(j))) {
+      ++i;
+    } else if (ends_before(b.column(j) + b.rows, a.column(i))) {
+      ++j;
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// What the addresses of one rank say, other ranks do not know.
+template <Scalar T>
+void require_apart(const ConstDistMatrix<T>& operand, const DistMatrix<T>& result, const char* product) {
+  if (!overlap<T>(operand.local(), result.local())) return;
+  throw UsageError(message(product,
+                           " would overwrite what it reads: operand and result overlap in memory. Give "
+                           "the result a matrix of its own"),
+                   KnownTo::one_rank);
 }
 
 }  // namespace
@@ -53,7 +81,11 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
   const TraceRegion region("apply");
   const bool moves_data = prepare(
       Product::forward, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
-      [&] { require_operands(X, Y); }, [&](const Partition& columns) { do_reserve(Op::none, columns); });
+      [&] {
+        require_operands(X, Y);
+        require_apart(X, Y, "apply");
+      },
+      [&](const Partition& columns) { do_reserve(Op::none, columns); });
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
   if (!moves_data) return;
@@ -66,7 +98,11 @@ void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
   const TraceRegion region("apply_adjoint");
   const bool moves_data = prepare(
       Product::adjoint, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
-      [&] { require_operands(X, Y); }, [&](const Partition& columns) { do_reserve(Op::adjoint, columns); });
+      [&] {
+        require_operands(X, Y);
+        require_apart(Y, X, "apply_adjoint");
+      },
+      [&](const Partition& columns) { do_reserve(Op::adjoint, columns); });
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
   if (!moves_data) return;
@@ -84,6 +120,8 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
         require_operands(P, R, "normal product of P and R");
         require_operands(U, R, "normal product of R to U");
         require_operands(V, Q, "normal product of Q to V");
+        for (const auto* operand : {&P, &R})
+          for (const auto* result : {&Q, &U, &V}) require_apart(*operand, *result, "normal_product");
       },
       [&](const Partition& columns) { do_reserve_normal_product(columns); });
   ++activity_.forward_applications;

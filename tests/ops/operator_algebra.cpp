@@ -2,9 +2,11 @@
 // Compares every combination of operators with the dense blocks that it stands for.
 #include "gridlops/operator_algebra.hpp"
 
+#include "base/numbers.hpp"
 #include "gridlops/dot_test.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
+#include "support/agreed_failures.hpp"
 #include "support/test_data.hpp"
 #include "support/thrown.hpp"
 
@@ -308,6 +310,53 @@ TEST_CASE("Operators count what they were used for", "[operator_algebra]") {
     CHECK(op->activity().adjoint_applications == 2);
     CHECK(op->activity().adjoint_columns == 7);
   }
+}
+
+TEST_CASE("A result that overlaps the operand is refused", "[operator_algebra]") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    const Space space{grid, Cut::balanced(Axis::all, 5, *grid), Axis::uncut};
+    const Layout layout = space.layout(2);
+    const Index rows = DistMatrix<double>(grid, layout).local().rows;
+    // Two matrices of two columns in one block: the second begins so many columns and rows further.
+    const Index stride = 2 * rows + 2;
+    std::vector<double> memory(at(4 * stride));
+    const auto refused = [&](Index column, Index row) {
+      const OperatorPtr<double> op = identity<double>(space);
+      const MatrixView<double> first(memory.data(), rows, 2, stride);
+      const MatrixView<double> second(memory.data() + column * stride + row, rows, 2, stride);
+      DistMatrix<double> x(grid, layout, first), y(grid, layout, second);
+      x.fill([](Index i, Index j) { return static_cast<double>(i + 7 * j + 1); });
+      const Ending forward = ending_of([&] { op->apply(1, x, 0, y); });
+      const Ending adjoint = ending_of([&] { op->apply_adjoint(1, x, 0, y); });
+      CHECK(all_ended_alike(*grid, forward));
+      CHECK(all_ended_alike(*grid, adjoint));
+      CHECK(forward.text.empty() == adjoint.text.empty());
+      CHECK((forward.type == nullptr || *forward.type == typeid(UsageError)));
+      return !forward.text.empty();
+    };
+    // Some rank has a row, so all refuse.
+    CHECK(refused(0, 0));
+    CHECK(refused(1, 0));
+    CHECK_FALSE(refused(2, 0));
+    CHECK_FALSE(refused(0, rows));  // rows that interleave
+    CHECK_FALSE(refused(1, rows));
+    if (grid->comm().size() == 1) CHECK(refused(0, rows - 1));
+  }
+}
+
+TEST_CASE("A result that overlaps the operand is refused at later applications, too", "[operator_algebra]") {
+  const GridPtr grid = all_grids().front();
+  if (!grid->is_member()) return;
+  const Space space{grid, Cut::balanced(Axis::uncut, 5, *grid), Axis::uncut};
+  const OperatorPtr<double> op = identity<double>(space);
+  DistMatrix<double> x = filled(grid, space.layout(2), [](Index, Index) { return 1.0; });
+  DistMatrix<double> y(grid, space.layout(2));
+  op->apply(1, x, 0, y);
+  const Ending mine = ending_of([&] { op->apply(1, x, 0, x); });
+  CHECK(mine.text.find("overlap in memory") != std::string::npos);
+  CHECK(all_ended_alike(*grid, mine));
 }
 
 TEST_CASE("Errors of the algebra name both layouts and the way out, which works", "[operator_algebra]") {
