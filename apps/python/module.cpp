@@ -39,6 +39,7 @@ void bind_errors(py::module_&) {
       const py::object type = py::module_::import("gridlops.errors").attr(python_class_of(error));
       const py::object raised = type(error.what());
       raised.attr("status") = static_cast<int>(error.status());
+      if (error.rank() >= 0) raised.attr("rank") = error.rank();
       raised.attr("known_to_all_ranks") = error.known_to() == KnownTo::all_ranks;
       PyErr_SetObject(type.ptr(), raised.ptr());
     }
@@ -52,6 +53,7 @@ PYBIND11_MODULE(_native, native) {
   native.attr("version") = gridlops::version;
   native.def("mpi_library", mpi_library);
   bind_errors(native);
+  bind_session(native);
   bind_spaces(native);
   bind_matrices(native);
   bind_operators(native);

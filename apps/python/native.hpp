@@ -83,6 +83,7 @@ Axis parse_axis(const std::string& name);
 
 // Each of these is a source file; the later ones use the classes of the earlier ones.
 void bind_errors(py::module_& native);
+void bind_session(py::module_& native);
 void bind_spaces(py::module_& native);
 void bind_matrices(py::module_& native);
 void bind_operators(py::module_& native);

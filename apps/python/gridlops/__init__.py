@@ -20,13 +20,13 @@ operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagona
 solvers      ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
-errors       ``Error`` and what it is the base of: ``gridlops.errors``
+errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
 ===========  =====================================================================================================
 
 Matrices are cut over a process grid (:class:`Grid`), each rank having one block as a NumPy array (:class:`Matrix`).
 An :class:`Operator` has products ``A @ X`` and ``A.H @ Y``, and an algebra. Solvers return X and a report. Functions that
 are collective say so: all ranks must call them. An exception that ends one rank leaves the others waiting; run programs by
-``python3 -m mpi4py program.py``, which then ends the job.
+``python3 -m mpi4py program.py``, which then ends the job, or within ``with gl.Session(end_job=True):``.
 """
 
 from mpi4py import MPI as _MPI
@@ -40,6 +40,7 @@ from .grids import Cut, Grid, Layout, Space
 from .matrices import Matrix, SupportsDLPack, from_local, zeros
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
+from .session import Session, keep_alive
 from .solvers import (DampingCurve, Iteration, IterationRecord, Observer, Proximal, SolveOptions, SolveReport,
                       SparseOptions, admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
                       normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, stop_at_cost_ratio,
@@ -53,5 +54,5 @@ if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\
                       f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
                       "mpi4py mpi4py'")
 
-_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "solvers")
+_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "session", "solvers")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

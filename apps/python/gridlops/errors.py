@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What GridLOps raises. Every error is an :class:`Error`, and what Python calls the same thing."""
 
+from __future__ import annotations
+
 
 class Error(RuntimeError):
     """The base of all errors of the library. The text says what is wrong, with the values, why, and what to try.
@@ -12,6 +14,8 @@ class Error(RuntimeError):
     status: int = 70
     #: False if perhaps only this rank knows: then the others may wait for it, and the job must end.
     known_to_all_ranks: bool = True
+    #: The rank, of the communicator or grid of the call, where it went wrong; None where that was all ranks, or is not known.
+    rank: int | None = None
 
 
 class UsageError(Error, ValueError):
