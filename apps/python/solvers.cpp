@@ -150,14 +150,14 @@ std::shared_ptr<SolveObserver> table_on_stdout(Index first, Index last, Index st
 /// Copies the model to a matrix of any type in Python.
 void copy_iterate(const Iteration& iteration, const py::object& Y) {
   const py::object native = Y.attr("native");
-  const auto copy_if = [&]<Scalar T>(T) {
-    if (py::isinstance<Matrix<T>>(native))
-      iteration.now().iterate.copy_to<T>(native.cast<Matrix<T>&>().output());
+  const auto copied_as = [&]<Scalar T>(T) {
+    if (!py::isinstance<Matrix<T>>(native)) return false;
+    iteration.now().iterate.copy_to<T>(native.cast<Matrix<T>&>().output());
+    return true;
   };
-  copy_if(float());
-  copy_if(double());
-  copy_if(std::complex<float>());
-  copy_if(std::complex<double>());
+  if (!copied_as(float()) && !copied_as(double()) && !copied_as(std::complex<float>()) &&
+      !copied_as(std::complex<double>()))
+    throw py::type_error("copy_to takes a Matrix");
 }
 
 void bind_observers(py::module_& native) {
