@@ -54,7 +54,7 @@ struct DampingCurve {
   bool lacks_choice() const { return rule != DampingRule::none && !chosen; }
 };
 
-/// Chooses by the rule from the points, and notes merits. Only columns that were solved count. Not
+/// Chooses anew by the rule from the points, and notes merits. Only columns that were solved count. Not
 /// collective.
 GRIDLOPS_EXPORT void choose_damping(DampingCurve& curve);
 
@@ -64,8 +64,8 @@ GRIDLOPS_EXPORT double gcv_probe(Index row);
 
 /// The curve of a sweep, with the choice (collective over the grid; the same on all members, and without
 /// points on idle ranks). damps: one for each column of b. report and X: of a solver of least squares, or of
-/// cg() for discrepancy. noise: for discrepancy. Throws ShapeError on all ranks if columns of X or of the
-/// report are not those of damps.
+/// cg() for discrepancy. noise: for discrepancy. Throws ShapeError on all members if columns of X or of the
+/// report are not those of damps, and UsageError if they disagree, or a damping is negative or NaN.
 ///
 /// For gcv the trace is estimated from the columns of gcv_probe(). A random z of independent ±1 has
 /// trace M = E zᴴMz (Girard: A fast "Monte-Carlo cross-validation" procedure for large least squares problems

@@ -8,6 +8,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/agree_on_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
@@ -29,7 +30,7 @@ std::vector<CurvePoint*> solved_points(DampingCurve& curve, bool also_undamped) 
   return points;
 }
 
-/// d log ‖x‖² / d log D, by the parabola through three points.
+/// s = d log ‖x‖² / d log D, by the parabola through three points.
 double slope(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
   const auto log_eta = [](const CurvePoint& point) { return 2 * std::log(point.x_norm); };
   const double left = std::log(here.damp / before.damp), right = std::log(after.damp / here.damp);
@@ -38,20 +39,17 @@ double slope(const CurvePoint& before, const CurvePoint& here, const CurvePoint&
   return (right * of_left + left * of_right) / (left + right);
 }
 
-/// With η = ‖x‖², ρ = ‖b − Ax‖² and λ = D, and ρ′ = −λ²η′ (Hansen 2001, §5):
+/// With t = (D‖x‖/‖b − Ax‖)², from the curvature in η = ‖x‖², ρ = ‖b − Ax‖² and ρ′ = −D²η′ (Hansen 2001, §5):
 ///
-///   −2 (ηρ/η′) (λ²ρη′ + 2ληρ + λ⁴ηη′) / (λ⁴η² + ρ²)^{3/2}
+///   −2t (2 + s(1 + t)) / (s (1 + t²)^{3/2})
 ///
 /// NaN where ‖x‖ falls by so little that its digits are those of a solution's error.
 double curvature(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
   constexpr double least_slope = 1e-5;
-  const double relative = slope(before, here, after);
-  if (!(relative < -least_slope)) return std::numeric_limits<double>::quiet_NaN();
-  const double eta = here.x_norm * here.x_norm, rho = here.residual_norm * here.residual_norm,
-               lambda = here.damp, lambda2 = lambda * lambda, eta_prime = eta / lambda * relative;
-  return -2 * eta * rho / eta_prime *
-         (lambda2 * rho * eta_prime + 2 * lambda * eta * rho + lambda2 * lambda2 * eta * eta_prime) /
-         std::pow(lambda2 * lambda2 * eta * eta + rho * rho, 1.5);
+  const double s = slope(before, here, after);
+  if (!(s < -least_slope)) return std::numeric_limits<double>::quiet_NaN();
+  const double t = std::pow(here.damp * (here.x_norm / here.residual_norm), 2);
+  return -2 * t * (2 + s * (1 + t)) / (s * std::pow(1 + t * t, 1.5));
 }
 
 /// The point with the smallest value that is a number, or null.
@@ -108,6 +106,9 @@ const char* name_of(DampingRule rule) {
 }
 
 void choose_damping(DampingCurve& curve) {
+  curve.chosen.reset();
+  curve.remark.clear();
+  for (CurvePoint& point : curve.points) point.merit = std::numeric_limits<double>::quiet_NaN();
   if (curve.rule == DampingRule::none) return;
   const std::vector<CurvePoint*> points = solved_points(curve, curve.rule == DampingRule::discrepancy);
   CurvePoint* best = nullptr;
@@ -132,7 +133,9 @@ void choose_damping(DampingCurve& curve) {
   std::vector<CurvePoint*> compared = points;
   if (curve.rule != DampingRule::discrepancy)
     std::erase_if(compared, [](const CurvePoint* point) { return std::isnan(point->merit); });
-  if (compared.size() > 1 && (best == compared.back() || best == compared.front()))
+  // A smaller D than the largest within the noise would not be chosen.
+  const bool is_lowest = curve.rule != DampingRule::discrepancy && best == compared.front();
+  if (compared.size() > 1 && (best == compared.back() || is_lowest))
     curve.remark = "this is at an end of the range; a wider one may have a better";
 }
 
@@ -148,13 +151,22 @@ DampingCurve damping_curve(const std::vector<double>& damps, const SolveReport& 
   curve.rule = rule;
   curve.noise = noise;
   const std::size_t count = damps.size(), columns = rule == DampingRule::gcv ? 2 * count : count;
-  require<ShapeError>(
-      at(X.cols()) == columns, "a sweep of ", count, " dampings by ", name_of(rule), " has ", columns,
-      " columns, and X has ", X.cols(),
-      rule == DampingRule::gcv ? ": behind those of b, gcv needs as many of gcv_probe()" : "");
-  if (!X.grid()->is_member()) return curve;
-  require<ShapeError>(report.columns.size() == columns, "a sweep of ", columns, " columns has a report of ",
-                      report.columns.size(), ": it must be that of the solver which found X");
+  const bool is_member = X.grid()->is_member();
+  agree_on_grid(X.grid(), "damping_curve", [&](Agreement& agreement) {
+    agree_on_matrix(agreement, "X", X);
+    agreement.on("the rule", name_of(rule)).on("the noise", noise);
+    for (const double damp : damps) agreement.on("a damping", damp);
+    for (const double damp : damps)
+      require<UsageError>(damp >= 0, "a damping of the sweep is ", damp, "; dampings are not negative");
+    require<ShapeError>(
+        at(X.cols()) == columns, "a sweep of ", count, " dampings by ", name_of(rule), " has ", columns,
+        " columns, and X has ", X.cols(),
+        rule == DampingRule::gcv ? ": behind those of b, gcv needs as many of gcv_probe()" : "");
+    require<ShapeError>(!is_member || report.columns.size() == columns, "a sweep of ", columns,
+                        " columns has a report of ", report.columns.size(),
+                        ": it must be that of the solver which found X");
+  });
+  if (!is_member) return curve;
   const std::vector<double> norms = column_norms(X);
   for (std::size_t j = 0; j < count; ++j) {
     const ColumnReport& column = report.columns[j];

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "support/disagreements.hpp"
 #include "support/grids.hpp"
 #include "support/solution_checks.hpp"
 
@@ -157,14 +158,23 @@ TEST_CASE("Curvatures of a fine curve are those of its logarithms") {
     const double damp = 0.01 * std::pow(10, 0.005 * k);
     curve.points.push_back({damp, std::sqrt(exact.residual_square(damp)), std::sqrt(exact.x_square(damp))});
   }
-  choose_damping(curve);
   double largest = 0;
   for (const CurvePoint& point : curve.points)
     largest = std::max(largest, std::abs(exact.curvature(point.damp)));
-  for (std::size_t k = 1; k + 1 < curve.points.size(); ++k)
-    CHECK(std::abs(curve.points[k].merit - exact.curvature(curve.points[k].damp)) <= 2e-3 * largest);
-  CHECK(std::isnan(curve.points.front().merit));
-  CHECK(std::isnan(curve.points.back().merit));
+  // With A or b of another scale the curve is the same, shifted.
+  const std::vector<CurvePoint> points = curve.points;
+  for (const double scale_of_A : {1.0, 1e-100, 1e100}) {
+    for (const double scale_of_b : {1.0, 1e-90, 1e90}) {
+      for (std::size_t k = 0; k < points.size(); ++k)
+        curve.points[k] = {scale_of_A * points[k].damp, scale_of_b * points[k].residual_norm,
+                           scale_of_b / scale_of_A * points[k].x_norm};
+      choose_damping(curve);
+      for (std::size_t k = 1; k + 1 < points.size(); ++k)
+        CHECK(std::abs(curve.points[k].merit - exact.curvature(points[k].damp)) <= 2e-3 * largest);
+      CHECK(std::isnan(curve.points.front().merit));
+      CHECK(std::isnan(curve.points.back().merit));
+    }
+  }
 }
 
 TEST_CASE("What was not solved is not chosen, and a curve that nothing can be chosen from says why") {
@@ -174,7 +184,15 @@ TEST_CASE("What was not solved is not chosen, and a curve that nothing can be ch
   curve.points = {{0, 0.5, 3}, {1, 0.9, 2}, {2, 0.95, 1, StopReason::iteration_limit}, {3, 2, 0.5}};
   choose_damping(curve);
   CHECK(curve.chosen == Index{1});
-  curve.chosen.reset();
+  CHECK(curve.remark.empty());
+  curve.noise = 0.7;  // no larger range of smaller D would help
+  choose_damping(curve);
+  CHECK(curve.chosen == Index{0});
+  CHECK(curve.remark.empty());
+  curve.noise = 10;
+  choose_damping(curve);
+  CHECK(curve.chosen == Index{3});
+  CHECK(curve.remark.find("end of the range") != std::string::npos);
   curve.noise = 0.1;
   choose_damping(curve);
   CHECK(curve.lacks_choice());
@@ -200,6 +218,22 @@ TEST_CASE("Columns that are not those of the dampings are refused") {
     CHECK_THROWS_AS(damping_curve({1, 2}, report, ConstDistMatrix<double>(X), DampingRule::none), ShapeError);
     CHECK_THROWS_AS(damping_curve({1, 2, 3}, report, ConstDistMatrix<double>(X), DampingRule::gcv),
                     ShapeError);
+    if (grid->is_member()) {
+      CHECK_THROWS_AS(damping_curve({1, -2, 3}, report, ConstDistMatrix<double>(X), DampingRule::none),
+                      UsageError);
+      const int ranks = grid->comm().size();
+      if (ranks > 1) {
+        const bool am_odd = grid->comm().rank() == ranks - 1;
+        check_disagreement(grid->comm(), {difference("the noise", "1", "2", ranks - 1, ranks)}, [&] {
+          damping_curve({1, 2, 3}, report, ConstDistMatrix<double>(X), DampingRule::discrepancy,
+                        am_odd ? 2 : 1);
+        });
+        check_disagreement(grid->comm(), {"the rule"}, [&] {
+          damping_curve({1, 2, 3}, report, ConstDistMatrix<double>(X),
+                        am_odd ? DampingRule::gcv : DampingRule::lcurve);
+        });
+      }
+    }
     report.columns.resize(2);
     if (grid->is_member())
       CHECK_THROWS_AS(damping_curve({1, 2, 3}, report, ConstDistMatrix<double>(X), DampingRule::none),
