@@ -170,15 +170,16 @@ void agree(Communicator& comm, const char* operation, const std::function<void(A
   } catch (...) {
     failure = std::current_exception();
   }
+  const std::string to_tell = text_of(failure != nullptr ? failure : failure_to_tell());
   const Telling telling(failure);
   const AgreementAccount account(comm);
   const auto hash = static_cast<Index>(XXH3_64bits(mine.text().data(), mine.text().size()));
   // The lowest rank that failed, and the smallest and the largest hash.
   std::array<Index, 3> ends{failure == nullptr ? comm.size() : comm.rank(), hash, ~hash};
   reduce_telling(comm, ends, ReduceOp::min, ReductionOrder::any, failure);
-  if (ends[1] != ~ends[2]) require_agreement(comm, mine.text(), text_of(failure));
   if (failure != nullptr && ends[0] > comm.rank())
     tell_out_of_step(failure, "an agreement does not say what this rank put into it");
+  if (ends[1] != ~ends[2]) require_agreement(comm, mine.text(), to_tell);
   if (ends[0] < comm.size()) throw_together(comm, failure);
 }
 

@@ -88,6 +88,8 @@ void succeed_together(Communicator& comm, const std::function<void()>& local_par
   std::array<std::int32_t, 1> lowest{failure != nullptr ? comm.rank() : comm.size()};
   reduce_telling(comm, lowest, ReduceOp::min, ReductionOrder::any, failure);
   const int failed = lowest[0];
+  if (failure != nullptr && failed > comm.rank())
+    tell_out_of_step(failure, "a reduction does not say what this rank put into it");
   if (failed == comm.size()) return;
 
   SentFailure sent;

@@ -9,6 +9,7 @@
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/export.hpp"
 
 namespace gridlops {
 
@@ -30,7 +31,7 @@ struct SentFailure {
 
 /// Whether some ranks wait for messages that others have left out, so that no rank can go on. Errors then
 /// leave every scope.
-bool ranks_are_out_of_step();
+GRIDLOPS_EXPORT bool ranks_are_out_of_step();
 void set_ranks_out_of_step(bool they_are);
 
 /// Throws on all ranks, of which at least one has an exception (collective over comm): the exception itself

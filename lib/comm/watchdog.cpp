@@ -88,6 +88,7 @@ struct Watchdog::Word {
   int kind = question;
   double idle_seconds = 0;  // since the sender got on
   OperationRecord doing;
+  std::int32_t has_failure = 0;                  // which the sender has yet to tell
   std::int32_t kind_of_failure = 0, status = 0;  // of what failed; its text follows
 };
 
@@ -95,6 +96,7 @@ struct Watchdog::Word {
 struct Watchdog::Peer {
   Clock::time_point asked{}, heard{}, got_on{};
   OperationRecord doing;
+  bool has_failure = false;
   std::string outgoing;  // a word, and a text
   MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -144,7 +146,10 @@ void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
   ask(now);
   if (is_out_of_step()) throw_told();
   if (is_in_vain_) give_up(now);
-  if (failure_to_tell() != nullptr && all_wait_for(patience(), now)) tell_failure(now);
+  const bool am_lowest_to_tell =
+      failure_to_tell() != nullptr &&
+      std::none_of(peers_.begin(), peers_.begin() + rank_, [](const Peer& peer) { return peer.has_failure; });
+  if (am_lowest_to_tell && all_wait_for(patience(), now)) tell_failure(now);
   const double idle = seconds(now - last_got_on());
   if (idle > timeout_seconds_) give_up(now);
   const int notices = static_cast<int>(idle / notice_seconds);
@@ -192,6 +197,7 @@ void Watchdog::listen(Clock::time_point now) {
     peer.heard = now;
     peer.got_on = now - duration_of(word.idle_seconds);
     peer.doing = word.doing;
+    peer.has_failure = word.has_failure != 0;
     if (word.kind == Word::question) say(status.MPI_SOURCE, Word::answer, now);
     if (word.kind == Word::in_vain) is_in_vain_ = true;
     if (word.kind == Word::failed && !is_out_of_step()) {
@@ -219,16 +225,19 @@ void Watchdog::ask(Clock::time_point now) {
   }
 }
 
-void Watchdog::say(int rank, int kind, Clock::time_point now, const SentFailure& failure) {
+bool Watchdog::say(int rank, int kind, Clock::time_point now, const SentFailure& failure) {
   Peer& peer = peers_[at(rank)];
   int is_sent = 0;
-  if (MPI_Test(&peer.request, &is_sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || is_sent == 0) return;
-  const Word word{kind, seconds(now - got_on_), flight_recorder().last(), failure.kind, failure.status};
+  if (MPI_Test(&peer.request, &is_sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || is_sent == 0) return false;
+  const Word word{
+      kind,         seconds(now - got_on_), flight_recorder().last(), failure_to_tell() != nullptr,
+      failure.kind, failure.status};
   peer.outgoing.assign(sizeof word, '\0');
   std::memcpy(peer.outgoing.data(), static_cast<const void*>(&word), sizeof word);
   peer.outgoing += failure.text;
   MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size()), MPI_BYTE, rank, word_tag, comm_,
             &peer.request);
+  return true;
 }
 
 double Watchdog::patience() const {
@@ -254,15 +263,22 @@ void Watchdog::tell_failure(Clock::time_point now) {
   told_.text +=
       " (thrown where the others waited for messages of this rank, so nothing more can be sent, and the job "
       "must end)";
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
-    if (rank != rank_) say(rank, Word::failed, now, told_);
-  const auto is_sent = [](Peer& peer) {
-    int done = 0;
-    return MPI_Test(&peer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
-  };
+  std::vector<bool> is_said(peers_.size(), false);
   const auto end = now + last_words_interval;
-  while (!std::all_of(peers_.begin(), peers_.end(), is_sent) && Clock::now() < end)
-    std::this_thread::sleep_for(milliseconds(1));
+  for (bool all_have_heard = false; !all_have_heard && Clock::now() < end;) {
+    all_have_heard = true;
+    for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+      if (rank == rank_) continue;
+      int is_sent = 0;
+      if (is_said[at(rank)]) {
+        MPI_Test(&peers_[at(rank)].request, &is_sent, MPI_STATUS_IGNORE);
+      } else {
+        is_said[at(rank)] = say(rank, Word::failed, now, told_);
+      }
+      all_have_heard = all_have_heard && is_sent != 0;
+    }
+    if (!all_have_heard) std::this_thread::sleep_for(milliseconds(1));
+  }
   told_by_ = rank_;
   set_ranks_out_of_step(true);
   throw_told();

@@ -62,7 +62,8 @@ class Watchdog {
 
   void listen(Clock::time_point now);
   void ask(Clock::time_point now);
-  void say(int rank, int kind, Clock::time_point now, const SentFailure& failure = {});
+  /// False, and nothing is said, while what was said to that rank before is still on its way.
+  bool say(int rank, int kind, Clock::time_point now, const SentFailure& failure = {});
   /// How long this rank waits before it does something: for less time when the others do not know of a
   /// failure of its own.
   double patience() const;

@@ -13,8 +13,8 @@ namespace gridlops {
 ///   for (WatchedWait wait; !is_over();) wait.poll();
 ///
 /// Now and then a poll looks after the other ranks (Watchdog). It ends the job, or throws
-/// CommunicationError, when no rank has got on for GRIDLOPS_TIMEOUT seconds. Where there is no MpiSession it
-/// does nothing.
+/// CommunicationError, when no rank has got on for GRIDLOPS_TIMEOUT seconds. It throws what a rank threw that
+/// has left out messages which this one waits for. Where there is no MpiSession it does nothing.
 class WatchedWait {
  public:
   using Clock = std::chrono::steady_clock;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/failure_scope.hpp"
 #include "cuda/profiler_ranges.hpp"
 #include "gridlops/error.hpp"
 
@@ -110,7 +111,8 @@ DeviceContext::DeviceContext(int device) : device_(device), pinned_(*this), memo
 
 DeviceContext::~DeviceContext() {
   cudaSetDevice(device_);
-  if (has_failed_) return;
+  // What was begun then never ends.
+  if (has_failed_ || ranks_are_out_of_step()) return;
   cudaStreamSynchronize(communication());
   cudaStreamSynchronize(compute());
   try {
@@ -214,7 +216,7 @@ void DeviceContext::wait(cudaEvent_t event) {
 void DeviceContext::look(WatchedWait& wait) {
   try {
     wait.look();
-  } catch (const CommunicationError&) {
+  } catch (const Error&) {
     abort_communicators();
     throw;
   }

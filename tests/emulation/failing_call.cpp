@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_FAULT), or,
-// with an argument, the rank of that number takes no part. Every other rank must get an error and print it,
-// or find out that it waits in vain. None may wait for ever.
+// Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_FAULT), or the rank
+// of an argument takes no part ("absent 2"), or its operator throws before a broadcast of its own ("throws
+// 2"). Every other rank must get an error and print it, or find out that it waits in vain. None may wait for
+// ever.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 #include "gridlops/gpu.hpp"
+#include "gridlops/linear_operator.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/random.hpp"
@@ -38,12 +42,58 @@ void multiply_often(Communicator& world, int absent) {
   }
 }
 
+/// The same X on all ranks becomes that of the first, by a broadcast of this program's own.
+class OwnBroadcast final : public LinearOperator<double> {
+ public:
+  OwnBroadcast(const Space& space, int throws) : LinearOperator<double>(space, space), throws_(throws) {}
+
+ private:
+  void do_apply(double, const ConstDistMatrix<double>& X, double, DistMatrix<double>& Y) const override {
+    const ProcessGrid& grid = *X.grid();
+    if (grid.comm().rank() == throws_) throw std::runtime_error("the flux is negative");
+    copy(X, Y);
+    grid.comm().broadcast(Elements(Y.local().data, Y.local().size()), 0);
+    grid.backend()->synchronize();
+  }
+  void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
+                        DistMatrix<double>& X) const override {
+    do_apply(alpha, Y, beta, X);
+  }
+
+  int throws_;
+};
+
+void broadcast_own(Communicator& world, int throws) {
+  const auto backend = make_gpu_backend(0);
+  const auto gpus = make_gpu_communicator(world, backend, "nccl");
+  const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
+  const Space space{grid, Cut::balanced(Axis::uncut, 100, *grid), Axis::uncut};
+  DistMatrix<double> X(grid, space.layout(1)), Y(grid, space.layout(1));
+  X.set_zero();
+  OwnBroadcast(space, -1).apply(1, X, 0, Y);
+  OwnBroadcast(space, throws).apply(1, X, 0, Y);
+}
+
+/// Ends all that was begun on the GPU, and the session, after an error.
+int broadcast_and_go_on(int* argc, char*** argv) {
+  MpiSession session(argc, argv);
+  try {
+    broadcast_own(session.world(), std::atoi((*argv)[2]));
+  } catch (const Error& error) {
+    std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
+    return static_cast<int>(error.status());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string fault = argc > 2 ? argv[1] : "";
+  if (fault == "throws") _exit(broadcast_and_go_on(&argc, &argv));
   MpiSession session(&argc, &argv);
   try {
-    multiply_often(session.world(), argc > 1 ? std::atoi(argv[1]) : -1);
+    multiply_often(session.world(), fault == "absent" ? std::atoi(argv[2]) : -1);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
     // The session would end the job at once; here every rank prints its own error.

@@ -115,10 +115,18 @@ def failure_reaches_all(launch, program, failure):
 
 
 def absence_is_noticed(launch, program):
-    status, said = run(launch, 4, [program, "2"], {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "30"})
+    status, said = run(launch, 4, [program, "absent", "2"], {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "30"})
     silent = [rank for rank in (0, 1, 3) if not re.search(f"rank {rank} on .*: waited in vain .*no word from rank 2:", said)]
     if status in (0, None) or silent:
         yield f"rank 2 stays away: status {status}, ranks {silent} do not say so\n{said}"
+
+
+def operators_error_reaches_all(launch, program):
+    """What an operator throws before a broadcast of its own ends the waits of all ranks on their GPUs, and each can clean up."""
+    status, said = run(launch, 4, [program, "throws", "2"], {"GRIDLOPS_TIMEOUT": "4", "GRIDLOPS_EMULATION_HANG_SECONDS": "60"}, seconds=40)
+    silent = [rank for rank in range(4) if f"rank {rank} got: rank 2: the flux is negative" not in said]
+    if status in (0, None) or silent:
+        yield f"the operator of rank 2 throws: status {status}, ranks {silent} do not say so\n{said}"
 
 
 def program_names_failure(launch, command, transport, failure):
@@ -139,6 +147,7 @@ def checks(launch, faults, failing_call, program, folder):
     for failure in FAILURES:
         yield failure_reaches_all(launch, failing_call, failure)
     yield absence_is_noticed(launch, failing_call)
+    yield operators_error_reaches_all(launch, failing_call)
     if program is None:
         return
     yield list(succeeds(launch, 1, [program, "make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder], {}))
