@@ -36,7 +36,11 @@ def tap_of(pid, name):
                 if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
                     raise OSError(ctypes.get_errno(), "setns")
             device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-            fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+            try:
+                fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+            except OSError:
+                os.close(device)
+                raise
             made.append(device)
         except OSError as error:
             made.append(error)
@@ -53,7 +57,7 @@ class TwoHosts:
 
     def __init__(self, folder, loss=0.0, seed=0):
         self.folder, self.loss, self.seed = Path(folder), loss, seed
-        self.dropped = None  # frames, known at the end
+        self.dropped = None  # frames, known at the end; negative where the cable broke
         self.hosts, self.taps, self.cable = [], [], None
         self.mpirun = self.folder / "mpirun"
 
@@ -71,6 +75,8 @@ class TwoHosts:
                     subprocess.run([*self.entering(number), "ip", "link", "set", *command], check=True)
                 subprocess.run([*self.entering(number), "ip", "addr", "add", f"{address}/24", "dev", "cable"], check=True)
                 subprocess.run([*self.entering(number), "sh", "-c", f"echo {UNANSWERED} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
+            self.cable = subprocess.Popen([sys.executable, __file__, *map(str, self.taps), str(self.loss), str(self.seed)],
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=self.taps)
         except (OSError, subprocess.CalledProcessError) as error:
             self.__exit__()
             raise OSError(str(error)) from error
@@ -78,8 +84,6 @@ class TwoHosts:
                    f'exec {" ".join(self.entering(1))} sh -c "cd {self.folder} && $*"')
         self.write("mpirun", f'exec {" ".join([*self.entering(0), *MPIRUN])} --mca plm_rsh_agent {self.folder}/agent '
                    f'--host {ADDRESSES[0]}:2,{ADDRESSES[1]}:2 "$@"')
-        self.cable = subprocess.Popen([sys.executable, __file__, *map(str, self.taps), str(self.loss), str(self.seed)],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=self.taps)
         return self
 
     def part(self):
@@ -88,7 +92,7 @@ class TwoHosts:
 
     def __exit__(self, *_):
         if self.cable:
-            self.dropped = int(self.cable.communicate()[0])
+            self.dropped = int(self.cable.communicate()[0] or -1)
         for tap in self.taps:
             os.close(tap)
         for host in self.hosts:
