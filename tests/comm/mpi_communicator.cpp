@@ -4,6 +4,7 @@
 #include "comm/chain_broadcast.hpp"
 #include "comm/communicator_contract.hpp"
 #include "comm/contract_reductions.hpp"
+#include "comm/mpi_transfer.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -74,6 +75,52 @@ TEST_CASE("Ranks that wait for something else pass a broadcast on") {
       CHECK((data.front() == 1.5 && data.back() == 2.5));
     }
   }
+}
+
+namespace {
+
+/// Bytes of a long message that differ from those 2³¹ or 2³² before them.
+char byte_at(Index i) { return static_cast<char>((i * 7 + (i >> 31) * 3) % 251); }
+
+Index wrong_bytes(const std::vector<char>& data) {
+  Index wrong = 0;
+  for (Index i = 0; i < static_cast<Index>(data.size()); ++i)
+    wrong += data[static_cast<std::size_t>(i)] != byte_at(i);
+  return wrong;
+}
+
+}  // namespace
+
+// Takes 2.1 GB a rank.
+TEST_CASE("More than 2³¹ elements go through one operation", "[.full]") {
+  constexpr Index count = (Index{1} << 31) + 8;
+  if (max_message_elements < (Index{1} << 20)) return;  // a build that cuts all messages into small pieces
+  const auto world = make_mpi_communicator(MPI_COMM_WORLD);
+  const int ranks = world->size();
+  std::vector<char> data(static_cast<std::size_t>(count));
+  const auto fill_if = [&](bool is_mine) {
+    for (Index i = 0; i < count; ++i) data[static_cast<std::size_t>(i)] = is_mine ? byte_at(i) : '\0';
+  };
+  for (const char* const transport : {"mpi", "chain"}) {
+    INFO(transport);
+    const auto comm = make_host_communicator(*world, transport);
+    fill_if(comm->rank() == 0);
+    comm->broadcast(data, 0);
+    CHECK(wrong_bytes(data) == 0);
+  }
+  fill_if(world->rank() == 0);
+  if (world->rank() == 0) world->send(data, ranks - 1);
+  if (world->rank() == ranks - 1) world->receive(data, 0);
+  CHECK((wrong_bytes(data) == 0) == (world->rank() == 0 || world->rank() == ranks - 1));
+  // One rank has nearly all.
+  std::vector<Index> counts(static_cast<std::size_t>(ranks), 3);
+  counts.front() = count - 3 * (ranks - 1);
+  const Index begin = world->rank() == 0 ? 0 : counts.front() + 3 * (world->rank() - 1);
+  const Index mine = counts[static_cast<std::size_t>(world->rank())];
+  for (Index i = 0; i < count; ++i)
+    data[static_cast<std::size_t>(i)] = i >= begin && i < begin + mine ? byte_at(i) : '\0';
+  world->all_gather_v(ConstElements(data.data() + begin, mine), data, counts);
+  CHECK(wrong_bytes(data) == 0);
 }
 
 // MPICH 4.0 ends the job instead: its MPI_Test does not ask the communicator's error handler.
