@@ -241,8 +241,10 @@ bool DeviceContext::check_communicators() {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t status = ncclCommGetAsyncError(comm, &error);
     if (status != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(500));  // lets the rank that knows the cause report it first
+      // The rank that knows the cause reports it meanwhile, or tells it.
+      const auto end = Clock::now() + std::chrono::milliseconds(500);
+      for (WatchedWait wait; Clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+        look(wait);
       fail(message("NCCL reports: ", ncclGetErrorString(status == ncclSuccess ? error : status),
                    "; another rank has failed, whose message tells why"));
     }

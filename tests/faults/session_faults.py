@@ -70,7 +70,9 @@ def complaints(case, status, out, err, seconds):
     if status is None:
         yield f"had not ended after {LONGEST_WAIT:.0f} s"
         return
-    if status != expected:
+    # Open MPI 4 crashes in MPI_Finalize once in some thousand runs (its issue 10117).
+    has_done_its_work = mode == "lend_mpi" and out.count("lent well") == RANKS
+    if status != expected and not has_done_its_work:
         yield f"ended with status {status} instead of {expected}"
     if seconds > SECONDS + (2 if timeout == "2" else 0):
         yield f"took {seconds:.1f} s"

@@ -321,7 +321,7 @@ TEST_CASE("A result that overlaps the operand is refused", "[operator_algebra]")
     const Index rows = DistMatrix<double>(grid, layout).local().rows;
     // Two matrices of two columns in one block: the second begins so many columns and rows further.
     const Index stride = 2 * rows + 2;
-    std::vector<double> memory(at(4 * stride));
+    const Buffer<double> memory(grid->backend(), 4 * stride);
     const auto refused = [&](Index column, Index row) {
       const OperatorPtr<double> op = identity<double>(space);
       const MatrixView<double> first(memory.data(), rows, 2, stride);

@@ -30,6 +30,7 @@ struct Problem {
         packed_A(make_S ? A : matrix(grid, algorithm, Storage::packed)),
         normal_A(make_S ? normal(A) : normal_M),
         B(filled(grid, A->range().layout(3), random_elements<double>(3))),
+        Y(grid, A->range().layout(3)),
         R(filled(grid, A->domain().layout(3), random_elements<double>(4))),
         X(grid, A->domain().layout(3)),
         variances(grid, A->domain().layout(3)) {
@@ -39,7 +40,7 @@ struct Problem {
   void set_guess() { X.fill(random_elements<double>(5)); }
 
   OperatorPtr<double> M, normal_M, S, A, packed_A, normal_A;
-  DistMatrix<double> B, R, X, variances;
+  DistMatrix<double> B, Y, R, X, variances;
 
  private:
   static OperatorPtr<double> matrix(const GridPtr& grid, Algorithm algorithm, Storage storage) {

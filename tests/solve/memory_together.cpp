@@ -245,10 +245,7 @@ TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory
   for (const auto& call : inversion_calls())
     calls.emplace_back(call.first, [&call](Problem& p) { call.second(p, at_most(3)); });
   calls.emplace_back("normal product", [](Problem& p) {
-    DistMatrix<double> Q(p.B.grid(), p.B.layout(), p.B.local());
-    DistMatrix<double> U(p.R.grid(), p.R.layout(), p.R.local());
-    DistMatrix<double> V(p.R.grid(), p.R.layout(), p.variances.local());
-    p.packed_A->normal_product(p.X, p.B, Q, U, V);
+    p.packed_A->normal_product(p.X, p.B, p.Y, p.R, p.variances);
   });
   for (const GridPtr& grid : failing_grids())
     for (const auto& call : calls)
