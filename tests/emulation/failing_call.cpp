@@ -63,35 +63,37 @@ class OwnBroadcast final : public LinearOperator<double> {
   int throws_;
 };
 
-void broadcast_own(Communicator& world, int throws) {
-  const auto backend = make_gpu_backend(0);
-  const auto gpus = make_gpu_communicator(world, backend, "nccl");
-  const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
-  const Space space{grid, Cut::balanced(Axis::uncut, 100, *grid), Axis::uncut};
-  DistMatrix<double> X(grid, space.layout(1)), Y(grid, space.layout(1));
-  X.set_zero();
-  OwnBroadcast(space, -1).apply(1, X, 0, Y);
-  OwnBroadcast(space, throws).apply(1, X, 0, Y);
-}
-
-/// Ends all that was begun on the GPU, and the session, after an error.
-int broadcast_and_go_on(int* argc, char*** argv) {
-  MpiSession session(argc, argv);
-  try {
-    broadcast_own(session.world(), std::atoi((*argv)[2]));
-  } catch (const Error& error) {
-    std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
-    return static_cast<int>(error.status());
+/// Ends all that was begun on the GPU, as a program that has caught the error, and says when it is done.
+int broadcast_own(Communicator& world, int throws) {
+  int status = 0;
+  {
+    const auto backend = make_gpu_backend(0);
+    const auto gpus = make_gpu_communicator(world, backend, "nccl");
+    const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
+    const Space space{grid, Cut::balanced(Axis::uncut, 100, *grid), Axis::uncut};
+    DistMatrix<double> X(grid, space.layout(1)), Y(grid, space.layout(1));
+    X.set_zero();
+    OwnBroadcast(space, -1).apply(1, X, 0, Y);
+    try {
+      OwnBroadcast(space, throws).apply(1, X, 0, Y);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "rank %d got: %s\n", world.rank(), error.what());
+      status = static_cast<int>(error.status());
+    }
+    // Meanwhile the others must be done with their GPUs, though this one has not given up its communicators.
+    if (world.rank() == throws) sleep(4);
+    std::fprintf(stderr, "rank %d ends\n", world.rank());
   }
-  return 0;
+  std::fprintf(stderr, "rank %d has ended\n", world.rank());
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string fault = argc > 2 ? argv[1] : "";
-  if (fault == "throws") _exit(broadcast_and_go_on(&argc, &argv));
   MpiSession session(&argc, &argv);
+  if (fault == "throws") return broadcast_own(session.world(), std::atoi(argv[2]));
   try {
     multiply_often(session.world(), fault == "absent" ? std::atoi(argv[2]) : -1);
   } catch (const CommunicationError& error) {

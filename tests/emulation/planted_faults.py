@@ -124,9 +124,11 @@ def absence_is_noticed(launch, program):
 def operators_error_reaches_all(launch, program):
     """What an operator throws before a broadcast of its own ends the waits of all ranks on their GPUs, and each can clean up."""
     status, said = run(launch, 4, [program, "throws", "2"], {"GRIDLOPS_TIMEOUT": "4", "GRIDLOPS_EMULATION_HANG_SECONDS": "60"}, seconds=40)
-    silent = [rank for rank in range(4) if f"rank {rank} got: rank 2: the flux is negative" not in said]
-    if status in (0, None) or silent:
-        yield f"the operator of rank 2 throws: status {status}, ranks {silent} do not say so\n{said}"
+    meanwhile = said.partition("rank 2 ends")[0]
+    silent = [rank for rank in range(4) if f"rank {rank} got: rank 2: the flux is negative" not in meanwhile]
+    late = [rank for rank in (0, 1, 3) if f"rank {rank} has ended" not in meanwhile]
+    if status in (0, None) or silent or late:
+        yield f"the operator of rank 2 throws: status {status}, ranks {silent} do not say so, {late} do not end in time\n{said}"
 
 
 def program_names_failure(launch, command, transport, failure):
