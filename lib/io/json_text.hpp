@@ -4,18 +4,24 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/message.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
 
-/// The JSON in a text. Throws InputError if values are nested too deeply, because what compares and writes
-/// them calls itself for each level; and what the parser throws.
+/// The JSON in a text that this library has written. Throws InputError if it is none, or if values are nested
+/// too deeply, because what compares and writes them calls itself for each level. The error does not quote
+/// the text, whose bytes may be no characters.
 inline nlohmann::json parse_json(const std::string& text) {
   constexpr int most_levels = 16;
-  return nlohmann::json::parse(text, [](int level, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (level > most_levels) throw InputError("its values are nested too deeply");
-    return true;
-  });
+  try {
+    return nlohmann::json::parse(text, [](int level, nlohmann::json::parse_event_t, nlohmann::json&) {
+      if (level > most_levels) throw InputError("its values are nested too deeply");
+      return true;
+    });
+  } catch (const nlohmann::json::parse_error& error) {
+    throw InputError(message("it is no JSON from byte ", error.byte, " on"));
+  }
 }
 
 }  // namespace gridlops

@@ -73,7 +73,7 @@ class Suite:
             words = [str(self.launch), str(ranks), *words]
         command = words if shell is None else ["sh", "-c", shell.replace("{}", '"$@"'), "sh", *words]
         start = time.monotonic()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", cwd=self.folder,
                               env={**os.environ, **ALWAYS, **ON_DEVICE, **(environment or {})}, start_new_session=True) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)

@@ -302,8 +302,8 @@ def lossy(jobs):
     jobs.require("waited in vain" not in run.errors and not run.error_lines, "lost frames are an error:", run.errors)
 
 
-# Jobs of these cases wait for the limit most of the time.
-WAIT = {"stopped", "parted"}
+# Jobs of these cases wait for the limit most of the time, on one host.
+WAIT = {"stopped"}
 
 # Row of the matrix, what happens, how it is injected, what must happen, the case, whether it is quick.
 ROWS = [

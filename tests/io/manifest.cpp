@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/manifest.hpp"
+#include <algorithm>
+#include <string>
 
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
@@ -47,6 +49,19 @@ TEST_CASE("A manifest of which any byte changed that is not white space is refus
     CAPTURE(k, text);
     CHECK_THROWS_AS(parse_manifest(text, "m"), InputError);
     CHECK_THROWS_AS(parse_manifest(sound.substr(0, k), "m"), InputError);
+  }
+}
+
+TEST_CASE("What is said of a damaged manifest is text, whatever bytes it has") {
+  std::string text = manifest_text(Manifest());
+  text.insert(text.find("schema") + 2, "\xf8\x1b[2J");
+  try {
+    parse_manifest(text, "saved");
+    FAIL_CHECK("nothing was thrown");
+  } catch (const InputError& error) {
+    const std::string said = error.what();
+    CHECK(said.find("no JSON from byte") != std::string::npos);
+    CHECK(std::all_of(said.begin(), said.end(), [](char c) { return c >= ' ' && c <= '~'; }));
   }
 }
 
