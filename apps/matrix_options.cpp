@@ -100,7 +100,8 @@ class SolveCommand {
   void define_problem(Options& options) {
     options.text("--matrix", arguments_.product.matrix, "A.npy", "The matrix A")->required();
     options.text("--rhs", arguments_.rhs, "B.npy", "B, whose columns are the right-hand sides")->required();
-    options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")->required();
+    options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
+        ->required();
     options.group("Problem");
     options.choice("--solver", arguments_.solver, words(all_solvers),
                    "cgls, lsqr, lsmr, block-cgls: least squares; cg: (A + D^2 I) X = B with A Hermitian "

@@ -244,9 +244,8 @@ TEST_CASE("Sparse solvers, inversions, estimates and dot tests have their memory
   Calls<> calls = estimate_calls();
   for (const auto& call : inversion_calls())
     calls.emplace_back(call.first, [&call](Problem& p) { call.second(p, at_most(3)); });
-  calls.emplace_back("normal product", [](Problem& p) {
-    p.packed_A->normal_product(p.X, p.B, p.Y, p.R, p.variances);
-  });
+  calls.emplace_back("normal product",
+                     [](Problem& p) { p.packed_A->normal_product(p.X, p.B, p.Y, p.R, p.variances); });
   for (const GridPtr& grid : failing_grids())
     for (const auto& call : calls)
       check_every_allocation(grid, call.first, [&]() -> Action {
