@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,13 +24,26 @@ std::string check_level_text() {
   return text == nullptr || *text == '\0' ? "entry" : text;
 }
 
-Check check_level() {
-  static const std::string text = check_level_text();
-  static const Check level = text == "off" ? Check::off : text == "all" ? Check::all : Check::entry;
-  require<UsageError>(level != Check::entry || text == "entry", "GRIDLOPS_CHECK is \"", text,
-                      "\"; it must be off, entry or all");
-  return level;
+namespace {
+
+std::optional<Check> level_read;
+
+Check read_check_level() {
+  const std::string text = check_level_text();
+  if (text == "off") return Check::off;
+  if (text == "all") return Check::all;
+  require<UsageError>(text == "entry", "GRIDLOPS_CHECK is \"", text, "\"; it must be off, entry or all");
+  return Check::entry;
 }
+
+}  // namespace
+
+Check check_level() {
+  if (!level_read) level_read = read_check_level();
+  return *level_read;
+}
+
+void forget_check_level() { level_read.reset(); }
 
 namespace {
 

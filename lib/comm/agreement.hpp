@@ -15,9 +15,11 @@ namespace gridlops {
 /// copies. What agrees on memory anyway compares its arguments in every setting.
 enum class Check { off, entry, all };
 
-/// What the environment variable GRIDLOPS_CHECK says; entry unless it is set. Throws UsageError if it is none
-/// of the names above.
+/// What the environment variable GRIDLOPS_CHECK says when this is first called within a session; entry unless
+/// it is set. Throws UsageError if it is none of the names above.
 Check check_level();
+/// At the beginning of a session.
+void forget_check_level();
 /// Its text, for a comparison between the ranks.
 std::string check_level_text();
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/message.hpp"
+#include "comm/agreement.hpp"
 #include "comm/failure_scope.hpp"
 #include "comm/flight_recorder.hpp"
 #include "comm/job_end.hpp"
@@ -144,6 +145,7 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   name_rank(rank);
+  forget_check_level();
   session.watchdog = std::make_unique<Watchdog>(comm, timeout_from_environment(), when_stuck);
   world_ = make_mpi_communicator(comm);
 }
