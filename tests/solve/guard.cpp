@@ -384,3 +384,32 @@ TEMPLATE_TEST_CASE("Without a fault the guard is silent and changes no bit", "",
       for (const bool damped_guess : {false, true})
         check_silence<TestType>(grid, spectrum, damped_guess ? 0.1 : 0, damped_guess);
 }
+
+TEST_CASE("Without a fault the guard is silent with a preconditioner of a large condition") {
+  const auto matrix = KnownSpectrum<double>::hermitian(geometric(n, 10));
+  for (const GridPtr& grid : compact_grids())
+    for (const double of_condition : {1e8, 1e10, 1e12}) {
+      const auto A = square_operator(grid, Algorithm::stationary_a, matrix);
+      // Signs turn the eigenvectors, which are those of A otherwise.
+      DistMatrix<double> d(grid, {A->domain().layout(1).rows, Cut::uncut(1)});
+      d.fill([](Index i, Index) { return i * i % 7 < 3 ? 1.0 : -1.0; });
+      const auto signs = diagonal(A->domain(), std::move(d));
+      const auto clustered = KnownSpectrum<double>::hermitian(two_clusters(n, of_condition));
+      const auto M =
+          product(product(signs, square_operator(grid, Algorithm::stationary_a, clustered)), signs);
+      DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+      B.fill(random_elements<double>(7));
+      SolveOptions options;
+      options.max_iterations = 300;
+      options.tolerance = 1e-12;
+      options.guard = 1;
+      const SolveReport report = cg(*A, *M, B, X, options);
+      if (!grid->is_member()) continue;
+      CAPTURE(of_condition, describe(*grid));
+      CHECK(report.guard_products > nrhs);
+      for (const GuardAlarm& alarm : report.alarms) {
+        CAPTURE(alarm.iteration, alarm.column, alarm.found, alarm.limit);
+        CHECK(false);
+      }
+    }
+}
