@@ -4,6 +4,7 @@
 A host is a network namespace with a host name of its own. The cable is a process, this file as a program: it carries each
 frame from the one TAP device to the other, or drops it. That takes root, or its capabilities, and /dev/net/tun.
 """
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -131,4 +132,6 @@ def carry(taps, loss, chance):
 
 
 if __name__ == "__main__":
+    with contextlib.suppress(PermissionError):
+        os.nice(-15)  # a cable does not wait for a processor
     print(carry([int(word) for word in sys.argv[1:3]], float(sys.argv[3]), random.Random(float(sys.argv[4]))))
