@@ -57,7 +57,7 @@ Calibration calibration_for(Communicator& world, const ProductShape& shape, bool
   const Index bytes = shape.rows * shape.cols * size_of(shape.type) / world.size();
   if (!may_measure || bytes <= least_bytes || shape.nrhs > most_columns) return load_calibration(world);
   Stopwatch clock;
-  const Calibration calibration = measure_calibration(world, shape.type);
+  Calibration calibration = measure_calibration(world, shape.type);
   if (talks && calibration.is_new) {
     print(fmt::format("products of {} were measured on this machine, once, in {}: {}\n", name_of(shape.type),
                       duration_text(clock.lap()), place_text(calibration)));

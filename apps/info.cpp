@@ -101,8 +101,8 @@ std::string gpu_text(const std::string& mpi) {
   const GpuInfo gpus = gpu_info();
   const std::string versions = gpus.versions.empty() ? "" : gpus.versions + "; ";
   if (gpus.devices == 0) return fmt::format("none: {}{}", versions, gpus.problem);
-  const std::string text = fmt::format("{}{} on this host, one for each rank in turn; transports {}",
-                                       versions, gpus.devices, fmt::join(gpus.transports, " "));
+  std::string text = fmt::format("{}{} on this host, one for each rank in turn; transports {}", versions,
+                                 gpus.devices, fmt::join(gpus.transports, " "));
   if (mpi == "mpi-direct") return text + "; MPI takes device memory";
   if (mpi == "mpi-staged") return text + "; MPI gets device memory by way of the host";
   return text;
@@ -145,8 +145,8 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
     if (host.threads > host.ranks) {
       const std::string fewer_threads =
           fmt::format("set OPENBLAS_NUM_THREADS={}", std::max<Index>(host.cores / host.ranks, 1));
-      advice = host.ranks > host.cores ? advice + ", and " + fewer_threads
-                                       : "start fewer ranks, or " + fewer_threads;
+      if (host.ranks <= host.cores) advice = "start fewer ranks";
+      advice += (host.ranks > host.cores ? ", and " : ", or ") + fewer_threads;
     }
     warn(fmt::format("{} ranks with {} BLAS threads in all share the {} cores of {}; {}", host.ranks,
                      host.threads, host.cores, entry.first, advice));
