@@ -112,8 +112,8 @@ class Cg final : public ColumnMethod<T> {
     return sqrt(run.sum(norm2(q))[0]);
   }
   // r is orthogonal to the direction before, so rᴴp = γ. What a fault adds to either side stays the same part
-  // of γ from then on. With M rounding adds up to √κ(M)·ε‖r‖‖p‖, since a direction has no larger part of the
-  // one before in the norm of M⁻¹ only. So a part of γ that is too small to spoil a direction is no gap.
+  // of γ from then on. With M rounding adds up to √κ(M)·ε‖r‖‖p‖, because only in the norm of M⁻¹ no direction
+  // is shorter than its part of the one before. A part of γ that is too small to spoil a direction is no gap.
   ColumnScalars direction_gap(ColumnRun<T>& run) override {
     const auto [rp, pp] = run.sum(dot(r, p), norm2(p));
     const double harmless = std::sqrt(static_cast<double>(std::numeric_limits<Real<T>>::epsilon()));

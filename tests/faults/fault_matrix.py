@@ -367,12 +367,14 @@ def table(lines):
 
 def write_table(path, lines):
     """Into a page in place of the lines of these faults in its table, or else as a table in a file of its own."""
+    def fault_of(line):
+        return tuple(line.split("|")[1:5])
     made = table(lines).splitlines()
     page = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     if made[0] not in page:
         page += made
-    key_of = {"|".join(line.split("|")[:4]): line for line in made[2:]}
-    page = [key_of.get("|".join(line.split("|")[:4]), line) for line in page]
+    anew = {fault_of(line): line for line in made[2:]}
+    page = [anew.get(fault_of(line), line) for line in page]
     path.write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
