@@ -17,11 +17,12 @@ import threading
 from pathlib import Path
 
 ADDRESSES = ["10.99.0.1", "10.99.0.2"]
-# Messages by TCP alone, also between ranks of one host. A daemon of mpirun's ends, with its ranks, when TCP tells it that the
-# other is lost: after these seconds of questions where their connection is idle, and after UNANSWERED repetitions, 6 seconds,
-# where something was sent. The system's own settings are two hours and a quarter of an hour.
-MPIRUN = ["mpirun", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.99.0.0/24", "--mca", "oob_tcp_if_include", "10.99.0.0/24",
-          "--mca", "oob_tcp_keepalive_time", "5", "--mca", "oob_tcp_keepalive_intvl", "1", "--mca", "oob_tcp_keepalive_probes", "3"]
+# Messages by TCP alone, also between ranks of one host.
+MPIRUN = ["mpirun", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.99.0.0/24", "--mca", "oob_tcp_if_include", "10.99.0.0/24"]
+# A daemon of mpirun's ends, with its ranks, when TCP tells it that the other is lost. Hasty hosts do so after these seconds of
+# questions where their connection is idle, and after UNANSWERED repetitions, 6 seconds, where something was sent. The settings
+# of Open MPI and of Linux are 5 minutes and a quarter of an hour.
+HASTY = ["--mca", "oob_tcp_keepalive_time", "5", "--mca", "oob_tcp_keepalive_intvl", "1", "--mca", "oob_tcp_keepalive_probes", "3"]
 UNANSWERED = 4
 
 
@@ -56,8 +57,8 @@ def tap_of(pid, name):
 class TwoHosts:
     """with TwoHosts(folder) as hosts: hosts.mpirun is a command that starts half of the ranks on each. OSError where there can be none."""
 
-    def __init__(self, folder, loss=0.0, seed=0):
-        self.folder, self.loss, self.seed = Path(folder), loss, seed
+    def __init__(self, folder, loss=0.0, seed=0, hasty=False):
+        self.folder, self.loss, self.seed, self.hasty = Path(folder), loss, seed, hasty
         self.dropped = None  # frames, known at the end; negative where the cable broke
         self.hosts, self.taps, self.cable = [], [], None
         self.mpirun = self.folder / "mpirun"
@@ -75,7 +76,8 @@ class TwoHosts:
                 for command in (["lo", "up"], ["cable", "up"]):
                     subprocess.run([*self.entering(number), "ip", "link", "set", *command], check=True)
                 subprocess.run([*self.entering(number), "ip", "addr", "add", f"{address}/24", "dev", "cable"], check=True)
-                subprocess.run([*self.entering(number), "sh", "-c", f"echo {UNANSWERED} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
+                if self.hasty:
+                    subprocess.run([*self.entering(number), "sh", "-c", f"echo {UNANSWERED} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
             self.cable = subprocess.Popen([sys.executable, __file__, *map(str, self.taps), str(self.loss), str(self.seed)],
                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=self.taps)
         except (OSError, subprocess.CalledProcessError) as error:
@@ -83,7 +85,8 @@ class TwoHosts:
             raise OSError(str(error)) from error
         self.write("agent", '# As ssh: agent [-OPTION…] HOST COMMAND…\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\n'
                    f'exec {" ".join(self.entering(1))} sh -c "cd {self.folder} && $*"')
-        self.write("mpirun", f'exec {" ".join([*self.entering(0), *MPIRUN])} --mca plm_rsh_agent {self.folder}/agent '
+        mpirun = [*self.entering(0), *MPIRUN, *(HASTY if self.hasty else [])]
+        self.write("mpirun", f'exec {" ".join(mpirun)} --mca plm_rsh_agent {self.folder}/agent '
                    f'--host {ADDRESSES[0]}:2,{ADDRESSES[1]}:2 "$@"')
         return self
 
