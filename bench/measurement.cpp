@@ -109,7 +109,8 @@ double LimitMeter::copy_seconds(const ProcessGrid& grid) {
 double LimitMeter::copied_bytes_per_second(const ProcessGrid& grid) {
   grid.comm().barrier();
   const double seconds = copy_seconds(grid);
-  return sum(grid, static_cast<double>(block_.size() / 2) * sizeof(double) / seconds);
+  const Index copied = block_.size() / 2;
+  return sum(grid, static_cast<double>(copied) * sizeof(double) / seconds);
 }
 
 template MachineLimits LimitMeter::measure<float>(const ProcessGrid&);

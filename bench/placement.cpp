@@ -50,7 +50,7 @@ Json placement(Communicator& world) {
   std::map<std::string, std::size_t> number;  // of a host and cores
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::string host = all[rank].host.data(), cores = all[rank].cores.data();
-    const auto [known, is_new] = number.emplace(host + " " + cores, places.size());
+    const auto [known, is_new] = number.emplace(fmt::format("{} {}", host, cores), places.size());
     if (is_new) places.push_back({{"host", host}, {"cores", cores}, {"ranks", Json::array()}});
     places[known->second]["ranks"].push_back(rank);
   }

@@ -14,6 +14,7 @@ namespace {
 
 /// `address` is where the MPI_Comm of an mpi4py communicator lies. Collective over it.
 std::unique_ptr<MpiSession> make_session(std::uintptr_t address, bool ends_job) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   return std::make_unique<MpiSession>(*reinterpret_cast<const MPI_Comm*>(address),
                                       ends_job ? WhenStuck::end_job : WhenStuck::throw_error);
 }

@@ -161,7 +161,7 @@ void copy_iterate(const Iteration& iteration, const py::object& Y) {
 }
 
 void bind_observers(py::module_& native) {
-  py::class_<SolveObserver, std::shared_ptr<SolveObserver>>(native, "SolveObserver");
+  const py::class_<SolveObserver, std::shared_ptr<SolveObserver>> observer(native, "SolveObserver");
   native.def("print_table", table_on_stdout);
   native.def("stop_at_cost_ratio", stop_at_cost_ratio);
   native.def("stop_on_non_finite", stop_on_non_finite);
@@ -358,7 +358,7 @@ void bind_sparse(py::module_ native) {
   struct Proximal {
     ProximalPtr<T> ptr;
   };
-  py::class_<Proximal>(native, "Proximal");
+  const py::class_<Proximal> proximal(native, "Proximal");
   native.def("threshold_penalty",
              [](Threshold kind, double sigma) { return Proximal{threshold_penalty<T>(kind, sigma)}; });
   native.def("box", [](double lower, double upper) { return Proximal{box<T>(lower, upper)}; });

@@ -36,6 +36,7 @@ py::slice slice_of(Range range) { return {range.begin, range.end(), 1}; }
 /// `address` is where the MPI_Comm of an mpi4py communicator lies. Collective over it.
 GridPtr make_grid(std::uintptr_t address, std::optional<std::pair<int, int>> shape,
                   const std::string& transport) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   const auto mpi = make_mpi_communicator(*reinterpret_cast<const MPI_Comm*>(address));
   const GridShape grid = shape ? GridShape{shape->first, shape->second} : near_square(mpi->size());
   const auto comm = make_host_communicator(*mpi, transport);
@@ -110,7 +111,7 @@ void bind_layout(py::module_& native) {
 void bind_space(py::module_& native) {
   py::class_<Space>(native, "Space")
       .def(py::init([](GridPtr grid, Cut rows, const std::string& columns) {
-             const Space space{std::move(grid), std::move(rows), parse_axis(columns)};
+             Space space{std::move(grid), std::move(rows), parse_axis(columns)};
              space.layout(0).check(*space.grid);
              return space;
            }),

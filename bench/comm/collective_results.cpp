@@ -13,20 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* name_of(ReduceOp reduction) {
-  switch (reduction) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::prod:
-      return "prod";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      break;
-  }
-  return "max";
-}
-
 const char* place_of(const Operands& operands) { return operands.in_place ? "in" : "out"; }
 
 std::string title() {

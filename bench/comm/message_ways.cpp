@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/comm/message_ways.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -196,8 +198,9 @@ std::vector<NamedWay> message_ways(const std::string& device) {
       {"fence", Epoch::fence}, {"lock", Epoch::lock}, {"flush", Epoch::flush}};
   for (const auto& [access_name, access] : accesses) {
     for (const auto& [epoch_name, epoch] : epochs) {
-      add(access_name + ", " + epoch_name, WindowKind::allocated, access, epoch);
-      add(access_name + ", " + epoch_name + ", attached", WindowKind::dynamic, access, epoch);
+      const std::string name = fmt::format("{}, {}", access_name, epoch_name);
+      add(name, WindowKind::allocated, access, epoch);
+      add(fmt::format("{}, attached", name), WindowKind::dynamic, access, epoch);
     }
   }
   return ways;

@@ -19,6 +19,9 @@ namespace gridlops {
 
 enum class ReduceOp { sum, prod, min, max };
 
+/// "sum", "prod", "min", "max".
+GRIDLOPS_EXPORT const char* name_of(ReduceOp op);
+
 /// The order in which a reduction combines the ranks' contributions.
 enum class ReductionOrder {
   any,  ///< what is fastest on the transport; may depend on the count and on an element's position

@@ -72,7 +72,7 @@ struct TraceListener {
   void (*begin)(const char* name) = nullptr;
   void (*end)() = nullptr;
 };
-GRIDLOPS_EXPORT void set_trace_listener(const TraceListener& listener);
+GRIDLOPS_EXPORT void set_trace_listener(const TraceListener& wanted);
 
 /// Leaves out what its lifetime does, such as gathering the trace itself.
 class TracePause {

@@ -30,20 +30,6 @@ const char* name_of(ElementType type, bool is_complex) {
   return is_complex ? "c128" : "f64";
 }
 
-const char* name_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::prod:
-      return "prod";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      break;
-  }
-  return "max";
-}
-
 /// Checks arguments of an operation, whose name begins the messages. With an agreement it also names those
 /// that all ranks must have alike.
 class Arguments {

@@ -20,6 +20,20 @@ std::vector<Index> equal_counts(int size, Index count) {
 
 }  // namespace
 
+const char* name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::prod:
+      return "prod";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      break;
+  }
+  return "max";
+}
+
 Communicator::Communicator(int rank, int size, std::shared_ptr<Traffic> traffic)
     : rank_(rank), size_(size), traffic_(std::move(traffic)) {}
 

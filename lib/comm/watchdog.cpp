@@ -12,6 +12,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -130,7 +131,8 @@ Watchdog::~Watchdog() {
     int done = 0;
     return MPI_Test(&peer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
   };
-  if (!std::all_of(peers_.begin(), peers_.end(), is_sent)) new std::vector<Peer>(std::move(peers_));
+  if (!std::all_of(peers_.begin(), peers_.end(), is_sent))
+    new (std::nothrow) std::vector<Peer>(std::move(peers_));
   if (!is_in_vain_ && !is_out_of_step() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
 }
 

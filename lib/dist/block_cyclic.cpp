@@ -274,8 +274,7 @@ void to_block_cyclic(Communicator& comm, const ConstDistMatrix<T>& X, const Bloc
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                 \
   template void from_block_cyclic(Communicator&, const BlockCyclic&, const T*, DistMatrix<T>&); \
-  template void to_block_cyclic(Communicator&, const ConstDistMatrix<T>&, const BlockCyclic&,   \
-                                T*); /* NOLINT(bugprone-macro-parentheses) */
+  template void to_block_cyclic(Communicator&, const ConstDistMatrix<T>&, const BlockCyclic&, T*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -51,7 +52,8 @@ void HostBackend::discard(void* memory, Index bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory), unit = std::uintptr_t{large_page};
   const std::uintptr_t first = (begin + unit - 1) / unit * unit;
   const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / unit * unit;
-  if (first < end) static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED));
+  if (first < end)
+    static_cast<void>(madvise(static_cast<std::byte*>(memory) + (first - begin), end - first, MADV_DONTNEED));
 #endif
 }
 

@@ -42,7 +42,7 @@ class TileLoops {
   using Ahead = typename TileKernels<R>::Ahead;
   template <int count>
   struct VectorOf {
-    typedef R type __attribute__((vector_size(count * sizeof(R))));
+    using type [[gnu::vector_size(count * sizeof(R))]] = R;
   };
   using Vector = typename VectorOf<lanes>::type;
 
@@ -80,7 +80,7 @@ class TileLoops {
   /// One number in all lanes. The difference with zero is exact, and unlike a sum it compiles to a load.
   template <class Element>
   [[gnu::always_inline]] static inline auto broadcast(Element value) {
-    typedef Element Filled __attribute__((vector_size(Isa::vector_bytes)));
+    using Filled [[gnu::vector_size(Isa::vector_bytes)]] = Element;
     return value - Filled{};
   }
   /// `width` times lanes / width successive elements.

@@ -146,8 +146,8 @@ TravelTimes straight_rays(const std::vector<Index>& sizes, const ImageAxes& axes
   check(axes.spacing, "the spacing of an image");
   for (const Position& source : sources) check(source, "a source");
   for (const Position& receiver : receivers) check(receiver, "a receiver");
-  const auto rays = [=](std::vector<Position> ends) {
-    return [=](Index end, Index point) {
+  const auto rays = [=](std::vector<Position> positions) {
+    return [=, ends = std::move(positions)](Index end, Index point) {
       require<UsageError>(end < static_cast<Index>(ends.size()),
                           "the data have sources or receivers up to number ", end,
                           " and more, but there are ", ends.size(), " positions");

@@ -42,7 +42,8 @@ ActiveColumns::Swaps ActiveColumns::deflate(const std::vector<char>& leaves, int
 
 ActiveColumns::Swaps ActiveColumns::activate(const std::vector<char>& active, int part) {
   std::vector<char> leaves;
-  for (Index column = 0; column < columns_.total(); ++column) leaves.push_back(active[at(column)] == 0);
+  for (Index column = 0; column < columns_.total(); ++column)
+    leaves.push_back(active[at(column)] == 0 ? 1 : 0);
   return deflate(leaves, part);
 }
 

@@ -54,9 +54,7 @@ template <class T>
 T value(int rank, Index i) {
   const auto number = [](Index n) { return static_cast<int>(n % 101) - 50; };
   const Index n = rank * 31 + i * 7;
-  if constexpr (sizeof(T) == 1) {
-    return static_cast<T>(number(n));
-  } else if constexpr (is_complex<T>) {
+  if constexpr (is_complex<T>) {
     return {static_cast<Real<T>>(number(n)), static_cast<Real<T>>(number(n + 13))};
   } else {
     return static_cast<T>(number(n));

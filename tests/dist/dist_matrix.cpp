@@ -121,10 +121,10 @@ TEST_CASE("Idle ranks own nothing", "[dist_matrix]") {
     INFO(describe(*grid));
     DistMatrix<float> X(grid, replicated(3, 2));
     X.fill([](Index, Index) { return 1.0F; });
-    CHECK(X.local().size() == 0);
+    CHECK(X.local().empty());
     CHECK_FALSE(X.owned());
     CHECK(X.rows() == 3);
-    CHECK(X.clone().local().size() == 0);
+    CHECK(X.clone().local().empty());
     CHECK(gather(X, 0).empty());
     CHECK(grid->backend()->allocations() == 0);
   }

@@ -142,7 +142,6 @@ int fsync(int fd) {
   return number == 0 ? flush(fd) : failed(number);
 }
 
-// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): `new` is no name here
 int rename(const char* from, const char* to) noexcept {
   static const auto rename = next<int(const char*, const char*)>("rename");
   const int number = is_temporary(from) ? error("rename") : 0;

@@ -353,7 +353,8 @@ TEST_CASE("The product of two bands is that of their matrices", "[array_operator
 }
 
 TEST_CASE("Box smoothing averages forwards and backwards what goes on oddly", "[array_operators]") {
-  for (const auto& [n, length] : {std::pair<Index, Index>{1, 1}, {5, 1}, {5, 5}, {9, 4}, {30, 7}}) {
+  for (const auto& sizes : {std::pair<Index, Index>{1, 1}, {5, 1}, {5, 5}, {9, 4}, {30, 7}}) {
+    const Index n = sizes.first, length = sizes.second;
     const Band smoothing = box_smoothing(n, length);
     for (Index j = 0; j < n; ++j) {
       Samples extended;

@@ -43,7 +43,7 @@ TEST_CASE("A batch has no more columns than allowed, but one per part") {
     CHECK(column_batches(whole, 1000000).size() == 1);
     for (const Index batch : {1, 2, 3, 7, 16, 17}) {
       const std::vector<ColumnBatch> batches = column_batches(whole, batch);
-      CHECK(batches.size() >= 1);
+      CHECK(!batches.empty());
       CHECK(static_cast<Index>(batches.size()) == batch_count(whole, batch));
       CHECK(batches.front().sizes.total() == largest_batch(whole, batch));
       for (const ColumnBatch& columns : batches) {
