@@ -298,7 +298,8 @@ def check_report(suite):
     suite.check(document["schema"] == "gridlops.study/1" and not document["missing"] and len(document["runs"]) == 9, "results", document)
     page = (out / "report.html").read_text(encoding="utf-8")
     kept = set(re.findall(r'(?:src|href)="([^"]{0,9})', page))
-    suite.check("http" not in page and "<script" not in page and kept <= {"data:imag"}, "the report needs other files", kept)
+    words = re.sub(r'"data:image/[^"]*"', '""', page)  # letters of a picture may happen to be "http"
+    suite.check("http" not in words and "<script" not in words and kept <= {"data:imag"}, "the report needs other files", kept)
     works = {row[0] for row in rows_of(page, "Figures")[1:]}
     suite.check(works == {"A X: 40 x 31, 3 columns, f64", "A^H Y: 40 x 31, 3 columns, f64", "cgls, an iteration: 40 x 31, 3 columns, f64",
                           "fista, an iteration: 40 x 31, 3 columns, f64", "gridlops lsm"}, "works", works)
