@@ -71,15 +71,17 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
   return transfer->is_complete() ? nullptr : std::move(transfer);
 }
 
-// Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll, and among
-// few ranks messages take less than the non-blocking calls of Open MPI 4.1 (docs/decisions/0028-watchdog.md).
+// Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll. Messages,
+// one step from each rank to the others, then take less time than the non-blocking calls of Open MPI 4.1
+// (docs/decisions/0028-watchdog.md), which take several steps.
 MpiCommunicator::Carrier MpiCommunicator::carrier(Completion completion, Index bytes) const {
   constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
+  constexpr int most_ranks_of_messages = 8;
   if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
   if (!group_.is_watched) return Carrier::blocking_call;
   const bool are_few = size() <= reduce_by_messages_most_ranks;
   if (bytes > (are_few ? few_bytes_of_few_ranks : few_bytes)) return Carrier::blocking_call;
-  return are_few && bytes > 0 ? Carrier::messages : Carrier::non_blocking_call;
+  return size() <= most_ranks_of_messages && bytes > 0 ? Carrier::messages : Carrier::non_blocking_call;
 }
 
 // Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
