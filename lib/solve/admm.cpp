@@ -25,7 +25,8 @@ template <Scalar T>
 class Admm final : public ColumnMethod<T> {
  public:
   Admm(OperatorPtr<T> op, OperatorPtr<T> transform, ProximalPtr<T> term, const AdmmOptions& options)
-      : A(std::move(op)),
+      : ColumnMethod<T>(*op),
+        A(std::move(op)),
         L(std::move(transform)),
         g(std::move(term)),
         tau(options.tau),
@@ -39,7 +40,7 @@ class Admm final : public ColumnMethod<T> {
   }
 
   const char* name() const override { return "admm"; }
-  const LinearOperator<T>& op() const override { return *A; }
+  ToleranceTest test() const override { return ToleranceTest::own; }
   const char* refuses_damps() const override { return "its models are not damped"; }
   std::string parameters() const override {
     return message(g.describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
@@ -59,7 +60,7 @@ class Admm final : public ColumnMethod<T> {
 
   void start(ColumnRun<T>& run) override {
     DistMatrix<T> b = stack_rows(stack_, 0, data);
-    copy(run.B(), b);
+    run.copy_data(b);
     A->apply_adjoint(1, b, 0, gradient);
     first_gradient = sqrt(run.sum(norm2(gradient))[0]);
     compute_residuals();
@@ -100,8 +101,6 @@ class Admm final : public ColumnMethod<T> {
     return {.residual = norms.residual, .normal = normal, .tested = norms.tested, .x = norms.x};
   }
 
-  /// All norms are recomputed in each iteration, so that there is nothing to restart.
-  bool can_restart() const override { return false; }
   ColumnScalars residual_gap(ColumnRun<T>& run) override {
     DistMatrix<T> misfit = stack_rows(stack_, 0, r);
     run.copy_data(misfit);
@@ -109,14 +108,8 @@ class Admm final : public ColumnMethod<T> {
     return abs(sqrt(run.sum(norm2(misfit))[0]) - run.damped_residual_norms());
   }
   bool follows_residual() const override { return false; }
-  bool starts_too_small(const ColumnState&) const override { return false; }
   /// That −u/τ is a subgradient of g holds from the first step on.
-  bool meets_tolerance(const ColumnState& column) const override {
-    return column.iterations > 0 && ColumnMethod<T>::meets_tolerance(column);
-  }
-  /// Inner solves end where rounding lets them.
-  bool at_rounding_level(const ColumnState&) const override { return false; }
-  bool rounding_ends_descent() const override { return false; }
+  bool judges_start() const override { return false; }
 
  private:
   struct Norms {

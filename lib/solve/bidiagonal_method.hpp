@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cmath>
-#include <limits>
-#include <utility>
+#include <algorithm>
 
-#include "gridlops/operator_algebra.hpp"
 #include "solve/column_run.hpp"
 
 namespace gridlops {
@@ -29,106 +26,146 @@ inline ColumnScalars root(ColumnScalars squares) {
   return sqrt(squares);
 }
 
-/// Makes unit vectors of the columns of X that are not zero. Takes the squares of their norms, and returns
-/// the norms.
-template <Scalar T>
-ColumnScalars normalise(DistMatrix<T>& X, const ColumnScalars& squares) {
-  ColumnScalars norms = sqrt(squares);
-  X *= ratio(1, norms);
-  return norms;
-}
-
-/// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan,
+/// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan of [A; D·I], whose left vectors have
+/// the parts u and d,
 ///
-///   β₁ u₁ = b − A x₀,  α₁ v₁ = Aᴴ u₁,    β u ← A v − α u,  α v ← Aᴴ u − β v,
+///   β₁ (u₁; d₁) = (b − A x₀; −D x₀),  α₁ v₁ = Aᴴ u₁ + D d₁,
+///   β (u; d) ← (A v − α u; D v − α d),  α v ← Aᴴ u + D d − β v.
 ///
-/// and the stopping tests of Paige and Saunders on ‖r‖, ‖Aᴴr‖ and cond(A), which the recurrences estimate.
-/// Here r is that of the damped system.
+/// So ‖b − A x‖² + D²‖x‖² is minimised from any x₀. The recurrences estimate the norm of the damped system's
+/// residual, ‖Aᴴ(b − Ax) − D²x‖, ‖A‖ and cond(A).
 template <Scalar T>
 class BidiagonalMethod : public ColumnMethod<T> {
  public:
-  /// range_stack: the spaces that the range of A is a stack of.
-  BidiagonalMethod(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options)
-      : A(op), options_(options), range_stack_(std::move(range_stack)) {}
+  BidiagonalMethod(const LinearOperator<T>& op, const SolveOptions& options)
+      : ColumnMethod<T>(op),
+        guarded_(options.guard > 0),
+        damped_(options.damp > 0 || std::any_of(options.damps.begin(), options.damps.end(),
+                                                [](double damp) { return damp > 0; })) {}
 
-  const LinearOperator<T>& op() const final { return A; }
+  ToleranceTest test() const final { return ToleranceTest::backward_error; }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
-    state.vector("u", u, A.range(), range_stack_);
+    state.vector("u", u, A.range());
+    if (damped_) state.vector("d", d, A.domain());
     state.vector("v", v, A.domain());
     state.scalars(alpha);
-    if (options_.guard > 0) state.scratch(true_r, A.range());
+    if (guarded_) state.scratch(true_r, A.range());
+  }
+
+  void start(ColumnRun<T>& run) override {
+    ColumnScalars data, of_data;
+    if (!run.begins_from_data()) {
+      run.copy_data(u);
+      A.apply_adjoint(1, u, 0, v);
+      const auto [bb, ss] = run.sum(norm2(u), norm2(v));
+      data = sqrt(bb);
+      of_data = sqrt(ss);
+    }
+    const auto [beta, x_norm] = begin(run, !run.begins_from_data());
+    if (run.begins_from_data()) {
+      data = beta;
+      of_data = alpha * beta;
+    }
+    run.set_norms({.tested = alpha * beta,
+                   .residual = undamped(run, beta, x_norm),
+                   .x = x_norm,
+                   .A = max(alpha, ratio(of_data, data)),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                   .reference = of_data,
+                   .data = data});
+    begin_recurrence(beta);
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) final {
-    copy(run.B(), u);
+    run.copy_right_hand_side(u);
     A.apply(-1, x, 1, u);
     A.apply_adjoint(1, u, 0, v);
     v -= run.squared_damping() * x;
     const auto [rr, ss, xx] = run.sum(norm2(u), norm2(v), norm2(x));
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
-  bool can_restart() const final { return false; }
+
+  void restart(ColumnRun<T>& run) override { begin_recurrence(begin(run, true).beta); }
 
   /// The recurrence has only the norm of the damped system's residual.
   ColumnScalars residual_gap(ColumnRun<T>& run) final {
-    run.copy_data(true_r);
+    run.copy_right_hand_side(true_r);
     A.apply(-1, x, 1, true_r);
     const auto [rr, xx] = run.sum(norm2(true_r), norm2(x));
     return abs(sqrt(rr + run.squared_damping() * xx) - run.damped_residual_norms());
   }
 
-  // LSQR converges with a small residual or with a small gradient (Paige, Saunders: LSQR: an algorithm for
-  // sparse linear equations and sparse least squares, ACM TOMS 8, 1982, §6).
-  bool meets_tolerance(const ColumnState& column) const final {
-    if (column.tested_norm == 0) return true;
-    const double atol = options_.atol.value_or(column.tolerance),
-                 btol = options_.btol.value_or(column.tolerance);
-    const double r = std::hypot(column.residual_norm, column.damp * column.x_norm);
-    return r <= btol * column.data_norm + atol * column.operator_norm * column.x_norm ||
-           column.tested_norm <= atol * column.operator_norm * r;
-  }
-  /// Only α₁ and β₁ are squared; the reference is α₁β₁.
-  bool starts_too_small(const ColumnState& column) const final {
-    return column.residual_norm < smallest_safe_norm ||
-           column.reference < smallest_safe_norm * column.residual_norm;
-  }
-  bool at_rounding_level(const ColumnState& column) const final {
-    const double unit = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    const double r = std::hypot(column.residual_norm, column.damp * column.x_norm);
-    return r <= unit * (column.data_norm + column.operator_norm * column.x_norm) ||
-           column.tested_norm <= unit * column.operator_norm * r;
-  }
-  bool beyond_condition_limit(const ColumnState& column) const final {
-    return options_.condition_limit > 0 && column.condition >= options_.condition_limit;
-  }
-
  protected:
-  /// Computes u₁, v₁ and α₁, and returns β₁. Two reductions.
-  ColumnScalars begin(ColumnRun<T>& run) {
-    copy(run.B(), u);
-    if (run.begins_from_guess()) A.apply(-1, x, 1, u);
-    const auto [uu, bb, xx] = run.sum(norm2(u), norm2(run.B()), norm2(x));
-    ColumnScalars beta = normalise(u, uu);
-    A.apply_adjoint(1, u, 0, v);
-    const auto [vv] = run.sum(norm2(v));
-    alpha = normalise(v, vv);
-    run.set_norms({.tested = alpha * beta,
-                   .residual = beta,
-                   .x = sqrt(xx),
-                   .reference = alpha * beta,
-                   .data = sqrt(bb)});
-    return beta;
+  using ColumnMethod<T>::A;
+
+  /// Begins the recurrence with u₁, d₁, v₁, α₁ and this β₁.
+  virtual void begin_recurrence(const ColumnScalars& beta) = 0;
+
+  /// β (u; d) ← (A v − α u; D v − α d). Returns β, and the sum that travels with it.
+  struct NextU {
+    ColumnScalars beta, other;
+  };
+  NextU next_u(ColumnRun<T>& run, const ColumnSum<T>& term) {
+    u *= -alpha;
+    A.apply(1, v, 1, u);
+    if (damped_) d *= -alpha;
+    if (damped_) d += run.damping() * v;
+    NextU next;
+    if (damped_) {
+      const auto [uu, dd, other] = run.sum(norm2(u), norm2(d), term);
+      next = {sqrt(uu + dd), other};
+    } else {
+      const auto [uu, other] = run.sum(norm2(u), term);
+      next = {sqrt(uu), other};
+    }
+    if (!run.ends()) normalise_u(next.beta);
+    return next;
   }
 
-  const LinearOperator<T>& A;
-  DistMatrix<T> x, u, v;
+  /// v ← Aᴴ u + D d − β v, which is α v.
+  void next_v(ColumnRun<T>& run, const ColumnScalars& beta) {
+    v *= -beta;
+    A.apply_adjoint(1, u, 1, v);
+    if (damped_) v += run.damping() * d;
+  }
+  /// Takes ‖v‖², and makes v a unit vector.
+  void normalise_v(const ColumnScalars& vv) {
+    alpha = sqrt(vv);
+    v *= ratio(1, alpha);
+  }
+
+  /// ‖b − A x‖ from the norm of the damped system's residual.
+  static ColumnScalars undamped(ColumnRun<T>& run, const ColumnScalars& r, const ColumnScalars& x_norm) {
+    return root(r * r - run.squared_damping() * x_norm * x_norm);
+  }
+
+  DistMatrix<T> x, u, d, v;
   ColumnScalars alpha;
 
  private:
-  const SolveOptions& options_;
-  const std::vector<Space> range_stack_;
+  struct Begun {
+    ColumnScalars beta, x_norm;
+  };
+  Begun begin(ColumnRun<T>& run, bool has_x) {
+    run.copy_right_hand_side(u);
+    if (has_x) A.apply(-1, x, 1, u);
+    if (damped_) d.set_zero();
+    if (damped_ && has_x) d -= run.damping() * x;
+    const auto [uu, xx] = run.sum(norm2(u), norm2(x));
+    const ColumnScalars beta = sqrt(uu + run.squared_damping() * xx);
+    normalise_u(beta);
+    A.apply_adjoint(1, u, 0, v);
+    if (damped_) v += run.damping() * d;
+    normalise_v(run.sum(norm2(v))[0]);
+    return {beta, sqrt(xx)};
+  }
+  void normalise_u(const ColumnScalars& beta) {
+    u *= ratio(1, beta);
+    if (damped_) d *= ratio(1, beta);
+  }
+
+  const bool guarded_, damped_;
   DistMatrix<T> true_r;  // b − Ax, for the guard alone
 };
 

@@ -34,13 +34,13 @@ class BlockCgls final : public ColumnMethod<T> {
   using Small = SmallMatrix<Accumulator<T>>;
 
  public:
-  BlockCgls(const LinearOperator<T>& A, double damp)
-      : A_(A),
-        damp_(damp),
-        stacked_(damp > 0 ? damped(OperatorPtr<T>(OperatorPtr<T>(), &A), damp) : nullptr),
-        u_(full().range()),
-        v_(A.domain()) {
-    const Space& space = A.domain();
+  BlockCgls(const LinearOperator<T>& op, double damp)
+      : ColumnMethod<T>(op),
+        stacked_(damp > 0 ? damped(OperatorPtr<T>(OperatorPtr<T>(), &op), damp) : nullptr),
+        full_(stacked_ ? *stacked_ : op),
+        u_(full_.range()),
+        v_(op.domain()) {
+    const Space& space = op.domain();
     require<ShapeError>(space.grid->parts(space.columns) == 1,
                         "block_cgls: right-hand sides that share a Krylov space must lie together, but the "
                         "operator's are cut along ",
@@ -49,7 +49,11 @@ class BlockCgls final : public ColumnMethod<T> {
   }
 
   const char* name() const override { return "block-cgls"; }
-  const LinearOperator<T>& op() const override { return A_; }
+  ToleranceTest test() const override { return ToleranceTest::gradient; }
+  void scale_operator(int power, const Partition& columns) override {
+    A.set_power(power, columns);
+    full_.set_power(power, columns);
+  }
   const char* refuses_damps() const override { return "all columns share directions that depend on D"; }
 
   void describe(MethodState<T>& state) override;
@@ -60,24 +64,16 @@ class BlockCgls final : public ColumnMethod<T> {
   ColumnScalars residual_gap(ColumnRun<T>& run) override;
   bool follows_residual() const override { return false; }
 
-  // The level is that of CGLS, with the norms of the damped system.
-  bool at_rounding_level(const ColumnState& column) const override {
-    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    return column.tested_norm <= unit * scale_ * norm_ * full_residual_norm(column) ||
-           (damp_ == 0 && column.residual_norm <= unit * column.operator_norm * column.x_norm);
-  }
-
  private:
-  const LinearOperator<T>& full() const { return stacked_ ? *stacked_ : A_; }
-  double full_residual_norm(const ColumnState& column) const {
-    const double penalty = damp_ * column.x_norm;
-    return std::sqrt(column.residual_norm * column.residual_norm + penalty * penalty);
-  }
-  DistMatrix<T> directions() { return A_.domain().matrix(uncut_columns(p_width_), p_); }
-  T scaled(double alpha) const { return to_scalar<T>(alpha / scale_); }
+  using ColumnMethod<T>::A;
 
-  DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_rows({A_.range()}, 0, R); }
-  DistMatrix<T> load_data(ColumnRun<T>& run);
+  DistMatrix<T> directions() { return A.domain().matrix(uncut_columns(p_width_), p_); }
+
+  struct Norms2 {
+    ColumnScalars rr, ss, xx;
+  };
+  DistMatrix<T> data_rows(DistMatrix<T>& R) const { return stack_rows({A.range()}, 0, R); }
+  Norms2 compute_residuals(ColumnRun<T>& run);
   Small adopt(ColumnRun<T>& run, BlockBasis<T>& basis, double norm) {
     return basis.adopt([&run](std::vector<double>& numbers) { run.sum_with(numbers); }, norm);
   }
@@ -87,70 +83,63 @@ class BlockCgls final : public ColumnMethod<T> {
   void move_x(ColumnRun<T>& run);
   void set_norms(ColumnRun<T>& run, const ColumnScalars& xx);
 
-  const LinearOperator<T>& A_;
-  const double damp_;
   const OperatorPtr<T> stacked_;  // [A; D·I], with damping
+  ScaledOperator<T> full_;        // that, or A
   DistMatrix<T> x_;
   BlockBasis<T> u_, v_;
   Buffer<T> p_;
   Index p_width_ = 0;
   Small L_;
   BlockScalars<Accumulator<T>> scalars_;
-  double scale_ = 1;  // A is divided by it, so that squares of its products can be summed in any precision
-  double norm_ = 0;   // of A/scale, from below
+  double norm_ = 0;  // of [A; D·I], from below
 };
 
-/// [B; 0], in the memory of u's candidate.
+/// R = [B; 0] − [A; D·I] X, in the memory of u's candidate, and S = [A; D·I]ᴴ R.
 template <Scalar T>
-DistMatrix<T> BlockCgls<T>::load_data(ColumnRun<T>& run) {
-  DistMatrix<T> R = u_.candidate(run.active_count());
-  if (damp_ > 0) R.set_zero();
-  DistMatrix<T> upper = data_rows(R);
-  copy(run.B(), upper);
-  return R;
+typename BlockCgls<T>::Norms2 BlockCgls<T>::compute_residuals(ColumnRun<T>& run) {
+  DistMatrix<T> R = u_.candidate(run.active_count()), S = v_.candidate(run.active_count()),
+                upper = data_rows(R);
+  if (stacked_) R.set_zero();
+  run.copy_right_hand_side(upper);
+  full_.apply(T(-1), x_, T(1), R);
+  full_.apply_adjoint(T(1), R, T(0), S);
+  const auto [rr, ss, xx] = run.sum(norm2(upper), norm2(S), norm2(x_));
+  return {rr, ss, xx};
 }
 
 template <Scalar T>
 void BlockCgls<T>::describe(MethodState<T>& state) {
   state.solution(x_);
   std::vector<Space> range_stack;
-  if (stacked_) range_stack = damped_range(A_.range(), A_.domain());
+  if (stacked_) range_stack = damped_range(A.range(), A.domain());
   u_.describe("u", std::move(range_stack), state);
   v_.describe("v", {}, state);
-  state.memory(p_, A_.domain(), [](Index rows, Index columns) { return rows * columns; });
+  state.memory(p_, A.domain(), [](Index rows, Index columns) { return rows * columns; });
   state.number(p_width_);
   state.shared("p", [this] { return directions(); });
   state.number(L_);
   state.number(scalars_);
-  state.number(scale_);
   state.number(norm_);
 }
 
 template <Scalar T>
 void BlockCgls<T>::start(ColumnRun<T>& run) {
   norm_ = 0;
-  DistMatrix<T> R = load_data(run), S = v_.candidate(run.active_count()), upper = data_rows(R);
-  A_.apply_adjoint(T(1), upper, T(0), S);
-  auto sums = run.sum(norm2(S), norm2(upper), norm2(x_));
-  auto& [ss, rr, xx] = sums;
-  // The reference is the larger of the tested norms for x = 0 and for x₀, both without damping.
-  ColumnScalars reference = sqrt(ss);
-  if (run.begins_from_guess()) {
-    full().apply(T(-1), x_, T(1), R);
-    A_.apply_adjoint(T(1), upper, T(0), S);
-    sums = run.sum(norm2(S), norm2(upper), norm2(x_));
-    reference = max(reference, sqrt(ss));
-  }
-  double scale = 0;
-  const ColumnScalars ratios = sqrt(ss) / sqrt(rr);
-  for (const double of_column : ratios.values())
-    if (std::isfinite(of_column)) scale = std::max(scale, of_column);
-  scale_ = scale > 0 ? std::ldexp(1.0, std::ilogb(scale)) : 1;
-  if (run.begins_from_guess() && damp_ > 0) {
-    full().apply_adjoint(T(1), R, T(0), S);
-    sums = run.sum(norm2(S), norm2(upper), norm2(x_));
-  }
-  run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
+  DistMatrix<T> R = u_.candidate(run.active_count()), S = v_.candidate(run.active_count()),
+                upper = data_rows(R);
+  if (stacked_) R.set_zero();
+  run.copy_data(upper);
+  A.apply_adjoint(T(1), upper, T(0), S);
+  const auto [bb, of_data] = run.sum(norm2(upper), norm2(S));
+  const ColumnScalars reference = sqrt(of_data), data = sqrt(bb);
+  Norms2 norms{bb, of_data, ColumnScalars(bb.size())};
+  if (!run.begins_from_data()) norms = compute_residuals(run);
+  run.set_norms({.tested = sqrt(norms.ss),
+                 .residual = sqrt(norms.rr),
+                 .x = sqrt(norms.xx),
+                 .A = ratio(reference, data),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                 .reference = reference,
+                 .data = data});
   begin_space(run);
 }
 
@@ -159,7 +148,7 @@ template <Scalar T>
 void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   const Small beta = choose_columns(run);
   DistMatrix<T> S = v_.candidate(u_.width());
-  full().apply_adjoint(scaled(1), u_.block(), T(0), S);
+  full_.apply_adjoint(T(1), u_.block(), T(0), S);
   v_.forget();
   run.sum_with(v_.local_gram());
   // These gradients are kept however short they are beside A, since there are no others.
@@ -178,8 +167,8 @@ typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   std::vector<Index> chosen;
   for (Index k = 0; k < count; ++k) {
     const ColumnState& state = run.column(k);
-    norms[k] = full_residual_norm(state);
-    const bool unsolved = !state.reason && state.finite() && !this->meets_tolerance(state);
+    norms[k] = state.damped_residual_norm();
+    const bool unsolved = !state.reason && state.finite() && state.relative_norm() > state.tolerance;
     if (!unsolved || !std::isfinite(static_cast<Real<T>>(1 / norms[k]))) continue;
     inverses[k] = 1 / norms[k];
     chosen.push_back(k);
@@ -215,7 +204,7 @@ template <Scalar T>
 void BlockCgls<T>::iterate(ColumnRun<T>& run) {
   constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   DistMatrix<T> W = u_.candidate(v_.width());
-  full().apply(scaled(1), v_.block(), T(0), W);
+  full_.apply(T(1), v_.block(), T(0), W);
   u_.add_product(-1, u_.block(), adjoint(L_), W);  // U₊ K = A V − U Lᴴ
   run.sum_with(u_.local_gram());
   if (run.ends()) return;
@@ -225,7 +214,7 @@ void BlockCgls<T>::iterate(ColumnRun<T>& run) {
   move_x(run);  // P = (V − P θ) ρ⁻¹,  x += P φ
 
   DistMatrix<T> S = v_.candidate(u_.width());
-  full().apply_adjoint(scaled(1), u_.block(), T(0), S);
+  full_.apply_adjoint(T(1), u_.block(), T(0), S);
   v_.add_product(-1, v_.block(), adjoint(K), S);  // V₊ L₊ = Aᴴ U₊ − V Kᴴ
   const auto [xx] = run.sum_with(v_.local_gram(), norm2(x_));
   L_ = adopt(run, v_, norm_);
@@ -245,31 +234,28 @@ void BlockCgls<T>::move_x(ColumnRun<T>& run) {
   v_.add_product(1, rest, scalars_.rho_inverse(), P);
   Small steps(p_width_, run.active_count());
   for (Index k = 0; k < run.active_count(); ++k)
-    for (Index i = 0; i < p_width_; ++i) steps(i, k) = scalars_.phi()(i, run.number(k)) / scale_;
+    for (Index i = 0; i < p_width_; ++i) steps(i, k) = scalars_.phi()(i, run.number(k));
   v_.add_product(1, P, steps, x_);
 }
 
 template <Scalar T>
 void BlockCgls<T>::set_norms(ColumnRun<T>& run, const ColumnScalars& xx) {
   ColumnScalars residual(xx.size()), gradient(xx.size());
+  double damp = 0;
   for (Index k = 0; k < xx.size(); ++k) {
-    const double squared = scalars_.residual_squared(run.number(k)) - damp_ * damp_ * xx[k];
+    damp = run.column(k).damp;
+    const double squared = scalars_.residual_squared(run.number(k)) - damp * damp * xx[k];
     // Rounding may make a square negative. max() would make zero of NaN, too.
     residual[k] = squared < 0 ? 0 : std::sqrt(squared);
-    gradient[k] = scale_ * std::sqrt(scalars_.gradient_squared(run.number(k)));
+    gradient[k] = std::sqrt(scalars_.gradient_squared(run.number(k)));
   }
-  const double norm_A = std::sqrt(std::max(0.0, scale_ * scale_ * norm_ * norm_ - damp_ * damp_));
-  run.set_norms(
-      {.tested = gradient, .residual = residual, .x = sqrt(xx), .A = ColumnScalars(xx.size(), norm_A)});
+  run.raise_operator_norms(ColumnScalars(xx.size(), std::sqrt(std::max(0.0, norm_ * norm_ - damp * damp))));
+  run.set_norms({.tested = gradient, .residual = residual, .x = sqrt(xx)});
 }
 
 template <Scalar T>
 TrueNorms BlockCgls<T>::true_norms(ColumnRun<T>& run) {
-  DistMatrix<T> R = load_data(run), S = v_.candidate(run.active_count());
-  full().apply(T(-1), x_, T(1), R);
-  full().apply_adjoint(T(1), R, T(0), S);
-  const ConstDistMatrix<T> upper = data_rows(R);
-  const auto [rr, ss, xx] = run.sum(norm2(upper), norm2(S), norm2(x_));
+  const auto [rr, ss, xx] = compute_residuals(run);
   return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
 }
 
@@ -277,10 +263,10 @@ TrueNorms BlockCgls<T>::true_norms(ColumnRun<T>& run) {
 template <Scalar T>
 ColumnScalars BlockCgls<T>::residual_gap(ColumnRun<T>& run) {
   DistMatrix<T> R = u_.candidate(run.active_count()), upper = data_rows(R);
-  run.copy_data(upper);
-  A_.apply(T(-1), x_, T(1), upper);
+  run.copy_right_hand_side(upper);
+  A.apply(T(-1), x_, T(1), upper);
   const auto [rr, xx] = run.sum(norm2(upper), norm2(x_));
-  return abs(sqrt(rr + damp_ * damp_ * xx) - run.damped_residual_norms());
+  return abs(sqrt(rr + run.squared_damping() * xx) - run.damped_residual_norms());
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -19,57 +22,62 @@ namespace {
 template <Scalar T>
 class Cg final : public ColumnMethod<T> {
  public:
-  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner) : A(op), M(preconditioner) {
+  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner) : ColumnMethod<T>(op) {
+    if (preconditioner != nullptr) M.emplace(*preconditioner);
     require<ShapeError>(
         A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
         A.rows(), " x ", A.cols(),
         A.rows() == A.cols()
             ? ", and its models and data lie differently: multiply it with an identity() that redistributes"
             : ": use cgls() for least squares");
-    require<ShapeError>(M == nullptr || (M->domain() == A.domain() && M->range() == A.domain()),
+    require<ShapeError>(!M || (M->domain() == A.domain() && M->range() == A.domain()),
                         "a preconditioner must be an operator from the space of the ", A.rows(), " x ",
-                        A.cols(), " operator to itself, layouts included; this one is ",
-                        M == nullptr ? 0 : M->rows(), " x ", M == nullptr ? 0 : M->cols());
+                        A.cols(), " operator to itself, layouts included; this one is ", M ? M->rows() : 0,
+                        " x ", M ? M->cols() : 0);
   }
 
-  const char* name() const override { return M == nullptr ? "cg" : "pcg"; }
-  const LinearOperator<T>& op() const override { return A; }
+  const char* name() const override { return M ? "pcg" : "cg"; }
+  ToleranceTest test() const override { return ToleranceTest::residual; }
+  /// M ≈ A⁻¹ follows A.
+  void scale_operator(int power, const Partition& columns) override {
+    A.set_power(power, columns);
+    if (M) M->set_power(-power, columns);
+  }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
     state.vector("r", r, A.range());
     state.vector("p", p, A.domain());
     state.scratch(q, A.range());
-    if (M != nullptr) state.scratch(Mr, A.domain());
+    if (M) state.scratch(Mr, A.domain());
     state.scalars(gamma);
   }
 
   void start(ColumnRun<T>& run) override {
-    copy(run.B(), r);
-    precondition();
-    auto sums = run.sum(norm2(r), norm2(x), dot(r, z()));
-    auto& [rr, xx, rz] = sums;
-    // The reference is the larger of the residuals of x = 0 and of x₀, both without damping.
-    ColumnScalars reference = sqrt(rr);
-    if (run.begins_from_guess()) {
-      A.apply(-1, x, 1, r);
-      precondition();
-      sums = run.sum(norm2(r), norm2(x), dot(r, z()));
-      reference = max(reference, sqrt(rr));
-      if (run.is_damped()) {
-        r -= run.squared_damping() * x;
-        precondition();
-        sums = run.sum(norm2(r), norm2(x), dot(r, z()));
-      }
+    run.copy_data(r);
+    ColumnScalars bb;
+    if (!run.begins_from_data()) {
+      bb = run.sum(norm2(r))[0];
+      compute_residual(run);
     }
-    run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
+    precondition();
     copy(z(), p);
+    multiply_direction(run);
+    columns_of_q = run.active_count();
+    const auto [rr, rz, xx, pp, qq] = run.sum(norm2(r), dot(r, z()), norm2(x), norm2(p), norm2(q));
+    const ColumnScalars data = sqrt(run.begins_from_data() ? rr : bb);
+    run.set_norms({.tested = sqrt(rr),
+                   .residual = sqrt(rr),
+                   .x = sqrt(xx),
+                   .A = sqrt(ratio(qq, pp)),
+                   .reference = data,
+                   .data = data});
     gamma = rz;
   }
 
   void iterate(ColumnRun<T>& run) override {
-    A.apply(1, p, 0, q);  // q = A p + D² p
-    q += run.squared_damping() * p;
+    // The first product is made at the start, where it shows how large A is.
+    if (std::exchange(columns_of_q, -1) != run.active_count()) multiply_direction(run);
     const auto [qq, pp, pq] = run.sum(norm2(q), norm2(p), dot(p, q));
     if (run.ends()) return;
     run.raise_operator_norms(sqrt(ratio(qq, pp)));     // ‖A + D²I‖ ≥ ‖q‖/‖p‖
@@ -84,28 +92,25 @@ class Cg final : public ColumnMethod<T> {
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) override {
-    copy(run.B(), r);
-    A.apply(-1, x, 1, r);
-    A.apply_adjoint(1, r, 0, q);
+    run.copy_right_hand_side(p);
+    A.apply(-1, x, 1, p);
+    A.apply_adjoint(1, p, 0, q);
     const ColumnFactors D2 = run.squared_damping();
     q -= D2 * x;
-    copy(r, p);
-    p -= D2 * x;  // the residual of the damped system
-    const auto [rr, qq, pp, xx] = run.sum(norm2(r), norm2(q), norm2(p), norm2(x));
-    gamma = pp;
-    return {.residual = sqrt(rr), .normal = sqrt(qq), .tested = sqrt(pp), .x = sqrt(xx)};
+    copy(p, r);
+    r -= D2 * x;  // the residual of the damped system
+    const auto [undamped, qq, rr, xx] = run.sum(norm2(p), norm2(q), norm2(r), norm2(x));
+    return {.residual = sqrt(undamped), .normal = sqrt(qq), .tested = sqrt(rr), .x = sqrt(xx)};
   }
 
   void restart(ColumnRun<T>& run) override {
-    copy(p, r);
-    if (M == nullptr) return;
     precondition();
-    gamma = run.sum(dot(r, Mr))[0];
-    copy(Mr, p);
+    gamma = run.sum(dot(r, z()))[0];
+    copy(z(), p);
   }
 
   ColumnScalars residual_gap(ColumnRun<T>& run) override {
-    run.copy_data(q);
+    run.copy_right_hand_side(q);
     A.apply(-1, x, 1, q);
     q -= run.squared_damping() * x;
     q -= r;  // b − A x − D² x − r
@@ -120,24 +125,29 @@ class Cg final : public ColumnMethod<T> {
     return ratio(abs(rp - gamma) - harmless * gamma, sqrt(pp));
   }
 
-  // The recurrence for r never stops falling, but the true residual stays at a few ε‖A‖‖x‖ (Greenbaum:
-  // Estimating the attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl.
-  // 18, 1997). ‖A‖ includes the damping here.
-  bool at_rounding_level(const ColumnState& column) const override {
-    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    return column.residual_norm <= unit * column.operator_norm * column.x_norm;
-  }
-
  private:
-  DistMatrix<T>& z() { return M == nullptr ? r : Mr; }
+  using ColumnMethod<T>::A;
+
+  DistMatrix<T>& z() { return M ? Mr : r; }
   void precondition() {
-    if (M != nullptr) M->apply(1, r, 0, Mr);
+    if (M) M->apply(1, r, 0, Mr);
+  }
+  /// q = A p + D² p.
+  void multiply_direction(ColumnRun<T>& run) {
+    A.apply(1, p, 0, q);
+    q += run.squared_damping() * p;
+  }
+  /// r = b − A x − D² x.
+  void compute_residual(ColumnRun<T>& run) {
+    run.copy_right_hand_side(r);
+    A.apply(-1, x, 1, r);
+    r -= run.squared_damping() * x;
   }
 
-  const LinearOperator<T>& A;
-  const LinearOperator<T>* const M;
+  std::optional<ScaledOperator<T>> M;
   DistMatrix<T> x, r, p, q, Mr;
   ColumnScalars gamma;
+  Index columns_of_q = -1;  // for the first iteration: of how many columns q is known
 };
 
 }  // namespace

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <limits>
-
 #include "base/instantiate.hpp"
 #include "solve/column_run.hpp"
 #include "solve/methods.hpp"
@@ -19,10 +17,11 @@ namespace {
 template <Scalar T>
 class Cgls final : public ColumnMethod<T> {
  public:
-  Cgls(const LinearOperator<T>& op, const SolveOptions& options) : A(op), one_pass(options.one_pass) {}
+  Cgls(const LinearOperator<T>& op, const SolveOptions& options)
+      : ColumnMethod<T>(op), one_pass(options.one_pass) {}
 
   const char* name() const override { return one_pass ? "one-pass-cgls" : "cgls"; }
-  const LinearOperator<T>& op() const override { return A; }
+  ToleranceTest test() const override { return ToleranceTest::gradient; }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -36,25 +35,20 @@ class Cgls final : public ColumnMethod<T> {
   }
 
   void start(ColumnRun<T>& run) override {
-    copy(run.B(), r);
+    run.copy_data(r);
     A.apply_adjoint(1, r, 0, s);
-    auto sums = run.sum(norm2(s), norm2(r), norm2(x));
-    auto& [ss, rr, xx] = sums;
-    // The reference is the larger of the tested norms for x = 0 and for x₀, both without damping.
-    ColumnScalars reference = sqrt(ss);
-    if (run.begins_from_guess()) {
-      A.apply(-1, x, 1, r);
-      A.apply_adjoint(1, r, 0, s);
-      sums = run.sum(norm2(s), norm2(r), norm2(x));
-      reference = max(reference, sqrt(ss));
-      if (run.is_damped()) {
-        s -= run.squared_damping() * x;
-        ss = run.sum(norm2(s))[0];
-      }
-    }
-    run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx), .reference = reference});
+    const auto [of_data, bb] = run.sum(norm2(s), norm2(r));
+    const ColumnScalars reference = sqrt(of_data), data = sqrt(bb);
+    Norms2 norms{bb, of_data, ColumnScalars(bb.size())};
+    if (!run.begins_from_data()) norms = compute_residuals(run);
+    run.set_norms({.tested = sqrt(norms.ss),
+                   .residual = sqrt(norms.rr),
+                   .x = sqrt(norms.xx),
+                   .A = ratio(reference, data),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                   .reference = reference,
+                   .data = data});
     copy(s, p);
-    gamma = ss;
+    gamma = norms.ss;
   }
 
   void iterate(ColumnRun<T>& run) override {
@@ -84,11 +78,7 @@ class Cgls final : public ColumnMethod<T> {
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) override {
-    copy(run.B(), r);
-    A.apply(-1, x, 1, r);
-    A.apply_adjoint(1, r, 0, s);
-    s -= run.squared_damping() * x;
-    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
+    const auto [rr, ss, xx] = compute_residuals(run);
     gamma = ss;
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
@@ -96,7 +86,7 @@ class Cgls final : public ColumnMethod<T> {
   void restart(ColumnRun<T>&) override { copy(s, p); }
 
   ColumnScalars residual_gap(ColumnRun<T>& run) override {
-    run.copy_data(q);
+    run.copy_right_hand_side(q);
     A.apply(-1, x, 1, q);
     q -= r;  // b − A x − r
     return sqrt(run.sum(norm2(q))[0]);
@@ -108,18 +98,22 @@ class Cgls final : public ColumnMethod<T> {
     return ratio(abs(sp - gamma), run.norm_A() * sqrt(pp));
   }
 
-  // Rounding keeps Aᴴr − D²x from falling below a few ε(‖A‖‖r‖ + D²‖x‖). If r itself goes to zero, the
-  // recurrence never stops falling, but once ‖r‖ ≤ ε‖A‖‖x‖ x is a solution to within rounding of A (Paige,
-  // Saunders: LSQR, ACM TOMS 8, 1982, §6).
-  bool at_rounding_level(const ColumnState& column) const override {
-    const double unit = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    const double norm_A = column.operator_norm, D = column.damp;
-    return column.tested_norm <= unit * (norm_A * column.residual_norm + D * D * column.x_norm) ||
-           (D == 0 && column.residual_norm <= unit * norm_A * column.x_norm);
+ private:
+  using ColumnMethod<T>::A;
+
+  struct Norms2 {
+    ColumnScalars rr, ss, xx;
+  };
+  /// r = b − A x,  s = Aᴴ r − D² x.
+  Norms2 compute_residuals(ColumnRun<T>& run) {
+    run.copy_right_hand_side(r);
+    A.apply(-1, x, 1, r);
+    A.apply_adjoint(1, r, 0, s);
+    s -= run.squared_damping() * x;
+    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
+    return {rr, ss, xx};
   }
 
- private:
-  const LinearOperator<T>& A;
   const bool one_pass;
   DistMatrix<T> x, r, p, q, s, Ahr, Ahq;
   ColumnScalars gamma;

@@ -9,6 +9,7 @@
 #include "dist/agree_on_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "solve/method_state.hpp"
+#include "solve/problem_scale.hpp"
 #include "solve/verdicts.hpp"
 
 namespace gridlops {
@@ -22,15 +23,31 @@ struct TrueNorms {
   ColumnScalars normal;    ///< ‖Aᴴ(b − Ax) − D²x‖
   ColumnScalars tested;    ///< of what the tolerance is for
   ColumnScalars x;
+  // Of a test of the method's own: what the tolerance is relative to, and what rounding makes of the norm.
+  ColumnScalars reference = {}, rounding = {};
 };
 
 /// A solver that takes one step for all active columns at once. It computes with what it names in describe().
 /// ColumnRun calls it; it asks the run for B and for sums, and tells it the norms.
 template <Scalar T>
-class ColumnMethod : public StoppingTests {
+class ColumnMethod {
  public:
+  /// op must outlive this.
+  explicit ColumnMethod(const LinearOperator<T>& op) : A(op) {}
+  virtual ~ColumnMethod() = default;
+  ColumnMethod(const ColumnMethod&) = delete;
+  ColumnMethod& operator=(const ColumnMethod&) = delete;
+
   virtual const char* name() const = 0;
-  virtual const LinearOperator<T>& op() const = 0;
+  const LinearOperator<T>& op() const { return A.unscaled(); }
+  /// What the tolerance is for. A method with a test of its own is not scaled.
+  virtual ToleranceTest test() const = 0;
+  /// What the tested norm of a test of its own may be whatever its reference.
+  virtual double absolute_tolerance() const { return 0; }
+  /// Whether x may be the solution at the start.
+  virtual bool judges_start() const { return true; }
+  /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
+  virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
   /// Says in words what the recurrence depends on besides A, B and the damping; by default nothing.
   virtual std::string parameters() const { return {}; }
   /// Says in words why columns cannot have dampings of their own; null if they can.
@@ -39,7 +56,8 @@ class ColumnMethod : public StoppingTests {
   /// Names its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
 
-  /// Begins with all columns, from the x that is there, and sets norms and references of all.
+  /// Begins with all columns, from the x that is there, and sets norms and references of all. The run may
+  /// choose other powers of two after that, and let the method begin once more.
   virtual void start(ColumnRun<T>& run) = 0;
   /// Makes one iteration of the active columns, and sets their norms. If run.ends() after the first sums, it
   /// returns with x untouched.
@@ -59,10 +77,11 @@ class ColumnMethod : public StoppingTests {
   /// nothing.
   virtual ColumnScalars direction_gap(ColumnRun<T>& run);
 
-  /// Whether a column that claimed to have converged, and has not, may go on from where it is.
-  virtual bool can_restart() const { return true; }
   /// Begins anew from the x that is there, after true_norms(). All columns are in their places.
   virtual void restart(ColumnRun<T>&) {}
+
+ protected:
+  ScaledOperator<T> A;
 };
 
 /// "1, 2, 3", for an agreement.
@@ -82,10 +101,11 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
     const ConstDistMatrix<T>& X, const SolveOptions& options);
 
 /// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report
-/// on idle ranks).
+/// on idle ranks). residuals: null, or what the method has to solve for in place of B, while references are
+/// still those of B: B − AX₀ where X is sought as a correction of X₀.
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          const SolveOptions& options);
+                          const SolveOptions& options, const ConstDistMatrix<T>* residuals = nullptr);
 
 /// Solves by the method that make() returns.
 template <Scalar T, class Make>

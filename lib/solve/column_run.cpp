@@ -8,17 +8,34 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "dist/together.hpp"
+#include "gridlops/checkpoint.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "solve/column_blocks.hpp"
-#include "solve/lost_norms.hpp"
+#include "solve/problem_scale.hpp"
 
 namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+VerdictRules rules_of(const ColumnMethod<T>& method) {
+  return {.test = method.test(),
+          .default_tolerance = default_tolerance(scalar_type_of<T>),
+          .absolute_tolerance = method.absolute_tolerance(),
+          .judges_start = method.judges_start(),
+          .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
+          .longest_sum = std::max<Index>({method.op().rows(), method.op().cols(), 1})};
+}
+
+}  // namespace
 
 template <Scalar T>
 ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, MethodState<T>& state,
                         SolveLog<T>& log, Checkpoints<T>& checkpoints, const Guard& guard,
-                        const ConstDistMatrix<T>& B, DistMatrix<T>& X, const ColumnBatch& batch)
+                        const ConstDistMatrix<T>& B, const ConstDistMatrix<T>* residuals, DistMatrix<T>& X,
+                        const ColumnBatch& batch)
     : method_(method),
       options_(options),
       state_(state),
@@ -29,10 +46,12 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, Me
       batch_(batch),
       B_(B.column_slice(batch.first, batch.sizes)),
       whole_X_(X),
+      begins_from_x_(options.initial_guess),
       sums_(B.grid(), options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any),
       block_(state, batch.sizes, grid_.my_part(B.layout().cols.axis)),
-      verdicts_(method, options, options.tolerance.value_or(default_tolerance(scalar_type_of<T>)),
-                log.numbers()) {}
+      verdicts_(rules_of(method), options, log.numbers()) {
+  if (residuals != nullptr) residuals_.emplace(residuals->column_slice(batch.first, batch.sizes));
+}
 
 template <Scalar T>
 void ColumnRun<T>::solve() {
@@ -42,9 +61,29 @@ void ColumnRun<T>::solve() {
   } else {
     start();
   }
-  do {
-    while (block_.count() > 0) iterate();
-  } while (verify());
+  run();
+}
+
+template <Scalar T>
+void ColumnRun<T>::solve_again() {
+  begins_from_x_ = true;
+  for (std::size_t j = 0; j < log_.numbers().size(); ++j)
+    verdicts_[static_cast<Index>(j)].iterations = log_.report().columns[at(log_.numbers()[j])].iterations;
+  reserve();
+  start();
+  run();
+}
+
+template <Scalar T>
+void ColumnRun<T>::run() {
+  try {
+    do {
+      while (block_.count() > 0) iterate();
+    } while (verify());
+  } catch (const Suspended&) {
+    undo_scale(whole_X_, ActiveColumns(batch_.sizes));
+    throw;
+  }
   write_report();
 }
 
@@ -62,19 +101,106 @@ void ColumnRun<T>::reserve() {
 template <Scalar T>
 void ColumnRun<T>::start() {
   const TraceRegion region("start");
-  if (!options_.initial_guess) state_.x().set_zero();
-  method_.start(*this);
+  if (!begins_from_x_) state_.x().set_zero();
+  if (method_.test() == ToleranceTest::own) {
+    method_.start(*this);
+  } else {
+    scale_data();
+    do {
+      method_.start(*this);
+    } while (scale_operator());
+    take_exact_zeros();
+  }
   for (ColumnState& column : verdicts_.all()) column.first_residual_norm = column.residual_norm;
   begin_descents();
-  for (Index k = 0; k < block_.count(); ++k)
-    if (method_.starts_too_small(column(k)) &&
-        norm_is_lost(method_.op(), B_, options_.initial_guess ? &state_.x() : nullptr, k,
-                     column(k).residual_norm))
-      column(k).reason = StopReason::non_finite;  // else a norm of zero would pass for a solution's
   test_convergence();
   log_.record(iteration_, block_.columns(), verdicts_);
   tell_observers(true);
   end_iteration();
+}
+
+/// Multiplies columns of B that are very large or small by powers of two.
+template <Scalar T>
+void ColumnRun<T>::scale_data() {
+  const std::vector<int> powers = powers_of_columns(B_);
+  std::vector<ColumnScale> scales(powers.size());
+  for (std::size_t j = 0; j < powers.size(); ++j)
+    if (std::abs(powers[j]) > unscaled_powers<T>) scales[j].b = -powers[j];
+  set_scales(scales);
+}
+
+/// Multiplies A and D by a power of two if the norms at the start show that they are very large or small.
+/// True if the method has to start with that.
+template <Scalar T>
+bool ColumnRun<T>::scale_operator() {
+  // Norms whose squares are out of range are 0 or infinite, and show only on which side.
+  constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
+  const bool adds_D2_to_A = method_.test() == ToleranceTest::residual;
+  double norm = 0;
+  bool has_data = false;
+  for (const ColumnState& column : verdicts_.all()) {
+    if (column.data_norm == 0 || !std::isfinite(column.data_norm)) continue;
+    has_data = true;
+    const double of_column =
+        std::isnan(column.operator_norm) ? std::numeric_limits<double>::infinity() : column.operator_norm;
+    norm = std::max({norm, of_column, adds_D2_to_A ? column.damp * column.damp : column.damp});
+  }
+  const int before = operator_power();
+  if (!has_data || std::abs(before) >= farthest) return false;
+  int change = 0;
+  if (norm == 0) {
+    change = before == 0 ? far : 0;
+  } else if (!std::isfinite(norm)) {
+    change = -far;
+  } else if (std::abs(std::ilogb(norm)) > unscaled_powers<T>) {
+    change = -std::ilogb(norm) / 2 * 2;
+  }
+  if (change == 0) return false;
+  std::vector<ColumnScale> scales;
+  for (const ColumnState& column : verdicts_.all()) {
+    const int power = before + change;
+    scales.push_back({.A = power, .b = column.scale.b, .damp = adds_D2_to_A ? power / 2 : power});
+  }
+  set_scales(scales);
+  return true;
+}
+
+/// Takes these scales for the columns, which are all in their places.
+template <Scalar T>
+void ColumnRun<T>::set_scales(const std::vector<ColumnScale>& scales) {
+  std::vector<int> changes;
+  for (std::size_t j = 0; j < scales.size(); ++j) {
+    const auto column = static_cast<Index>(j);
+    changes.push_back(scales[j].x() - verdicts_[column].scale.x());
+    verdicts_.set_scale(column, scales[j]);
+  }
+  if (begins_from_x_) multiply_by_powers(state_.x(), changes);
+  method_.scale_operator(operator_power(), batch_.sizes);
+}
+
+/// Gives X the units of the problem as it was given. columns: where the columns lie.
+template <Scalar T>
+void ColumnRun<T>::undo_scale(DistMatrix<T>& whole_X, const ActiveColumns& columns) const {
+  std::vector<int> powers;
+  for (int part = 0; part < batch_.sizes.parts(); ++part)
+    for (const Index column : columns.order(part))
+      powers.push_back(-verdicts_[batch_.sizes.begin(part) + column].scale.x());
+  DistMatrix<T> of_batch = whole_X.column_slice(batch_.first, batch_.sizes);
+  multiply_by_powers(of_batch, powers);
+}
+
+/// If nothing of b is in the range of A, as the reference says, x = 0 is a solution, and is taken in place of
+/// a guess: no tolerance relative to 0 could be met.
+template <Scalar T>
+void ColumnRun<T>::take_exact_zeros() {
+  if (!begins_from_x_ || residuals_) return;
+  for (Index j = 0; j < block_.count(); ++j) {
+    ColumnState& state = column(j);
+    if (state.reference != 0) continue;
+    grid_.backend()->template kernels<T>().fill(T(0), column_block(state_.x(), j));
+    state.tested_norm = state.x_norm = 0;
+    state.residual_norm = state.data_norm;
+  }
 }
 
 template <Scalar T>
@@ -113,7 +239,9 @@ bool ColumnRun<T>::verify() {
     state.final_residual_norm = norms.residual[j];
     state.final_normal_norm = norms.normal[j];
     state.x_norm = norms.x[j];
-    goes_on[at(j)] = verdicts_.verify(state, norms.tested[j], method_.can_restart(), ends()) ? 1 : 0;
+    if (norms.reference.size() > 0) state.reference = norms.reference[j];
+    if (norms.rounding.size() > 0) state.rounding_norm = norms.rounding[j];
+    goes_on[at(j)] = verdicts_.verify(state, norms.tested[j], ends()) ? 1 : 0;
   }
   if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) return false;
   method_.restart(*this);
@@ -125,10 +253,28 @@ bool ColumnRun<T>::verify() {
 template <Scalar T>
 void ColumnRun<T>::write_report() {
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
-  for (Index j = 0; j < block_.count(); ++j)
-    if (column(j).reason == StopReason::non_finite)
+  undo_scale(whole_X_, block_.columns());
+  for (Index j = 0; j < block_.count(); ++j) {
+    ColumnState& state = column(j);
+    const double x_norm = std::ldexp(state.x_norm, -state.scale.x());
+    if (x_norm > static_cast<double>(std::numeric_limits<Real<T>>::max()))
+      state.reason = StopReason::non_finite;
+    if (x_norm < static_cast<double>(std::numeric_limits<Real<T>>::min()) && state.x_norm > 0)
+      state.reason = StopReason::breakdown;
+    if (state.reason == StopReason::non_finite)
       grid_.backend()->template kernels<T>().fill(nan, column_block(state_.x(), j));
+  }
   log_.report_batch(verdicts_);
+}
+
+template <Scalar T>
+void ColumnRun<T>::tell_observers(bool at_start) {
+  const auto is_scaled = [](const ColumnState& column) { return column.scale.x() != 0; };
+  if (options_.observers.empty() || std::none_of(verdicts_.all().begin(), verdicts_.all().end(), is_scaled))
+    return log_.tell_observers(whole_X_, iteration_, at_start, block_.columns(), verdicts_);
+  DistMatrix<T> X = clone_together(whole_X_);
+  undo_scale(X, block_.columns());
+  log_.tell_observers(X, iteration_, at_start, block_.columns(), verdicts_);
 }
 
 template <Scalar T>
@@ -148,7 +294,7 @@ void ColumnRun<T>::raise_operator_norms(const ColumnScalars& from_below) {
 }
 
 template <Scalar T>
-void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
+void ColumnRun<T>::set_norms(const KnownNorms& norms) {
   const auto set = [this](const ColumnScalars& values, double ColumnState::*member) {
     for (Index k = 0; k < values.size(); ++k)
       if (!column(k).reason) column(k).*member = values[k];
@@ -161,11 +307,12 @@ void ColumnRun<T>::set_norms(const ColumnNorms& norms) {
   set(norms.reference, &ColumnState::reference);
   set(norms.data, &ColumnState::data_norm);
   set(norms.objective, &ColumnState::objective);
+  set(norms.rounding, &ColumnState::rounding_norm);
 }
 
 template <Scalar T>
 ColumnFactors ColumnRun<T>::damping() const {
-  if (options_.damps.empty()) return ColumnFactors(options_.damp);
+  if (options_.damps.empty()) return ColumnFactors(block_.count() > 0 ? column(0).damp : 0);
   ColumnScalars each(block_.count());
   for (Index k = 0; k < block_.count(); ++k) each[k] = column(k).damp;
   return ColumnFactors(std::move(each));
@@ -173,30 +320,28 @@ ColumnFactors ColumnRun<T>::damping() const {
 
 template <Scalar T>
 ColumnFactors ColumnRun<T>::squared_damping() const {
-  if (options_.damps.empty()) return ColumnFactors(options_.damp * options_.damp);
-  return ColumnFactors(damping() * damping());
-}
-
-template <Scalar T>
-bool ColumnRun<T>::is_damped() const {
-  const auto is_positive = [](double damp) { return damp > 0; };
-  return is_positive(options_.damp) || std::any_of(options_.damps.begin(), options_.damps.end(), is_positive);
+  if (!options_.damps.empty()) return ColumnFactors(damping() * damping());
+  const double damp = block_.count() > 0 ? column(0).damp : 0;
+  return ColumnFactors(damp * damp);
 }
 
 template <Scalar T>
 ColumnScalars ColumnRun<T>::damped_residual_norms() const {
   ColumnScalars norms(block_.count());
-  for (Index k = 0; k < block_.count(); ++k)
-    norms[k] = std::hypot(column(k).residual_norm, column(k).damp * column(k).x_norm);
+  for (Index k = 0; k < block_.count(); ++k) norms[k] = column(k).damped_residual_norm();
   return norms;
 }
 
+/// Y ← the active columns of B, as they lie now, in their scale.
 template <Scalar T>
-void ColumnRun<T>::copy_data(DistMatrix<T>& Y) const {
+void ColumnRun<T>::copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const {
   const std::vector<Index>& order = block_.columns().order(grid_.my_part(B_.layout().cols.axis));
   const Kernels<T>& kernels = grid_.backend()->template kernels<T>();
   for (Index k = 0; k < Y.local().cols; ++k)
-    kernels.copy(B_.local().col_block({order[at(k)], 1}), Y.local().col_block({k, 1}));
+    kernels.copy(B.local().col_block({order[at(k)], 1}), Y.local().col_block({k, 1}));
+  std::vector<int> powers;
+  for (Index k = 0; k < block_.count(); ++k) powers.push_back(column(k).scale.b);
+  multiply_by_powers(Y, powers);
 }
 
 /// Makes x the best iterate so far.
@@ -206,15 +351,16 @@ void ColumnRun<T>::begin_descents() {
   for (Index k = 0; k < block_.count(); ++k) column(k).begin_descent();
 }
 
-/// Keeps x where it has become much better, so that a column that stagnates can go back. With a guard only
-/// what that has checked is kept.
+/// Keeps x where it has become much better, so that a column that comes to no good can go back. With a guard
+/// only what that has checked is kept.
 template <Scalar T>
 void ColumnRun<T>::keep_best(bool x_is_checked) {
   std::vector<char> better(at(block_.count()), 0);
   for (Index k = 0; k < block_.count(); ++k) {
-    if (column(k).reason || !column(k).finite()) continue;
-    column(k).note_descent();
-    better[at(k)] = x_is_checked && column(k).is_to_be_kept() ? 1 : 0;
+    ColumnState& state = column(k);
+    if (state.reason || !state.finite()) continue;
+    state.largest_x_norm = std::max(state.largest_x_norm, state.x_norm);
+    better[at(k)] = x_is_checked && state.is_to_be_kept() ? 1 : 0;
   }
   copy_columns(better, state_.x(), state_.best_x());
 }
@@ -263,8 +409,10 @@ void ColumnRun<T>::check_norms() {
 /// The column goes back to the best iterate when it leaves the products.
 template <Scalar T>
 void ColumnRun<T>::raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit) {
-  log_.raise_alarm({kind, iteration_, right_hand_side(k), found, limit});
   ColumnState& state = column(k);
+  const int power = kind == GuardAlarm::Kind::norm ? state.scale.A : state.scale.b;
+  log_.raise_alarm(
+      {kind, iteration_, right_hand_side(k), std::ldexp(found, -power), std::ldexp(limit, -power)});
   state.reason = StopReason::corrupted;
   state.operator_norm = std::isfinite(norm_A()) ? norm_A() : 0;
   ++state.failed_checks;
@@ -344,10 +492,12 @@ void ColumnRun<T>::resume() {
   checkpoints_.take_saved(state_.lasting());
   state_.show(block_.columns());
   std::vector<char> unfinished;
-  for (ColumnState& column : verdicts_.all()) {
-    verdicts_.renew_limit(column);
-    unfinished.push_back(column.reason ? 0 : 1);
+  for (Index j = 0; j < batch_.sizes.total(); ++j) {
+    verdicts_.set_scale(j, verdicts_[j].scale);
+    verdicts_.judge_anew(verdicts_[j]);
+    unfinished.push_back(verdicts_[j].reason ? 0 : 1);
   }
+  method_.scale_operator(operator_power(), batch_.sizes);
   if (saved_order.same_partition(block_.columns()) && saved_order.has_active(unfinished)) {
     block_.arrange_as(saved_order);
   } else {

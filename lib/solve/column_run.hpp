@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -18,15 +19,16 @@ namespace gridlops {
 
 /// The norms of the active columns that a method knows after an iteration. What is left empty stays as it
 /// was.
-struct ColumnNorms {
+struct KnownNorms {
   ColumnScalars tested = {};     ///< of what the tolerance is for: the gradient, for CG the residual
   ColumnScalars residual = {};   ///< ‖b − Ax‖, as the recurrence has it
   ColumnScalars x = {};          ///< ‖x‖
   ColumnScalars A = {};          ///< ‖A‖ as far as it is known
   ColumnScalars condition = {};  ///< cond(A) as far as it is known
   ColumnScalars reference = {};  ///< what the tolerance is relative to
-  ColumnScalars data = {};       ///< ‖b‖, for methods whose tests need it
+  ColumnScalars data = {};       ///< ‖b‖
   ColumnScalars objective = {};  ///< what is minimised, for methods with a penalty
+  ColumnScalars rounding = {};   ///< what rounding alone makes of a tested norm of the method's own
 };
 
 /// One number for each of some columns, or one for all, so that arithmetic with 0 for all reads nothing. It
@@ -43,27 +45,34 @@ class ColumnFactors {
 };
 
 /// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves
-/// the products. When all have ended the norms are recomputed from their definitions; columns that claimed to
-/// have converged and have not are restarted from there as long as that helps.
+/// the products. When all have ended the norms are recomputed from their definitions, and columns that
+/// claimed to be solved and are not go on from there, up to the limit of iterations.
+///
+/// Where norms of A, D or b are so large or small that squares would leave the range of their type, the
+/// method works on a problem that is multiplied by powers of two. Then X holds the solution of that problem
+/// until the batch ends.
 template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, MethodState<T>& state, SolveLog<T>& log,
-            Checkpoints<T>& checkpoints, const Guard& guard, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-            const ColumnBatch& batch);
+            Checkpoints<T>& checkpoints, const Guard& guard, const ConstDistMatrix<T>& B,
+            const ConstDistMatrix<T>* residuals, DistMatrix<T>& X, const ColumnBatch& batch);
+  /// Begins from zero or a guess, or where a checkpoint was saved.
   void solve();
+  /// Begins from the x that is there, of columns that have been solved before.
+  void solve_again();
 
   // Methods call these. Entry k of scalars belongs to active column k.
 
-  /// B with all columns of the batch in their places, for the start and for true norms.
-  const ConstDistMatrix<T>& B() const { return B_; }
-  /// Y ← b of the active columns, as they lie now.
-  void copy_data(DistMatrix<T>& Y) const;
-  bool begins_from_guess() const { return options_.initial_guess; }
-  /// D and D² of the active columns, and whether any column of B is damped.
+  /// Y ← b of the active columns, as they lie now, for what refers to the data.
+  void copy_data(DistMatrix<T>& Y) const { copy_columns_of(B_, Y); }
+  /// Y ← what Ax is to be of the active columns: b, or b − Ax₀ where x is sought as a correction of x₀.
+  void copy_right_hand_side(DistMatrix<T>& Y) const { copy_columns_of(residuals_ ? *residuals_ : B_, Y); }
+  /// Whether the first residual is b itself.
+  bool begins_from_data() const { return !begins_from_x_ && !residuals_; }
+  /// D and D² of the active columns.
   ColumnFactors damping() const;
   ColumnFactors squared_damping() const;
-  bool is_damped() const;
   Index active_count() const { return block_.count(); }
   /// The number of active column k within the batch, its number in the whole B, and what is known about it.
   Index number(Index k) const { return block_.column(k); }
@@ -94,15 +103,24 @@ class ColumnRun {
   /// Notes that ‖A‖ is at least that.
   void raise_operator_norms(const ColumnScalars& from_below);
   /// Sets the norms of columns that did not end in this iteration.
-  void set_norms(const ColumnNorms& norms);
+  void set_norms(const KnownNorms& norms);
   /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
   ColumnScalars damped_residual_norms() const;
+  /// A is multiplied by this power of two.
+  int operator_power() const { return verdicts_.all().empty() ? 0 : verdicts_.all().front().scale.A; }
   /// An estimate of ‖A‖, where there is a guard.
-  double norm_A() const { return guard_.norm_A(); }
+  double norm_A() const { return std::ldexp(guard_.norm_A(), operator_power()); }
 
  private:
+  void run();
   void reserve();
   void start();
+  void scale_data();
+  bool scale_operator();
+  void set_scales(const std::vector<ColumnScale>& scales);
+  void take_exact_zeros();
+  void undo_scale(DistMatrix<T>& whole_X, const ActiveColumns& columns) const;
+  void copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const;
   void iterate();
   bool verify();
   void write_report();
@@ -123,9 +141,7 @@ class ColumnRun {
 
   void add_flags(std::vector<double>& numbers);
   void take_flags(std::vector<double>& numbers);
-  void tell_observers(bool at_start) {
-    log_.tell_observers(iteration_, at_start, block_.columns(), verdicts_);
-  }
+  void tell_observers(bool at_start);
 
   ColumnMethod<T>& method_;
   const SolveOptions& options_;
@@ -136,7 +152,9 @@ class ColumnRun {
   const ProcessGrid& grid_;
   const ColumnBatch& batch_;
   const ConstDistMatrix<T> B_;
+  std::optional<ConstDistMatrix<T>> residuals_;
   DistMatrix<T>& whole_X_;
+  bool begins_from_x_;
   ColumnSums<T> sums_;
   ActiveBlock<T> block_;
   Verdicts verdicts_;

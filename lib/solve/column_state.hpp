@@ -5,29 +5,35 @@
 
 #include "gridlops/solver.hpp"
 #include "solve/state_archive.hpp"
+#include "solve/verdict.hpp"
 
 namespace gridlops {
 
-/// What is known about one right-hand side while it is solved for.
-struct ColumnState {
-  double damp = 0, tolerance = 0;    ///< given, so that they are not saved
+/// The powers of two that a column's problem is multiplied by: A by 2^A and b by 2^b, so that the norms of
+/// both can be squared. Then x is multiplied by 2^(b − A).
+struct ColumnScale {
+  int A = 0;     ///< even, and the same for all columns
+  int b = 0;     ///< of this column
+  int damp = 0;  ///< D's power: that of A in least squares, half of it where D² is added to A
+
+  int x() const { return b - A; }
+  bool is_one() const { return A == 0 && b == 0; }
+};
+
+/// What is known about one right-hand side while it is solved for. Norms are those of the scaled problem.
+struct ColumnState : ColumnNorms {
+  double tolerance = 0;              ///< given, so that it is not saved, like the damping
   std::optional<StopReason> reason;  ///< empty while the column takes part
   Index iterations = 0;
-  double tested_norm = 0;    ///< of what the tolerance is for: the gradient, for CG the residual
-  double residual_norm = 0;  ///< as the recurrence has it
+  ColumnScale scale;
   double first_residual_norm = 0;
-  double x_norm = 0;
   double largest_x_norm = 0;  ///< since the start, or since the column began anew
-  double reference = 0;       ///< what the tolerance is relative to
-  double data_norm = 0;       ///< ‖b‖, for methods whose tests need it
   double objective = 0;       ///< what is minimised, for methods with a penalty
-  double condition = 0;       ///< of A as far as it is known; 0 for methods that do not estimate it
-  double operator_norm = 0;   ///< ‖A‖ as far as it is known, from below
-  double snapshot_norm = 0;   ///< tested_norm where x was last kept as the best so far
-  double lowest_norm = 0;     ///< tested_norm where it last fell by a tenth below all before
-  Index lowest_at = 0;        ///< the iteration of that
-  double verified_norm = 0;   ///< tested_norm from its definition at the last restart; 0: there was none
-  Index failed_checks = 0;    ///< of the guard, one after the other
+  // Where x was last kept as the best so far: tested_norm, and the norm that least squares minimise.
+  double snapshot_norm = 0, snapshot_residual = 0;
+  double verified_norm = 0;  ///< tested_norm from its definition where the column last began anew; 0: nowhere
+  bool is_stuck = false;     ///< beginning anew from x has not brought it closer
+  Index failed_checks = 0;   ///< of the guard, one after the other
 
   // These are computed from their definitions when all columns have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖
@@ -35,19 +41,16 @@ struct ColumnState {
 
   /// tested_norm over its reference, and 0 if that is 0.
   double relative_norm() const;
-  bool finite() const;
+  /// The same column with the norms of the problem as it was given, for a method with this test. A norm that
+  /// is out of the range of double precision is 0 or infinite.
+  ColumnState in_given_units(ToleranceTest test) const;
 
   void visit(StateArchive& archive);
 
-  /// Forgets how tested_norm fell: at the start, and after a restart.
+  /// Takes x for the best so far: at the start, and after the method began anew.
   void begin_descent();
-  /// Takes note of new norms.
-  void note_descent();
-  /// Whether x is so much better than what was kept that it should be kept, and takes note of that.
+  /// Whether x is so much better than what was kept that it should be kept. Takes note of that.
   bool is_to_be_kept();
-  /// Whether tested_norm has not fallen for so long that rounding, and not the spectrum, must be the cause:
-  /// for more than 500 iterations, and for longer than it fell.
-  bool stopped_falling() const { return iterations - lowest_at > (lowest_at > 500 ? lowest_at : Index{500}); }
 };
 
 }  // namespace gridlops

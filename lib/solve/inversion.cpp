@@ -11,7 +11,7 @@
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
-#include "solve/damped_guess.hpp"
+#include "solve/methods.hpp"
 
 namespace gridlops {
 
@@ -79,12 +79,36 @@ void require_least_squares(Solver solver) {
 }
 
 template <Scalar T>
+MethodPtr<T> make_least_squares(Solver solver, const LinearOperator<T>& A, const SolveOptions& options) {
+  if (solver == Solver::cgls) return make_cgls(A, options);
+  if (solver == Solver::lsmr) return make_lsmr(A, options);
+  if (solver == Solver::block_cgls) return make_block_cgls(A, options.damp);
+  return make_lsqr<T>(A, options, nullptr);
+}
+
+/// residuals: as for solve_columns().
+template <Scalar T>
 SolveReport least_squares(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
-                          DistMatrix<T>& X, const SolveOptions& options) {
-  if (solver == Solver::cgls) return cgls(A, B, X, options);
-  if (solver == Solver::lsmr) return lsmr(A, B, X, options);
-  if (solver == Solver::block_cgls) return block_cgls(A, B, X, options);
-  return lsqr(A, B, X, options);
+                          DistMatrix<T>& X, const SolveOptions& options,
+                          const ConstDistMatrix<T>* residuals = nullptr) {
+  const auto make = [&](Agreement&) { return make_least_squares(solver, A, options); };
+  return solve_columns(*begin_solve<T>(make, B, X, options), B, X, options, residuals);
+}
+
+/// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
+template <Scalar T>
+void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                     double damp, DistMatrix<T>& r, DistMatrix<T>& s, SolveReport& report) {
+  copy(B, r);
+  A.apply(T(-1), X, T(1), r);
+  A.apply_adjoint(T(1), r, T(0), s);
+  s -= (damp * damp) * X;
+  const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);
+  for (std::size_t j = 0; j < report.columns.size(); ++j) {
+    if (report.columns[j].reason == StopReason::non_finite) continue;
+    report.columns[j].residual_norm = residual_norms[j];
+    report.columns[j].normal_residual_norm = normal_norms[j];
+  }
 }
 
 /// [W^½A; ε₁R₁; …] and [W^½B; ε₁d₁; …].
@@ -191,27 +215,34 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
         "a preconditioned inversion that damps x takes one damping for all columns, since it is "
         "part of the operator; leave the preconditioner out, or damp z");
   });
-  const bool stacks = how.damps_x && options.damp > 0, copies = how.damps_x || options.initial_guess;
+  const bool stacks = how.damps_x && options.damp > 0;
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
-  DistMatrix<T> Z = make_together<T>(X.grid(), how.P->domain().layout(columns)), residual, data;
-  if (copies) {  // [B; 0] − [A; D·I] X₀
-    residual = make_together<T>(B.grid(), full->range().layout(columns));
-    residual.set_zero();
-    data = stack_rows({A->range()}, 0, residual);
-    copy(B, data);
-    if (options.initial_guess) full->apply(T(-1), X, T(1), residual);
+  const auto stacked_data = [&] {
+    DistMatrix<T> data = make_together<T>(B.grid(), full->range().layout(columns));
+    data.set_zero();
+    DistMatrix<T> upper = stack_rows({A->range()}, 0, data);
+    copy(B, upper);
+    return data;
+  };
+  DistMatrix<T> Z = make_together<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
+  if (stacks || (how.damps_x && !options.initial_guess)) data = stacked_data();  // [B; 0]
+  if (options.initial_guess) {                                                   // [B; 0] − [A; D·I] X₀
+    residual = stacked_data();
+    full->apply(T(-1), X, T(1), residual);
   }
   SolveOptions for_z = options;
   for_z.initial_guess = false;
   if (stacks) for_z.damp = 0;
-  SolveReport report = least_squares(how.solver, *preconditioned, copies ? residual : B, Z, for_z);
+  SolveReport report = least_squares<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z,
+                                        options.initial_guess ? &residual : nullptr);
   how.P->apply(T(1), Z, T(options.initial_guess ? 1 : 0), X);
   if (how.damps_x) {
     Z = DistMatrix<T>();
     DistMatrix<T> gradient = make_together<T>(X.grid(), X.layout());
-    recompute_norms(*A, B, X, options.damp, data, gradient, report);
+    DistMatrix<T> r = stack_rows({A->range()}, 0, options.initial_guess ? residual : data);
+    recompute_norms(*A, B, X, options.damp, r, gradient, report);
   } else if (X.grid()->is_member()) {
     failures.settle(X.grid()->comm());
   }
@@ -227,7 +258,8 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
   DistMatrix<T> factors = make_together<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
     const double norm = norms[at(i)];
-    return to_scalar<T>(norm > 0 && std::isfinite(norm) ? 1 / norm : 1);
+    const bool is_in_range = std::isfinite(norm) && std::isnormal(static_cast<Real<T>>(1 / norm));
+    return to_scalar<T>(norm > 0 && is_in_range ? 1 / norm : 1);
   });
   return diagonal(std::move(factors), domain.columns);
 }

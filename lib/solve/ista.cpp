@@ -18,6 +18,9 @@ namespace {
 template <Scalar T>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
+/// A step that is shorter than this many times its rounding has stagnated.
+constexpr double rounding_level = 5;
+
 /// A divisor for relative changes: with it a column that stays zero has a relative change of zero.
 double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<double>::min()); }
 
@@ -35,8 +38,8 @@ class Ista final : public ColumnMethod<T> {
   /// sparsity: the sparsifying operator S, or null for I. The operands must outlive this.
   Ista(const char* name, const LinearOperator<T>& op, const LinearOperator<T>* sparsity, ProximalPtr<T> term,
        const SparseOptions& options, Acceleration acceleration)
-      : name_(name),
-        A(op),
+      : ColumnMethod<T>(op),
+        name_(name),
         S(sparsity),
         g(std::move(term)),
         options_(options),
@@ -44,7 +47,8 @@ class Ista final : public ColumnMethod<T> {
         momentum(acceleration != Acceleration::none) {}
 
   const char* name() const override { return name_; }
-  const LinearOperator<T>& op() const override { return A; }
+  ToleranceTest test() const override { return ToleranceTest::own; }
+  double absolute_tolerance() const override { return options_.absolute_tolerance; }
   std::string parameters() const override;
   const char* refuses_damps() const override { return "sparse models are not damped"; }
   void describe(MethodState<T>& state) override;
@@ -55,18 +59,9 @@ class Ista final : public ColumnMethod<T> {
   void restart(ColumnRun<T>& run) override;
   ColumnScalars residual_gap(ColumnRun<T>& run) override;
 
-  bool meets_tolerance(const ColumnState& column) const override {
-    return column.tested_norm <=
-           std::max(column.tolerance * at_least_tiny(column.x_norm), options_.absolute_tolerance);
-  }
-  /// A step of zero is no sign of lost norms: the threshold may make it.
-  bool starts_too_small(const ColumnState&) const override { return false; }
-  /// decide() ends columns at the rounding level.
-  bool at_rounding_level(const ColumnState&) const override { return false; }
-  /// Steps may stay equally long for thousands of iterations.
-  bool rounding_ends_descent() const override { return false; }
-
  private:
+  using ColumnMethod<T>::A;
+
   /// The sums of the one reduction.
   struct Sums {
     ColumnScalars rr;        // ‖r₊‖²
@@ -86,11 +81,14 @@ class Ista final : public ColumnMethod<T> {
   void take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from);
   Decision decide(ColumnRun<T>& run, Index k, const Sums& sums, double lambda_k);
   void move(const std::vector<char>& taken, const std::vector<char>& restarted, const ColumnScalars& omega);
+  /// Rounding of b − Ay and of the step moves x by this much.
+  double rounding_of_step(const ColumnState& state, Index k, double norm_x) const {
+    return epsilon_of<T> * (norm_x + std::sqrt(alpha[k]) * state.data_norm);
+  }
   double next_momentum(Index k);
   void begin_momentum();
 
   const char* const name_;
-  const LinearOperator<T>& A;
   const LinearOperator<T>* const S;
   const KeptProximal<T> g;
   const SparseOptions& options_;
@@ -134,9 +132,9 @@ void Ista<T>::start(ColumnRun<T>& run) {
   alpha = ColumnScalars(columns, *options_.step);
   if (!options_.lambdas.empty())
     for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambdas[at(run.right_hand_side(k))];
-  copy(run.B(), b);
+  run.copy_data(b);
   copy(b, r);
-  if (run.begins_from_guess()) A.apply(-1, x, 1, r);
+  if (!run.begins_from_data()) A.apply(-1, x, 1, r);
   if (S != nullptr) {
     S->apply_adjoint(1, x, 0, z);
     first_penalty = g.values(run.sum(g.sum(z))[0]);
@@ -236,8 +234,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   ColumnState& state = run.column(k);
   const double unit = epsilon_of<T>, residual = std::sqrt(sums.rr[k]), norm_x = std::sqrt(sums.xx[k]),
                AdAd = sums.AdAd[k], dd = sums.dd[k];
-  // By so much rounding of b − Ay and of the step moves x.
-  const double rounding = unit * (norm_x + std::sqrt(alpha[k]) * state.data_norm);
+  const double rounding = rounding_of_step(state, k, norm_x);
   // ‖A d‖ is the norm of a difference of residuals, and below this it is rounding.
   const double noise =
       10 * unit *
@@ -258,11 +255,8 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
     return Decision::restart_momentum;
   const double update = std::sqrt(std::max(dd, sums.ee[k]));
   // An update that is within the tolerance must be so also when it is computed once more from x₊.
-  const double tested = update + 4 * rounding;
-  if (update <= rounding && tested > std::max(state.tolerance * norm_x, options_.absolute_tolerance)) {
-    state.reason = StopReason::stagnated;
-    return Decision::end;
-  }
+  const double tested = update + (rounding_level - 1) * rounding;
+  state.rounding_norm = rounding_level * rounding;
   state.objective = objective;
   state.residual_norm = residual;
   state.x_norm = norm_x;
@@ -299,18 +293,28 @@ void Ista<T>::begin_momentum() {
 
 template <Scalar T>
 TrueNorms Ista<T>::true_norms(ColumnRun<T>& run) {
-  copy(run.B(), r);
+  run.copy_data(r);
   A.apply(-1, x, 1, r);
   A.apply_adjoint(1, r, 0, x_next);
   copy(x_next, x_change);
   take_proximal_step(run, x);
   const auto [rr, gg, xx, dd] = run.sum(norm2(r), norm2(x_change), norm2(x), distance2(x_next, x, x_change));
-  return {.residual = sqrt(rr), .normal = sqrt(gg), .tested = sqrt(dd), .x = sqrt(xx)};
+  ColumnScalars reference = sqrt(xx), rounding = reference;
+  for (Index k = 0; k < rounding.size(); ++k) {
+    rounding[k] = rounding_level * rounding_of_step(run.column(k), k, reference[k]);
+    reference[k] = at_least_tiny(reference[k]);
+  }
+  return {.residual = sqrt(rr),
+          .normal = sqrt(gg),
+          .tested = sqrt(dd),
+          .x = sqrt(xx),
+          .reference = reference,
+          .rounding = rounding};
 }
 
 template <Scalar T>
 void Ista<T>::restart(ColumnRun<T>& run) {
-  copy(run.B(), b);
+  run.copy_data(b);
   begin_momentum();
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "solve/bidiagonal_method.hpp"
 #include "solve/column_blocks.hpp"
-#include "solve/damped_guess.hpp"
 #include "solve/methods.hpp"
 
 namespace gridlops {
@@ -12,74 +13,85 @@ namespace gridlops {
 namespace {
 
 /// LSQR for many right-hand sides at once, with scalars of its own for each, in the names of Paige and
-/// Saunders (1982, §4, with damping as in §5.5, and the estimates of §5):
+/// Saunders (1982, §4, with the estimates of §5):
 ///
-///   βu = Av − αu    αv = Aᴴu − βv    ρ, θ, φ from rotations    x += (φ/ρ) w    w = v − (θ/ρ) w
+///   βu = Av − αu    αv = Aᴴu − βv    ρ, θ, φ from a rotation    x += (φ/ρ) w    w = v − (θ/ρ) w
 template <Scalar T>
 class Lsqr final : public BidiagonalMethod<T> {
  public:
   /// diagonals: the matrix that takes the variances, or null.
-  Lsqr(const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& options,
-       DistMatrix<T>* diagonals)
-      : BidiagonalMethod<T>(op, std::move(range_stack), options), all_variances(diagonals) {}
+  Lsqr(const LinearOperator<T>& op, const SolveOptions& options, DistMatrix<T>* diagonals)
+      : BidiagonalMethod<T>(op, options), all_variances(diagonals) {}
 
   const char* name() const override { return "lsqr"; }
 
   void describe(MethodState<T>& state) override {
     BidiagonalMethod<T>::describe(state);
     state.vector("w", w, A.domain());
-    for (ColumnScalars* values : {&rho_bar, &phi_bar, &norm2_B, &norm2_inverse, &psi2})
-      state.scalars(*values);
+    for (ColumnScalars* values : {&rho_bar, &phi_bar, &norm2_B, &norm2_inverse}) state.scalars(*values);
+    state.number(steps);
+    state.number(adds_variances);
     if (all_variances != nullptr) state.result("variances", variances, *all_variances);
   }
 
   void start(ColumnRun<T>& run) override {
-    phi_bar = this->begin(run);
-    rho_bar = alpha;
-    norm2_B = norm2_inverse = psi2 = ColumnScalars(alpha.size());
-    copy(v, w);
+    adds_variances = true;
+    BidiagonalMethod<T>::start(run);
+  }
+
+  /// The space that is begun anew holds directions that have been counted.
+  void restart(ColumnRun<T>& run) override {
+    adds_variances = false;
+    BidiagonalMethod<T>::restart(run);
   }
 
   void iterate(ColumnRun<T>& run) override {
-    u *= -alpha;
-    A.apply(1, v, 1, u);  // βu = Av − αu
-    const auto [uu, ww] = run.sum(norm2(u), norm2(w));
+    const auto [beta, ww] = this->next_u(run, norm2(w));  // βu = Av − αu
     if (run.ends()) return;
-    const ColumnFactors D = run.damping(), D2 = run.squared_damping();
-    const ColumnScalars beta = normalise(u, uu);
-    norm2_B += alpha * alpha + beta * beta + D2;
-    const Rotations damping(rho_bar, D), next(damping.r, beta);  // D is eliminated first, then β
+    // The squared Frobenius norm of [A; D·I] as far as it is seen. Rounding repeats directions after these.
+    if (steps++ < A.cols()) norm2_B += alpha * alpha + beta * beta;
+    const Rotations next(rho_bar, beta);
     const ColumnScalars& rho = next.r;
-    const ColumnScalars phi = next.c * damping.c * phi_bar, psi = damping.s * phi_bar;
-    x += ratio(phi, rho) * w;  // x = x + (φ/ρ) w
-    v *= -beta;
-    A.apply_adjoint(1, u, 1, v);  // αv = Aᴴu − βv
+    x += ratio(next.c * phi_bar, rho) * w;  // x = x + (φ/ρ) w
+    this->next_v(run, beta);                // αv = Aᴴu − βv
     const auto [vv, xx] = run.sum(norm2(v), norm2(x));
-    alpha = normalise(v, vv);
-    phi_bar = next.s * damping.c * phi_bar;
+    this->normalise_v(vv);
+    const ColumnScalars phi = next.c * phi_bar;
+    phi_bar = next.s * phi_bar;
     rho_bar = -next.c * alpha;
-    add_variances(rho);
+    if (all_variances != nullptr && adds_variances) add_variances(rho, run.operator_power());
     xpby(v, -ratio(next.s * alpha, rho), w);  // w = v − (θ/ρ) w
     norm2_inverse += ratio(ww, rho * rho);    // Σ ‖w/ρ‖²
-    psi2 += psi * psi;
-    const ColumnScalars norm_A = sqrt(norm2_B), rr = phi_bar * phi_bar + psi2 - D2 * xx;
-    run.set_norms({.tested = alpha * abs(next.s * phi), .residual = root(rr), .x = sqrt(xx), .A = norm_A});
-    run.set_norms({.condition = norm_A * sqrt(norm2_inverse)});
+    const ColumnScalars norm_A = sqrt(norm2_B), x_norm = sqrt(xx);
+    run.raise_operator_norms(norm_A);
+    run.set_norms({.tested = alpha * abs(next.s * phi),
+                   .residual = this->undamped(run, phi_bar, x_norm),
+                   .x = x_norm,
+                   .condition = norm_A * sqrt(norm2_inverse)});
+  }
+
+ protected:
+  void begin_recurrence(const ColumnScalars& beta) override {
+    phi_bar = beta;
+    rho_bar = alpha;
+    norm2_B = norm2_inverse = ColumnScalars(alpha.size());
+    steps = 0;
+    copy(v, w);
   }
 
  private:
   using BidiagonalMethod<T>::A, BidiagonalMethod<T>::x, BidiagonalMethod<T>::u, BidiagonalMethod<T>::v,
       BidiagonalMethod<T>::alpha;
 
-  /// Adds |w/ρ|² to the variances: the vectors w/ρ are the columns of V R⁻¹, and (AᴴA)⁻¹ = V R⁻¹ R⁻ᴴ Vᴴ.
-  void add_variances(const ColumnScalars& rho) {
-    if (all_variances == nullptr) return;
+  /// Adds |w/ρ|² to the variances: the vectors w/ρ are the columns of V R⁻¹, and (AᴴA)⁻¹ = V R⁻¹ R⁻ᴴ Vᴴ. A is
+  /// multiplied by 2^power.
+  void add_variances(const ColumnScalars& rho, int power) {
     const Kernels<T>& kernels = w.grid()->backend()->template kernels<T>();
     for (Index k = 0; k < rho.size(); ++k) {
       if (rho[k] == 0) continue;
       const MatrixView<T> w_k = column_block(w, k);
-      kernels.diagonal_multiply(to_scalar<T>(1 / (rho[k] * rho[k])), w_k.data, true, w_k, T(1),
-                                column_block(variances, k));
+      kernels.diagonal_multiply(to_scalar<T>(std::ldexp(1 / (rho[k] * rho[k]), 2 * power)), w_k.data, true,
+                                w_k, T(1), column_block(variances, k));
     }
   }
 
@@ -88,55 +100,41 @@ class Lsqr final : public BidiagonalMethod<T> {
   ColumnScalars rho_bar, phi_bar;
   // The squared Frobenius norms of the bidiagonal matrix and of its pseudo-inverse.
   ColumnScalars norm2_B, norm2_inverse;
-  ColumnScalars psi2;  // what damping leaves in ‖r‖²
+  Index steps = 0;  // of this recurrence
+  bool adds_variances = true;
 };
 
 }  // namespace
 
 template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> range_stack,
-                       const SolveOptions& options, DistMatrix<T>* variances) {
-  return std::make_unique<Lsqr<T>>(A, std::move(range_stack), options, variances);
+MethodPtr<T> make_lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances) {
+  return std::make_unique<Lsqr<T>>(A, options, variances);
 }
-
-namespace {
-
-template <Scalar T>
-SolveReport solve_lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                       DistMatrix<T>* variances, const SolveOptions& options) {
-  return solve_with_damped_guess<T>(
-      [&X, variances](const LinearOperator<T>& op, std::vector<Space> range_stack, const SolveOptions& how) {
-        if (variances != nullptr) {
-          require<ShapeError>(variances->grid() == X.grid() && variances->layout() == X.layout(),
-                              "lsqr: variances are ", variances->layout().describe(),
-                              ", but must lie as X does, which is ", X.layout().describe());
-          variances->set_zero();
-        }
-        return make_lsqr(op, std::move(range_stack), how, variances);
-      },
-      A, B, X, options);
-}
-
-}  // namespace
 
 template <Scalar T>
 SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options) {
-  return solve_lsqr<T>(A, B, X, nullptr, options);
+  return solve_by<T>([&] { return make_lsqr<T>(A, options, nullptr); }, B, X, options);
 }
 
 template <Scalar T>
 SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  DistMatrix<T>& variances, const SolveOptions& options) {
-  return solve_lsqr(A, B, X, &variances, options);
+  const auto make = [&] {
+    require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
+                        "lsqr: variances are ", variances.layout().describe(),
+                        ", but must lie as X does, which is ", X.layout().describe());
+    variances.set_zero();
+    return make_lsqr(A, options, &variances);
+  };
+  return solve_by<T>(make, B, X, options);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                      \
-  template MethodPtr<T> make_lsqr(const LinearOperator<T>&, std::vector<Space>, const SolveOptions&, \
-                                  DistMatrix<T>*);                                                   \
-  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,     \
-                            DistMatrix<T>&, const SolveOptions&);                                    \
-  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,     \
+#define GRIDLOPS_INSTANTIATE(T)                                                                   \
+  template MethodPtr<T> make_lsqr(const LinearOperator<T>&, const SolveOptions&, DistMatrix<T>*); \
+  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,  \
+                            DistMatrix<T>&, const SolveOptions&);                                 \
+  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,  \
                             const SolveOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -19,14 +19,11 @@ MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options);
 /// M: the preconditioner, or null.
 template <Scalar T>
 MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M);
-/// range_stack: the spaces that the range of A is a stack of, or the range alone. variances: where they go,
-/// or null.
+/// variances: where they go, or null.
 template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, std::vector<Space> range_stack,
-                       const SolveOptions& options, DistMatrix<T>* variances);
+MethodPtr<T> make_lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances);
 template <Scalar T>
-MethodPtr<T> make_lsmr(const LinearOperator<T>& A, std::vector<Space> range_stack,
-                       const SolveOptions& options);
+MethodPtr<T> make_lsmr(const LinearOperator<T>& A, const SolveOptions& options);
 template <Scalar T>
 MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
 /// Makes ISTA, FISTA and the proximal gradient method, all for λg. S: the sparsifying operator, or null.

@@ -116,7 +116,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
 
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          const SolveOptions& options) {
+                          const SolveOptions& options, const ConstDistMatrix<T>* residuals) {
   SolveLog<T> log(method.name(), options, X);
   if (!B.grid()->is_member()) {
     SolveReport of_idle_rank;
@@ -134,10 +134,14 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   MethodState<T> state(method.op().domain());
   method.describe(state);
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
-  for (Index batch = log.batch(); batch < static_cast<Index>(batches.size()); ++batch) {
+  const auto run_of = [&](Index batch) {
     log.begin_batch(batch, batches[at(batch)]);
-    ColumnRun<T>(method, options, state, log, checkpoints, guard, B, X, batches[at(batch)]).solve();
-  }
+    return ColumnRun<T>(method, options, state, log, checkpoints, guard, B, residuals, X, batches[at(batch)]);
+  };
+  const Index first = log.batch(), ended = log.has_other_limits() ? first : 0;
+  for (Index batch = first; batch < static_cast<Index>(batches.size()); ++batch) run_of(batch).solve();
+  // What was solved before a restart under other limits may not be, under these.
+  for (Index batch = 0; batch < ended; ++batch) run_of(batch).solve_again();
   log.end();
   failures.settle(B.grid()->comm());
   return std::move(log.report());
@@ -150,7 +154,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
       const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>&, const ConstDistMatrix<T>&, \
       const ConstDistMatrix<T>&, const SolveOptions&);                                               \
   template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,    \
-                                     const SolveOptions&);
+                                     const SolveOptions&, const ConstDistMatrix<T>*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

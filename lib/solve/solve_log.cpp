@@ -53,7 +53,7 @@ void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Ve
   IterationRecord record;
   record.iteration = iteration;
   for (Index k = 0; k < columns.count(); ++k) {
-    const ColumnState& column = verdicts[columns.column(k)];
+    const ColumnState column = verdicts.reported(columns.column(k));
     const Index number = numbers_[at(columns.column(k))];
     residual_norms_[at(number)] = column.residual_norm;
     tested_norms_[at(number)] = column.relative_norm();
@@ -68,8 +68,8 @@ void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Ve
 }
 
 template <Scalar T>
-void SolveLog<T>::tell_observers(Index iteration, bool at_start, const ActiveColumns& columns,
-                                 const Verdicts& verdicts) {
+void SolveLog<T>::tell_observers(const ConstDistMatrix<T>& X, Index iteration, bool at_start,
+                                 const ActiveColumns& columns, const Verdicts& verdicts) {
   if (options_.observers.empty()) return;
   Index active = 0;
   for (Index k = 0; k < columns.count(); ++k) active += verdicts[columns.column(k)].reason ? 0 : 1;
@@ -77,7 +77,7 @@ void SolveLog<T>::tell_observers(Index iteration, bool at_start, const ActiveCol
   const std::vector<Index>& order = columns.order(X_.grid()->my_part(X_.layout().cols.axis));
   for (std::size_t position = 0; position < order.size(); ++position)
     places_[at(first_here_ + order[position])] = first_here_ + static_cast<Index>(position);
-  const Iterate iterate(X_, places_);
+  const Iterate iterate(X, places_);
   const IterationInfo info{iteration,     at_start, active,      residual_norms_,
                            tested_norms_, x_norms_, objectives_, iterate};
   tell_all([&](SolveObserver& observer) {
@@ -89,7 +89,7 @@ template <Scalar T>
 void SolveLog<T>::report_batch(const Verdicts& verdicts) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t j = 0; j < numbers_.size(); ++j) {
-    const ColumnState& column = verdicts[static_cast<Index>(j)];
+    const ColumnState column = verdicts.reported(static_cast<Index>(j));
     const bool lost = column.reason == StopReason::non_finite;
     report_.columns[at(numbers_[j])] = {*column.reason,
                                         column.iterations,
@@ -103,8 +103,23 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
   }
 }
 
+/// What a verdict depends on besides norms.
+template <Scalar T>
+std::vector<double> SolveLog<T>::limits() const {
+  std::vector<double> all = options_.tolerances;
+  const double unset = -1;
+  for (const std::optional<double>& tolerance : {options_.tolerance, options_.atol, options_.btol})
+    all.push_back(tolerance.value_or(unset));
+  all.insert(all.end(), {options_.condition_limit, options_.residual_ratio,
+                         static_cast<double>(options_.max_iterations)});
+  return all;
+}
+
 template <Scalar T>
 void SolveLog<T>::visit(StateArchive& archive) {
+  std::vector<double> saved_limits = limits();
+  archive.visit_list(saved_limits);
+  has_other_limits_ = saved_limits != limits();
   archive.visit(batch_, report_.iterations, report_.guard_products);
   for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_, &objectives_})
     archive.visit_list(*norms);

@@ -34,7 +34,9 @@ class SolveLog {
   void record(Index iteration, const ActiveColumns& columns, const Verdicts& verdicts);
   /// Tells observers of an iteration. If one of them throws on one rank, the others are called all the same,
   /// since they may communicate.
-  void tell_observers(Index iteration, bool at_start, const ActiveColumns& columns, const Verdicts& verdicts);
+  /// X: as it is, columns in these places.
+  void tell_observers(const ConstDistMatrix<T>& X, Index iteration, bool at_start,
+                      const ActiveColumns& columns, const Verdicts& verdicts);
   /// Writes the final verdicts of a batch to the report.
   void report_batch(const Verdicts& verdicts);
 
@@ -42,8 +44,11 @@ class SolveLog {
   void count_guard_products(Index columns) { report_.guard_products += columns; }
 
   void visit(StateArchive& archive);
+  /// Whether a visit has loaded a state that was saved under other limits or tolerances.
+  bool has_other_limits() const { return has_other_limits_; }
 
  private:
+  std::vector<double> limits() const;
   template <class Tell>
   void tell_all(const Tell& tell);
 
@@ -52,7 +57,7 @@ class SolveLog {
   SolveReport report_;
   std::vector<double> residual_norms_, tested_norms_, x_norms_,
       objectives_;  // the last known, per column of B
-  bool stop_is_wanted_ = false, stop_is_asked_ = false;
+  bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;
   Index first_here_ = 0;       // of the batch, among this rank's columns

@@ -82,9 +82,9 @@ MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, cons
     case Solver::pcg:
       return make_cg(A, &M);
     case Solver::lsqr:
-      return make_lsqr<double>(A, {A.range()}, options, nullptr);
+      return make_lsqr<double>(A, options, nullptr);
     case Solver::lsmr:
-      return make_lsmr(A, {A.range()}, options);
+      return make_lsmr(A, options);
     case Solver::block_cgls:
       return make_block_cgls(A, options.damp);
     case Solver::ista:
@@ -118,17 +118,15 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   };
   const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
   const OperatorPtr<double> A = zero<double>(of.range, of.domain);
-  const bool damps_guess =
-      of.damped && of.initial_guess && (of.solver == Solver::lsqr || of.solver == Solver::lsmr);
-  if (!of.preconditioned && !damps_guess) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
+  if (!of.preconditioned) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
 
-  // The method works on [A; D·I]. Its data come in addition, and at the end, when the state of the method is
-  // gone, a gradient. With a preconditioner the gradient takes the place of Z, and A P Z goes through P Z.
+  // The method works on [A; D·I] P. Its data come in addition, and with a guess its first residual. At the
+  // end a gradient takes the place of Z, and A P Z goes through P Z.
   const OperatorPtr<double> full = of.damped ? damped(A, 1) : A;
-  const Index data = rows_in(full->range()) * mine, models = rows_in(of.domain) * mine,
+  const Index copies = of.damped && of.initial_guess ? 2 : 1;
+  const Index data = copies * rows_in(full->range()) * mine, models = rows_in(of.domain) * mine,
               state = method_elements(*full, 0);
-  const Index besides =
-      of.preconditioned ? models + rows_in(of.domain) * of_batch + state : std::max(state, models);
+  const Index besides = models + rows_in(of.domain) * of_batch + state;
   return (data + besides) * size_of(of.type);
 }
 

@@ -6,63 +6,61 @@
 #include "base/numbers.hpp"
 #include "gridlops/solver.hpp"
 #include "solve/column_state.hpp"
+#include "solve/verdict.hpp"
 
 namespace gridlops {
 
-/// The square of this is as far above the smallest normal number as 1 is above ε.
-inline constexpr double smallest_safe_norm = 0x1p-485;
-
-/// The tests that say when a method ends with a column, from what is known about the column.
-class StoppingTests {
- public:
-  virtual ~StoppingTests() = default;
-
-  virtual bool meets_tolerance(const ColumnState& column) const {
-    return column.tested_norm <= column.tolerance * column.reference;
-  }
-  /// Whether norms at the start are so small that their squares, or those of the norms to come, may be out of
-  /// the range of double precision.
-  virtual bool starts_too_small(const ColumnState& column) const {
-    return column.reference < smallest_safe_norm || column.residual_norm < smallest_safe_norm;
-  }
-  /// Whether the column is as accurate as rounding lets this method get.
-  virtual bool at_rounding_level(const ColumnState& column) const = 0;
-  /// Whether the tested norm normally falls so fast that rounding must be the cause if it does not for long.
-  virtual bool rounding_ends_descent() const { return true; }
-  virtual bool beyond_condition_limit(const ColumnState&) const { return false; }
+/// What all columns of a batch have in common when they are judged.
+struct VerdictRules {
+  ToleranceTest test = ToleranceTest::gradient;
+  double default_tolerance = 0;   ///< of columns that have none of their own
+  double absolute_tolerance = 0;  ///< of the method's own test
+  bool judges_start = true;       ///< false if x may be the solution only after an iteration
+  double epsilon = 0;             ///< of the elements' type
+  Index longest_sum = 1;          ///< terms of a dot product in a product with A or Aᴴ
 };
 
-/// Decides about the columns of a batch, by tests after each iteration and by a verdict at the end.
+/// Knows the columns of a batch, and which of them take part. judge() says whether a column is solved. The
+/// other reasons to end are facts of the iteration.
 class Verdicts {
  public:
-  /// tolerance: of columns that have none of their own. numbers: of the columns in B.
-  Verdicts(const StoppingTests& tests, const SolveOptions& options, double tolerance,
-           const std::vector<Index>& numbers);
+  /// numbers: of the columns in B.
+  Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers);
 
   ColumnState& operator[](Index number) { return columns_[at(number)]; }
   const ColumnState& operator[](Index number) const { return columns_[at(number)]; }
   std::vector<ColumnState>& all() { return columns_; }
   const std::vector<ColumnState>& all() const { return columns_; }
+  /// A column with its norms in the units of A and B as they were given.
+  ColumnState reported(Index number) const { return (*this)[number].in_given_units(rules_.test); }
+
+  /// Multiplies A, D and the columns of B by these powers of two from now on.
+  void set_scale(Index number, const ColumnScale& scale);
 
   /// Returns γ/δ, the step of conjugate gradients; 0 for a column that has none, which gets a reason.
   double step(ColumnState& column, double gamma, double delta, bool fits_type) const;
-  /// Gives a column that ends after this iteration a reason.
+  /// Gives a column that ends after this iteration a reason. `converged` and `stagnated` are claims then,
+  /// which verify() confirms or not.
   void test(ColumnState& column) const;
-  /// Whether a column goes back to the best iterate: if it is corrupted, or stagnated. At the rounding level
-  /// it does not: the last iterate is as good as any, and if the level is one of ‖r‖, an earlier iterate with
-  /// a smaller gradient may be far worse.
+  /// Whether a column goes back to the best iterate: if it is corrupted, or has ended unsolved where x has
+  /// gone astray. In exact arithmetic what least squares minimise never rises, and the residuals of conjugate
+  /// gradients rise above their least by √κ at most, where κ < 1/ε.
   bool goes_back_to_best(const ColumnState& column) const;
-  /// Gives the final verdict, now that the tested norm is known from its definition. True if the column goes
-  /// on: it claimed to have converged, has not, and has come closer since it was last restarted; or the guard
-  /// has found it corrupted, for the first time in a row.
-  bool verify(ColumnState& column, double tested, bool can_restart, bool stop_asked) const;
-  /// Applies the limit of iterations where a saved run goes on; it may be another one now.
-  void renew_limit(ColumnState& column) const;
+  /// Gives the final verdict, now that the norms are known from their definitions. True if the column goes
+  /// on: it claimed to be solved, and is not; or the guard has found it corrupted, for the first time in a
+  /// row.
+  bool verify(ColumnState& column, double tested, bool stop_asked) const;
+  /// Where a saved run goes on, limits and tolerances may be others now. Ends columns, or lets them go on, as
+  /// these would have done.
+  void judge_anew(ColumnState& column) const;
 
  private:
-  const StoppingTests& tests_;
+  VerdictLimits limits_of(const ColumnState& column) const;
+
+  const VerdictRules rules_;
   const SolveOptions& options_;
   std::vector<ColumnState> columns_;
+  std::vector<double> given_damps_;
 };
 
 }  // namespace gridlops

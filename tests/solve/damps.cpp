@@ -236,10 +236,6 @@ TEST_CASE("Dampings and tolerances that cannot be are refused with value and col
     says(refusal(block_cgls<double>, damped),
          "block-cgls takes one damping for all columns, because all columns share directions that depend on "
          "D");
-    SolveOptions guess = damped;
-    guess.initial_guess = true;
-    says(refusal(lsqr<double>, guess), "lsqr takes an initial guess or a damping for each column, not both");
-    says(refusal(lsmr<double>, guess), "lsmr takes an initial guess or a damping for each column, not both");
     SparseOptions sparse;
     sparse.common = damped;
     says(message_of<Error>([&] { fista(*A, B, X, sparse); }), "fista takes one damping for all columns");

@@ -323,7 +323,10 @@ void check_special_columns(const GridPtr& grid, Algorithm algorithm, bool initia
   for (Index j = 0; j < special.count; ++j)
     check_like_alone(together, j, solve_alone<T>(cgls, *A, j, b, options, guess), chosen);
   const auto ended = [&](Index j) { return together.verdict(j).reason; };
-  for (const Index j : {0, 1, 3, 4, 5, 6, 7, 8, 9}) CHECK(ended(j) == StopReason::converged);
+  for (const Index j : {0, 1, 3, 4, 5, 6, 7, 8, 9}) {
+    CAPTURE(j, together.verdict(j).tested_norm);
+    CHECK(ended(j) == StopReason::converged);
+  }
   CHECK((ended(2) == StopReason::converged || ended(2) == StopReason::stagnated));
   CHECK(together.verdict(3).iterations == 0);
   CHECK(norm_of(together.column(3)) == 0);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/problem_scale.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure_scope.hpp"
+#include "gridlops/column_arithmetic.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers) {
+  constexpr int most = std::numeric_limits<Real<T>>::max_exponent - 1;
+  std::vector<int> left = powers;
+  while (std::any_of(left.begin(), left.end(), [](int power) { return power != 0; })) {
+    ColumnScalars factors(static_cast<Index>(left.size()));
+    for (std::size_t j = 0; j < left.size(); ++j) {
+      const int now = std::clamp(left[j], -most, most);
+      factors[static_cast<Index>(j)] = std::ldexp(1.0, now);
+      left[j] -= now;
+    }
+    X *= factors;
+  }
+}
+
+template <Scalar T>
+std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B) {
+  std::vector<int> powers;
+  for (const double largest : column_norms(B, std::numeric_limits<double>::infinity()))
+    powers.push_back(largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0);
+  return powers;
+}
+
+template <Scalar T>
+void ScaledOperator<T>::set_power(int power, const Partition& columns) {
+  power_ = power;
+  half_ = to_scalar<T>(std::ldexp(1.0, power / 2));
+  if (power == 0) return;
+  const ProcessGrid& grid = *domain().grid;
+  succeed_together(grid.comm(), [&] {
+    const auto elements = [&](const Space& space) {
+      return space.local_rows() * space.local_columns(columns);
+    };
+    memory_.reserve(grid.backend(), std::max(elements(domain()), elements(range())));
+  });
+}
+
+template <Scalar T>
+DistMatrix<T> ScaledOperator<T>::scaled(const Space& space, const ConstDistMatrix<T>& X) const {
+  DistMatrix<T> result = space.matrix(X.layout().cols.partition, memory_);
+  copy(X, result);
+  result *= std::real(half_);
+  return result;
+}
+
+template <Scalar T>
+void ScaledOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
+  if (power_ == 0) return A_->apply(alpha, X, beta, Y);
+  A_->apply(alpha * half_, scaled(domain(), X), beta, Y);
+}
+
+template <Scalar T>
+void ScaledOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
+  if (power_ == 0) return A_->apply_adjoint(alpha, Y, beta, X);
+  A_->apply_adjoint(alpha * half_, scaled(range(), Y), beta, X);
+}
+
+// AᴴAp of an A that is to be scaled may be out of range.
+template <Scalar T>
+void ScaledOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
+                                       DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
+  if (power_ == 0) return A_->normal_product(P, R, Q, U, V);
+  apply(T(1), P, T(0), Q);
+  apply_adjoint(T(1), R, T(0), U);
+  apply_adjoint(T(1), Q, T(0), V);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                              \
+  template void multiply_by_powers(DistMatrix<T>&, const std::vector<int>&); \
+  template std::vector<int> powers_of_columns(const ConstDistMatrix<T>&);    \
+  template class ScaledOperator<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "gridlops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// The largest power of two, up or down, that norms of A, D and b may have without being scaled. Within it no
+/// square of a norm of least squares or of conjugate gradients leaves the range of double precision, and no
+/// element of A AᴴA b that of T, at the start or where norms have fallen to ε of what they were.
+template <Scalar T>
+inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
+
+/// X ← X·2^powers[j] for every column j, exactly while the elements stay in the range of T. Not collective.
+template <Scalar T>
+void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers);
+
+/// Returns floor(log₂ maxᵢ|bᵢⱼ|) of every column, and 0 for columns that are zero or not finite (collective
+/// over the grid).
+template <Scalar T>
+std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B);
+
+/// 2^power · A for an even power. Where the power is not 0, half of it multiplies the operand before the
+/// product, and half of it the product, so that nothing within leaves the range of T.
+template <Scalar T>
+class ScaledOperator {
+ public:
+  /// A must outlive this. The power is 0 at first.
+  explicit ScaledOperator(const LinearOperator<T>& A) : A_(&A) {}
+
+  const LinearOperator<T>& unscaled() const { return *A_; }
+  const Space& domain() const { return A_->domain(); }
+  const Space& range() const { return A_->range(); }
+  Index rows() const { return A_->rows(); }
+  Index cols() const { return A_->cols(); }
+
+  /// Takes memory for operands with these columns unless the power is 0 (collective over the grid). All ranks
+  /// throw OutOfMemory if one of them has not enough.
+  void set_power(int power, const Partition& columns);
+
+  // These are the operator's.
+  void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
+  void apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
+  void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                      DistMatrix<T>& U, DistMatrix<T>& V) const;
+
+ private:
+  DistMatrix<T> scaled(const Space& space, const ConstDistMatrix<T>& X) const;
+
+  const LinearOperator<T>* A_;
+  int power_ = 0;
+  T half_ = 1;  // 2^(power/2)
+  Buffer<T> memory_;
+};
+
+}  // namespace gridlops
