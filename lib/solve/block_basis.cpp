@@ -120,9 +120,11 @@ std::vector<double>& BlockBasis<T>::local_gram() {
   return numbers_;
 }
 
-/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result.
+/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result, and which part
+/// of each squared length there is rounding.
 template <Scalar T>
-typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum) {
+typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum,
+                                                               std::vector<double>& floors) {
   DistMatrix<T> W = candidate(candidate_width_);
   const ConstDistMatrix<T> U = block();
   numbers_.clear();
@@ -134,8 +136,14 @@ typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& su
   Small gram = summed_products(first_gram, W.cols(), W.cols());
   add_product(-1, U, cross, W);
   const Small taken = product(adjoint(cross), cross);
-  for (Index j = 0; j < W.cols(); ++j)
+  for (Index j = 0; j < W.cols(); ++j) {
+    // What is left of a column that lay in U almost wholly is rounding here. The next pass sees how long it
+    // is.
+    const double least = gram_floor<T> * std::real(gram(j, j));
     for (Index i = 0; i < W.cols(); ++i) gram(i, j) -= taken(i, j);
+    gram(j, j) = std::max(std::real(gram(j, j)), least);
+    if (least > 0) floors[at(j)] = least / std::real(gram(j, j));
+  }
   return gram;
 }
 
@@ -160,8 +168,9 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
   std::vector<double> lengths(at(candidate_width_), 1.0);  // of K's rows, as parts of the first candidate
   for (Index j = 0; j < gram.cols(); ++j) norm = std::max(norm, std::sqrt(std::real(gram(j, j))));
   for (int pass = 1; pass <= most_passes; ++pass) {
-    if (pass > 1) gram = project_candidate(sum);
-    GramFactors<Accumulator<T>> factors = factor_gram(gram, gram_floor<T>);
+    std::vector<double> floors(at(candidate_width_), gram_floor<T>);
+    if (pass > 1) gram = project_candidate(sum, floors);
+    GramFactors<Accumulator<T>> factors = factor_gram(gram, floors);
     std::vector<Index> kept;
     std::vector<double> kept_lengths;
     bool well_conditioned = true;

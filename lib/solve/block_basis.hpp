@@ -69,7 +69,7 @@ class BlockBasis {
   MatrixView<const T> upload(const Small& small);
   void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);
   Small summed_products(std::size_t first, Index rows, Index cols) const;
-  Small project_candidate(const SumOver& sum);
+  Small project_candidate(const SumOver& sum, std::vector<double>& floors);
   void transform_candidate(const Small& C);
   const Kernels<T>& kernels() const { return space_.grid->backend()->template kernels<T>(); }
 

@@ -110,7 +110,7 @@ GramFactors<S> GramFactors<S>::select(const std::vector<Index>& columns) const {
 }
 
 template <Scalar S>
-GramFactors<S> factor_gram(const SmallMatrix<S>& G, double floor) {
+GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors) {
   const Index n = G.cols();
   std::vector<double> norms(at(n), 0.0), rests(at(n), 1.0);
   std::vector<Index> waiting;
@@ -128,9 +128,11 @@ GramFactors<S> factor_gram(const SmallMatrix<S>& G, double floor) {
     });
     const Index p = *longest;
     waiting.erase(longest);
-    const double pivot = std::sqrt(std::max(rests[at(p)], floor));
+    const bool is_hidden = rests[at(p)] <= floors[at(p)];
+    const double pivot = std::sqrt(is_hidden ? floors[at(p)] : rests[at(p)]);
     R(r, p) = pivot;
     for (const Index j : waiting) {
+      if (is_hidden) break;
       const S scaled = G(p, j) / norms[at(p)] / norms[at(j)];
       R(r, j) = (scaled - dot(r, R.column(p), R.column(j))) / pivot;
       rests[at(j)] -= squared(R(r, j));
@@ -204,8 +206,9 @@ template SmallMatrix<double> inverse_upper(const SmallMatrix<double>&, double);
 template SmallMatrix<std::complex<double>> inverse_upper(const SmallMatrix<std::complex<double>>&, double);
 template struct GramFactors<double>;
 template struct GramFactors<std::complex<double>>;
-template GramFactors<double> factor_gram(const SmallMatrix<double>&, double);
-template GramFactors<std::complex<double>> factor_gram(const SmallMatrix<std::complex<double>>&, double);
+template GramFactors<double> factor_gram(const SmallMatrix<double>&, const std::vector<double>&);
+template GramFactors<std::complex<double>> factor_gram(const SmallMatrix<std::complex<double>>&,
+                                                       const std::vector<double>&);
 template class HouseholderQr<double>;
 template class HouseholderQr<std::complex<double>>;
 

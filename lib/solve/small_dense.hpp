@@ -62,11 +62,12 @@ struct GramFactors {
 };
 
 /// Factors G by Cholesky's method with diagonal pivoting (Golub, Van Loan: Matrix Computations, §4.2.8). If
-/// less than √floor of a column's length is left, rounding of G hides how much: it counts as √floor. That
-/// column of X C then comes out shorter than 1, as the Gram matrix of X C shows. Columns of length zero are
-/// left out.
+/// less than √floors[j] of the length of column j is left, rounding of G hides how much: it counts as
+/// √floors[j], and nothing of the others is taken to lie along it, since rounding would be divided by that.
+/// The column of X C then comes out shorter than 1, as the Gram matrix of X C shows. Columns of length zero
+/// are left out.
 template <Scalar S>
-GramFactors<S> factor_gram(const SmallMatrix<S>& G, double floor);
+GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors);
 
 /// The factorisation A = Q [R; 0] by Householder's reflections, for A with at least as many rows as columns.
 template <Scalar S>

@@ -103,7 +103,7 @@ TEMPLATE_TEST_CASE("The factors of a Gram matrix make columns orthonormal", "", 
   using Small = SmallMatrix<TestType>;
   Small X = random_matrix<TestType>(1, 30, 5);
   for (Index i = 0; i < 30; ++i) X(i, 2) *= 1e-40;  // the rank decision sees directions, not lengths
-  const auto factors = factor_gram(gram(X), 1e-14);
+  const auto factors = factor_gram(gram(X), std::vector<double>(static_cast<std::size_t>(X.cols()), 1e-14));
   REQUIRE(factors.C.cols() == 5);
   CHECK(norm(difference(gram(product(X, factors.C)), Small::identity(5))) <= 1e-13);
   const Small back = product(product(X, factors.C), factors.R);
@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("Dependent columns come out short, and zero ones not at all",
     X(i, 3) = TestType(0);
     X(i, 4) = X(i, 5) + 1e-10 * X(i, 4);
   }
-  const auto factors = factor_gram(gram(X), 1e-14);
+  const auto factors = factor_gram(gram(X), std::vector<double>(static_cast<std::size_t>(X.cols()), 1e-14));
   REQUIRE(factors.C.cols() == 5);
   REQUIRE(factors.origins.size() == 5);
   const Small basis = product(X, factors.C);
@@ -139,6 +139,6 @@ TEMPLATE_TEST_CASE("Dependent columns come out short, and zero ones not at all",
 TEST_CASE("The factorisation of a Gram matrix with NaN ends, with NaN in the factor") {
   SmallMatrix<double> G = SmallMatrix<double>::identity(4);
   G(1, 2) = G(2, 1) = G(2, 2) = std::numeric_limits<double>::quiet_NaN();
-  const auto factors = factor_gram(G, 1e-14);
+  const auto factors = factor_gram(G, std::vector<double>(static_cast<std::size_t>(G.cols()), 1e-14));
   CHECK(std::isnan(norm(factors.R)));
 }
