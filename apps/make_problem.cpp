@@ -147,7 +147,9 @@ void fill_multiples(DistMatrix<T>& A) {
     double amplitude = 1;
     for (int k = 0; k < terms; ++k, amplitude *= strength) {
       const double distance = std::hypot(offset, first_depth + depth_per_multiple * k);
-      sum += std::polar(amplitude / distance, std::fmod(wave_number * distance, 2 * std::numbers::pi));
+      const double phase = std::fmod(wave_number * distance, 2 * std::numbers::pi);
+      sum += amplitude / distance *
+             std::polar(1.0, phase);  // not polar(amplitude / distance): no radius is negative
     }
     if constexpr (is_complex<T>) {
       return rounded_to<T>(sum);
