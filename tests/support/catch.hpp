@@ -7,6 +7,7 @@
 // Catch2 of either generation: one header in version 2, several in version 3.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // as version 2 has it
 #else
 #include <catch2/catch.hpp>
 #endif
