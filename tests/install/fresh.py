@@ -7,12 +7,14 @@ commands run in the clone there.
 """
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+RELEASE = platform.freedesktop_os_release().get("VERSION_CODENAME")
 # What each program of that name does.
 STAND_INS = {
     "id": "echo 0",
@@ -26,8 +28,12 @@ STAND_INS = {
               ' cd "$root/srv/gridlops" && exec sh -c "${last#cd /srv/gridlops && }"',
 }
 
-# (what, stand-ins that differ, commands, status, words of the output, the log's names and results)
+# (what, stand-ins that differ, words of the command line, status, words of the output, the log's names and results)
 GOOD, BAD = "sh good", "sh bad"
+OTHER = ["--release", "other"]
+# Which suites are sources, and where: the system's, which this machine may have in several files, or the mirror alone.
+SOURCES = "grep -rhoE '(Suites: |[a-z]+://[^ ]+ )other' ../../etc/apt/sources.list*"
+UPDATE_FAILS = STAND_INS["apt-get"].replace(" esac", " update) exit 100 ;; esac")
 CASES = [
     ("all goes well", {}, [GOOD, "sh more"], 0, ["good is done", "more is done", "making the chroot", "sh good: OK"],
      [(GOOD, "OK"), ("sh more", "OK")]),
@@ -37,6 +43,11 @@ CASES = [
     ("a mount that fails", {"mount": "echo mount: denied; exit 1"}, [GOOD], 77, ["skipped", "mount: denied"], [(GOOD, "SKIP")]),
     ("no network", {"debootstrap": "echo E: no mirror; exit 1"}, [GOOD], 77, ["skipped", "E: no mirror"], [(GOOD, "SKIP")]),
     ("no sources", {"apt-get": "exit 0"}, [GOOD], 77, ["skipped", "apt has no source"], [(GOOD, "SKIP")]),
+    ("another release", {}, [*OTHER, GOOD, SOURCES], 0, ["fresh other: sh good", " other"], [(GOOD, "OK"), (SOURCES, "OK")]),
+    ("another release, of which the mirror has one suite", {"apt-get": UPDATE_FAILS}, [*OTHER, GOOD, SOURCES], 0, ["http://nowhere/ other"],
+     [(GOOD, "OK"), (SOURCES, "OK")]),
+    ("no other release", {"debootstrap": "exit 1"}, [*OTHER, GOOD], 77, ["no fresh other"], [(GOOD, "SKIP")]),
+    ("a release without commands", {}, OTHER, 2, ["usage"], []),
 ]
 
 
@@ -66,14 +77,15 @@ def check(source, stand_ins, commands):
         environment.pop("FRESH_DEBIAN_MOUNTS", None)
         run = subprocess.run([scratch / "project/scripts/fresh_debian", *commands], env=environment, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
-        out = scratch / "project/build-fresh"
-        log = [json.loads(line) for line in (out / "meson-logs/testlog.json").read_text(encoding="utf-8").splitlines()]
+        out = scratch / "project/build-fresh" / (OTHER[1] if commands[0] == OTHER[0] else RELEASE)
+        kept = out / "meson-logs/testlog.json"
+        log = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
         return run, log, (out / "demo.png").exists(), sorted(path.name for path in (scratch / "tmp").iterdir())
 
 
 def main(source):
-    if "VERSION_CODENAME=" not in Path("/etc/os-release").read_text(encoding="utf-8"):
-        print("skipped: this is neither Debian nor Ubuntu")
+    if not RELEASE:
+        print("skipped: this is no Debian")
         return 77
     failures = 0
     for what, stand_ins, commands, status, words, results in CASES:
