@@ -173,9 +173,9 @@ std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group
     return window;
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;
-    throw UsageError(
-        message("the transport one-sided needs windows, which MPI refuses here: ", error.what(),
-                "; Open MPI has them by messages: start it with --mca osc pt2pt, or use the transport mpi"));
+    throw UsageError(message(
+        "the transport one-sided needs windows, which MPI refuses here: ", error.what(),
+        "; Open MPI 4 has them by messages: start it with --mca osc sm,pt2pt, or use the transport mpi"));
   }
 }
 
