@@ -41,6 +41,11 @@ ALWAYS = {"HWLOC_HIDE_ERRORS": "2", "OMPI_MCA_pml": "ob1", "OMPI_MCA_odls_base_s
           "GRIDLOPS_CALIBRATION": "off"}
 
 
+def own_lines(errors):
+    """What the program or the library wrote to standard error, where MPI and the libraries below it write, too."""
+    return [line for line in errors.splitlines() if line.startswith("gridlops: ")]
+
+
 class Run:
     """The result of one run of the program."""
 
@@ -49,12 +54,16 @@ class Run:
         self.status, self.output, self.errors, self.seconds = status, output, errors, seconds
 
     @property
+    def own_lines(self):
+        return own_lines(self.errors)
+
+    @property
     def error_lines(self):
-        return [line for line in self.errors.splitlines() if line.startswith("gridlops: error:")]
+        return [line for line in self.own_lines if line.startswith("gridlops: error:")]
 
     @property
     def warning_lines(self):
-        return [line for line in self.errors.splitlines() if line.startswith("gridlops: warning:")]
+        return [line for line in self.own_lines if line.startswith("gridlops: warning:")]
 
 
 class Suite:
