@@ -148,8 +148,7 @@ void fill_multiples(DistMatrix<T>& A) {
     for (int k = 0; k < terms; ++k, amplitude *= strength) {
       const double distance = std::hypot(offset, first_depth + depth_per_multiple * k);
       const double phase = std::fmod(wave_number * distance, 2 * std::numbers::pi);
-      sum += amplitude / distance *
-             std::polar(1.0, phase);  // not polar(amplitude / distance): no radius is negative
+      sum += amplitude / distance * std::polar(1.0, phase);  // amplitudes are negative, and no radius may be
     }
     if constexpr (is_complex<T>) {
       return rounded_to<T>(sum);
