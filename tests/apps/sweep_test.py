@@ -112,7 +112,7 @@ def check_solutions(suite, full):
     problem = Problem(suite, "tall", 60, 40)
     report, X, _ = sweep(suite, problem)
     for k in (0, 7, 14) if full else (7,):
-        damp = repr(report["columns"][k]["damp"])
+        damp = report["columns"][k]["damp"]
         if suite.succeeded(suite.run(*problem.words("x.npy", "--damp", damp, "--report", "one.json"))):
             x, one = np.load(suite.folder / "x.npy"), json.loads((suite.folder / "one.json").read_text(encoding="utf-8"))["columns"][0]
             suite.check(x.shape == (40,), "shape", x.shape)
@@ -173,7 +173,7 @@ def check_choices(suite, full):
 
         # A noise between two residual norms, so that rounding decides nothing.
         noise = (residuals[9] + residuals[10]) / 2
-        report, X, run = chosen("discrepancy", "--noise", repr(noise), "--save", "chosen")
+        report, X, run = chosen("discrepancy", "--noise", noise, "--save", "chosen")
         if report is not None:
             suite.check(report["sweep"]["chosen"] == 9 and ", chosen by discrepancy" in run.output, "discrepancy", report["sweep"]["chosen"], run.output)
             suite.close(X, expected[:, 9], 1e-6 * np.abs(X).max(), "the chosen solution alone")
@@ -210,7 +210,7 @@ def check_choices(suite, full):
     # At the end of the range; the curvature is known from the second damping on, and falls.
     exact = np.argmax(problem.curvature(DAMPS)[1:-1]) + 1
     damps = DAMPS[exact:exact + 4]
-    report, X, run = sweep(suite, problem, "--choose", "lcurve", damps=f"{damps[0]!r}:{damps[-1]!r}:4")
+    report, X, run = sweep(suite, problem, "--choose", "lcurve", damps=f"{damps[0]}:{damps[-1]}:4")
     suite.check(report is not None and report["sweep"]["chosen"] == 1 and any("at an end of the range" in line for line in run.warning_lines),
                 problem.curvature(damps), run.errors, run.output)
     report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e9")

@@ -146,7 +146,7 @@ Solution<double> solve_with_fault(const Method& method, const OperatorPtr<double
   return solve<double>(method.solver, A, columns, random_elements<double>(4), options);
 }
 
-const Method& method(const std::string& name) {
+Method method(const std::string& name) {
   for (const Method& candidate : methods())
     if (candidate.name == name) return candidate;
   throw std::logic_error("no method " + name);
