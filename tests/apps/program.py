@@ -46,6 +46,11 @@ def own_lines(errors):
     return [line for line in errors.splitlines() if line.startswith("gridlops: ")]
 
 
+def as_written(errors):
+    """Standard error of a job, by lines of its ranks. What Open MPI 5 says of MPI_Abort ends with a space, behind which a line may come."""
+    return re.sub("^ ", "", errors, flags=re.MULTILINE)
+
+
 class Run:
     """The result of one run of the program."""
 
@@ -90,6 +95,7 @@ class Suite:
                 os.killpg(process.pid, signal.SIGKILL)
                 output, errors = process.communicate()
                 errors += f"\nkilled after {timeout} s"
+        errors = as_written(errors)
         self.runs += 1
         seconds = time.monotonic() - start
         self.seconds_of[calling_function()] += seconds

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
@@ -146,10 +147,10 @@ Solution<double> solve_with_fault(const Method& method, const OperatorPtr<double
   return solve<double>(method.solver, A, columns, random_elements<double>(4), options);
 }
 
-Method method(const std::string& name) {
+const Method& method(const char* name) {
   for (const Method& candidate : methods())
-    if (candidate.name == name) return candidate;
-  throw std::logic_error("no method " + name);
+    if (std::string_view(candidate.name) == name) return candidate;
+  throw std::logic_error(std::string("no method ") + name);
 }
 
 /// Whether something that is no solution is said to be one.
