@@ -50,9 +50,10 @@ def check_library(library, soname):
         sys.exit(f"{library.name}: its soname is not {soname}:\n{dynamic}")
     if re.search(r"\(R(?:UN)?PATH\)", dynamic):
         sys.exit(f"{library.name}: still has a path into the build:\n{dynamic}")
-    # Besides our own names only what every C++ library shares: weak instances of the standard library's templates.
+    # Besides our own names only what every C++ library shares: weak instances of the standard library's templates. Some names that
+    # GCC 14 makes nm of Debian 13 leaves as they are.
     foreign = [line for line in run(["nm", "-D", "--defined-only", "-C", library]).splitlines()
-               if "gridlops::" not in line and not re.match(r"[0-9a-f]* *[VWu] .*(?:std|__gnu_cxx)::", line)]
+               if "gridlops::" not in line and "8gridlops" not in line and not re.match(r"[0-9a-f]* *[VWu] .*(?:std|__gnu_cxx)::", line)]
     if foreign:
         sys.exit(f"{library.name} exports names that are not ours:\n" + "\n".join(foreign))
 
