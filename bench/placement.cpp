@@ -58,7 +58,7 @@ Json placement(Communicator& world) {
 }
 
 Json settings() {
-  constexpr std::array<std::string_view, 17> beginnings{"OMPI_MCA_btl",
+  constexpr std::array<std::string_view, 15> beginnings{"OMPI_MCA_btl",
                                                         "OMPI_MCA_coll",
                                                         "OMPI_MCA_mpi_",
                                                         "OMPI_MCA_mtl",
@@ -66,8 +66,6 @@ Json settings() {
                                                         "OMPI_MCA_pml",
                                                         "OMPI_MCA_smsc",
                                                         "OMPI_MCA_hwloc_base",
-                                                        "PRTE_MCA_hwloc",
-                                                        "PRTE_MCA_rmaps",
                                                         "MPICH_",
                                                         "MPIR_CVAR_",
                                                         "I_MPI_",

@@ -73,8 +73,8 @@ def check_table(suite):
     for operation in ["put", "accumulate"]:
         suite.check(instead.get((operation, "shared")) == "none of its own", "one-sided", instead)
     suite.check(document["environment"]["placement"][0]["ranks"] == [0, 1, 2, 3]
-                and {"OMPI_MCA_osc": "^ucx", "PRTE_MCA_hwloc_default_binding_policy": "none"}.items()
-                <= document["environment"]["settings"].items(), "environment", document["environment"])
+                and {"OMPI_MCA_osc": "^ucx", "OMPI_MCA_smsc": "^cma"}.items() <= document["environment"]["settings"].items(),
+                "environment", document["environment"])
 
 
 def check_choices(suite):
