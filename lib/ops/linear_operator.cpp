@@ -9,6 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "dist/apart.hpp"
 #include "dist/copies.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
@@ -23,33 +24,6 @@ bool covers(const std::vector<Index>& most, const Partition& columns) {
   for (int part = 0; part < columns.parts(); ++part)
     if (most.empty() || columns.size(part) > most[at(part)]) return false;
   return true;
-}
-
-/// Whether two blocks have memory in common.
-template <Scalar T>
-bool overlap(MatrixView<const T> a, MatrixView<const T> b) {
-  if (a.empty() || b.empty()) return false;
-  const std::less_equal<const T*> ends_before;
-  for (Index i = 0, j = 0; i < a.cols && j < b.cols;) {
-    if (ends_before(a.column(i) + a.rows, b.column(j))) {
-      ++i;
-    } else if (ends_before(b.column(j) + b.rows, a.column(i))) {
-      ++j;
-    } else {
-      return true;
-    }
-  }
-  return false;
-}
-
-/// What the addresses of one rank say, other ranks do not know.
-template <Scalar T>
-void require_apart(const ConstDistMatrix<T>& operand, const DistMatrix<T>& result, const char* product) {
-  if (!overlap<T>(operand.local(), result.local())) return;
-  throw UsageError(message(product,
-                           " would overwrite what it reads: operand and result overlap in memory. Give "
-                           "the result a matrix of its own"),
-                   KnownTo::one_rank);
 }
 
 }  // namespace
@@ -83,7 +57,7 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
       Product::forward, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
       [&] {
         require_operands(X, Y);
-        require_apart(X, Y, "apply");
+        require_apart(X, Y, "apply", "operand and result");
       },
       [&](const Partition& columns) { do_reserve(Op::none, columns); });
   ++activity_.forward_applications;
@@ -100,7 +74,7 @@ void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
       Product::adjoint, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
       [&] {
         require_operands(X, Y);
-        require_apart(Y, X, "apply_adjoint");
+        require_apart(Y, X, "apply_adjoint", "operand and result");
       },
       [&](const Partition& columns) { do_reserve(Op::adjoint, columns); });
   ++activity_.adjoint_applications;
@@ -121,7 +95,8 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
         require_operands(U, R, "normal product of R to U");
         require_operands(V, Q, "normal product of Q to V");
         for (const auto* operand : {&P, &R})
-          for (const auto* result : {&Q, &U, &V}) require_apart(*operand, *result, "normal_product");
+          for (const auto* result : {&Q, &U, &V})
+            require_apart(*operand, *result, "normal_product", "operand and result");
       },
       [&](const Partition& columns) { do_reserve_normal_product(columns); });
   ++activity_.forward_applications;

@@ -3,6 +3,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "dist/apart.hpp"
 #include "gridlops/error.hpp"
 #include "solve/bidiagonal_method.hpp"
 #include "solve/column_blocks.hpp"
@@ -124,6 +125,8 @@ SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMa
     require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
                         "lsqr: variances are ", variances.layout().describe(),
                         ", but must lie as X does, which is ", X.layout().describe());
+    require_apart<T>(B, variances, "lsqr", "its right-hand sides and its variances");
+    require_apart<T>(X, variances, "lsqr", "its solutions and its variances");
     variances.set_zero();
     return make_lsqr(A, options, &variances);
   };

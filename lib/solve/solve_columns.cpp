@@ -7,6 +7,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "dist/apart.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/spectrum.hpp"
 #include "gridlops/trace.hpp"
@@ -96,6 +97,7 @@ void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const C
       .on("the directory of checkpoints", options.checkpoint.directory)
       .on("the iterations between checkpoints", options.checkpoint.every_iterations)
       .on("the checkpoint to go on from", options.checkpoint.restart);
+  require_apart<T>(B, X, "a solver", "its right-hand sides and its solutions");
 }
 
 template <Scalar T>

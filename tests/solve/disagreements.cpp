@@ -81,6 +81,47 @@ TEST_CASE("An operand that does not fit on one rank is an error of all ranks") {
   });
 }
 
+TEST_CASE(
+    "A solution, or variances, in the memory of the right-hand sides are refused by all ranks, and nothing "
+    "is lost") {
+  using Call = std::function<void(Problem&)>;
+  std::vector<std::pair<std::string, Call>> calls;
+  for (const auto* list : {&solver_calls(), &inversion_calls()})
+    for (const auto& [name, call] : *list)
+      calls.emplace_back(name, [call = call](Problem& p) { call(p, at_most(2)); });
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member()) continue;
+    const int ranks = grid->comm().size();
+    for (const int odd : {0, ranks - 1}) {
+      // B and R are the right-hand sides of one solver or another. On the odd rank the result begins where
+      // they do.
+      const bool am_odd = grid->comm().rank() == odd;
+      std::vector<double> memory(1000);
+      Problem problem(grid);
+      const auto moved = [&](DistMatrix<double>& X) {
+        const MatrixView<double> local = X.local();
+        X = DistMatrix<double>(grid, X.layout(),
+                               MatrixView<double>(memory.data(), local.rows, local.cols, local.rows));
+      };
+      const auto refused = [&](const std::string& name, const char* what, const Call& call) {
+        INFO(name << " on " << describe(*grid) << ", rank " << odd << " is the odd one");
+        problem.B.fill(random_elements<double>(3));
+        problem.R.fill(random_elements<double>(4));
+        const std::vector<double> before = memory;
+        check_disagreement(grid->comm(), {"would overwrite what it reads", what}, [&] { call(problem); });
+        CHECK(memory == before);
+      };
+      if (am_odd) {
+        for (DistMatrix<double>* matrix : {&problem.B, &problem.R, &problem.variances}) moved(*matrix);
+      }
+      refused("lsqr", "its right-hand sides and its variances",
+              [](Problem& p) { lsqr(*p.A, p.B, p.X, p.variances, at_most(2)); });
+      if (am_odd) moved(problem.X);
+      for (const auto& [name, call] : calls) refused(name, "its right-hand sides and its solutions", call);
+    }
+  }
+}
+
 TEST_CASE("Ranks that begin different solvers, or in different precision, all throw") {
   for_each_odd_rank([](const GridPtr& grid, int odd, bool am_odd) {
     const int ranks = grid->comm().size();
