@@ -12,6 +12,7 @@
 
 #include "console.hpp"
 #include "gridlops/error.hpp"
+#include "json_text.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {
@@ -46,7 +47,7 @@ std::string text_of(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  return value.is_number_float() ? number_text(value.get<double>()) : value.dump();
+  return value.is_number_float() ? number_text(value.get<double>()) : json_text(value);
 }
 
 std::string grid_text(const Json& report) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gridlops/error.hpp"
+#include "json_text.hpp"
 #include "machine_file.hpp"
 
 namespace gridlops::program {
@@ -48,7 +49,7 @@ class Value {
   const Json& json() const { return json_; }
   const std::string& name() const { return name_; }
   std::string text() const {
-    const std::string text = json_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = json_text(json_);
     return text.size() > 40 ? text.substr(0, 40) + "…" : text;
   }
 

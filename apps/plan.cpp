@@ -12,6 +12,7 @@
 #include "file_checks.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/text_file.hpp"
+#include "json_text.hpp"
 #include "machine_file.hpp"
 #include "memory_plan.hpp"
 #include "option_parser.hpp"
@@ -210,7 +211,7 @@ ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
     print(text);
     if (arguments.json.empty()) return;
     write_text_file(arguments.json,
-                    [file = json.dump(1) + "\n"]() mutable { return std::exchange(file, {}); });
+                    [file = json_text(json, 1) + "\n"]() mutable { return std::exchange(file, {}); });
   });
   return ExitStatus::done;
 }

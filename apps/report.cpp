@@ -12,6 +12,7 @@
 #include "gridlops/backend.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
+#include "json_text.hpp"
 
 namespace gridlops::program {
 
@@ -174,7 +175,7 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
   const Json record = record_of_run(world);
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    write_text_file(path, [text = json_of(facts, world.size(), all, record, solved).dump(1) +
+    write_text_file(path, [text = json_text(json_of(facts, world.size(), all, record, solved), 1) +
                                   "\n"]() mutable { return std::exchange(text, {}); });
   });
 }

@@ -15,6 +15,7 @@
 #include "grid.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
+#include "json_text.hpp"
 #include "machine_file.hpp"
 
 namespace gridlops::bench {
@@ -160,7 +161,7 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
     write_text_file(arguments.machine,
-                    [text = json.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
+                    [text = program::json_text(json, 1) + "\n"]() mutable { return std::exchange(text, {}); });
   });
   return ExitStatus::done;
 }

@@ -19,6 +19,7 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
+#include "json_text.hpp"
 
 namespace gridlops::bench {
 
@@ -284,7 +285,7 @@ ExitStatus ResultWriter::close() {
     succeed_together(world_, [&] {
       if (world_.rank() != 0) return;
       document_["environment"]["load_average_at_end"] = load_average();
-      write_text_file(path_, [text = document_.dump(1) + "\n"]() mutable { return std::exchange(text, {}); });
+      write_text_file(path_, [text = program::json_text(document_, 1) + "\n"]() mutable { return std::exchange(text, {}); });
     });
   }
   return has_failed[0] == 0 ? ExitStatus::done : ExitStatus::check_failed;

@@ -4,13 +4,16 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <typeinfo>
 #include <utility>
 
@@ -87,9 +90,10 @@ Cause cause_of_current_exception() {
 double timeout_from_environment() {
   const char* text = std::getenv("GRIDLOPS_TIMEOUT");
   if (text == nullptr || *text == '\0') return 600;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  require<UsageError>(*end == '\0' && seconds >= 0, "GRIDLOPS_TIMEOUT is '", text,
+  const char* const end = text + std::strlen(text);
+  double seconds = 0;
+  const auto [stopped, error] = std::from_chars(text, end, seconds);
+  require<UsageError>(error == std::errc() && stopped == end && seconds >= 0, "GRIDLOPS_TIMEOUT is '", text,
                       "'; it must be a number of seconds, or 0 for no limit");
   return seconds;
 }

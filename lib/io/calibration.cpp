@@ -20,6 +20,7 @@
 #include "gridlops/version.hpp"
 #include "io/calibration_file.hpp"
 #include "io/file.hpp"
+#include "io/json_text.hpp"
 #include "local/instruction_set.hpp"
 #include "local/product_times.hpp"
 
@@ -30,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr auto replace = Json::error_handler_t::replace;  // bytes that are no UTF-8
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
@@ -71,7 +71,7 @@ Calibration place_for(const Json& machine) {
   } else if (!folder.is_absolute()) {
     place.note = "there is no home folder to keep one in";
   } else {
-    const std::string text = machine.dump(-1, ' ', true, replace);
+    const std::string text = json_text(machine);
     const std::string name = message("calibration-", XXH3_64bits(text.data(), text.size()), ".json");
     place.file = (folder / "gridlops" / name).string();
   }
@@ -122,10 +122,14 @@ Found find(Communicator& comm) {
                   {"is_calibration", found.is_calibration},
                   {"machine", found.machine},
                   {"kernels", kernels}};
-  const Json got = Json::parse(broadcast_text(comm, sent.dump(-1, ' ', false, replace), 0));
+  const Json got = Json::parse(broadcast_text(comm, json_text(sent), 0));
   std::array<std::int32_t, 1> alike{got.at("machine") == found.machine && got.at("kernels") == kernels};
   comm.all_reduce(alike, ReduceOp::min);
-  found.calibration.file = alike[0] == 0 ? "" : got.at("file").get<std::string>();
+  if (alike[0] == 0) {
+    found.calibration.file.clear();
+  } else if (comm.rank() != 0) {  // rank 0 has the path itself, whatever bytes it has
+    found.calibration.file = got.at("file").get<std::string>();
+  }
   found.calibration.note = alike[0] == 0
                                ? "the ranks run on several kinds of machines, or with several libraries"
                                : got.at("note").get<std::string>();
@@ -236,7 +240,7 @@ Calibration measure_calibration(Communicator& comm, ScalarType type, bool anew) 
     found.types[name] = {
         {"measured", time_text()},
         {"seconds", with_scalar_type(type, [&]<Scalar T>() { return json_of(measure<T>(comm)); })}};
-    found.types = Json::parse(broadcast_text(comm, found.types.dump(), 0));  // with rank 0's time
+    found.types = Json::parse(broadcast_text(comm, json_text(found.types), 0));  // with rank 0's time
     note = problem_of_writing(comm, [&] { write(found); });
     found.calibration.is_new = true;
   } catch (const OutOfMemory& error) {

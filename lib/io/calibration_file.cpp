@@ -50,7 +50,7 @@ CalibrationFile parse_calibration(const std::string& text, const Json& machine) 
 std::string calibration_file_text(const Json& machine, const Json& types) {
   const Json json{
       {"schema", schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
-  return json.dump() + "\n";
+  return json_text(json) + "\n";
 }
 
 Json json_of(const ProductTimes& times) {

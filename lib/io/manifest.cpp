@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -28,9 +29,17 @@ std::string hash_text(std::uint64_t hash) {
   return text;
 }
 
+std::uint64_t hash_in(const std::string& text) {
+  std::uint64_t hash = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, hash, 16);
+  require<InputError>(error == std::errc() && stopped == end, "a hash that is none");
+  return hash;
+}
+
 /// Writes JSON with sorted keys, so that equal contents have equal texts.
 std::string hash_of(const Json& json) {
-  const std::string text = json.dump();
+  const std::string text = json_text(json);
   return hash_text(XXH3_64bits(text.data(), text.size()));
 }
 
@@ -83,9 +92,8 @@ SavedMatrix matrix_in(const Json& json) {
                       "a matrix of an impossible size");
   Index elements = 0;
   for (const Json& block : json.at("blocks")) {
-    const std::string hash = block.at("xxh3").get<std::string>();
     matrix.blocks.push_back({range_in(block.at("rows"), matrix.rows), range_in(block.at("cols"), matrix.cols),
-                             std::stoull(hash, nullptr, 16)});
+                             hash_in(block.at("xxh3").get<std::string>())});
     elements += matrix.blocks.back().rows.size * matrix.blocks.back().cols.size;
     require<InputError>(elements <= matrix.rows * matrix.cols, "blocks that overlap");
   }
@@ -123,7 +131,7 @@ std::string manifest_text(const Manifest& manifest) {
             {"matrices", Json::object()}};
   for (const auto& [name, matrix] : manifest.matrices) json["matrices"][name] = matrix_json(matrix);
   json["xxh3"] = hash_of(json);
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& path) {

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/trace_record.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/text_file.hpp"
+#include "io/json_text.hpp"
 
 namespace gridlops {
 
@@ -118,7 +120,7 @@ class Merger {
 TraceTree gather_trace(Communicator& comm) {
   const TracePause pause;
   Merger merger(comm.size());
-  with_texts(comm, packed(trace_record()).dump(), [&](const std::function<std::string()>& next) {
+  with_texts(comm, json_text(packed(trace_record())), [&](const std::function<std::string()>& next) {
     for (int rank = 0; rank < comm.size(); ++rank) merger.add(rank, Json::parse(next()));
   });
   return comm.rank() == 0 ? merger.tree() : TraceTree();
@@ -169,7 +171,7 @@ class EventWriter {
 
   std::string text(const TraceRecord& record) {
     begin_track("host");
-    add({{"ph", "M"}, {"name", "process_name"}, {"args", {{"name", "rank " + std::to_string(rank_)}}}});
+    add({{"ph", "M"}, {"name", "process_name"}, {"args", {{"name", message("rank ", rank_)}}}});
     add({{"ph", "M"}, {"name", "process_sort_index"}, {"args", {{"sort_index", rank_}}}});
     add({{"ph", "X"},
          {"name", "all"},
@@ -213,7 +215,7 @@ class EventWriter {
       case TraceEvent::Kind::in_flight:
         break;
     }
-    const std::string id = std::to_string(rank_) + "." + std::to_string(++flights_);
+    const std::string id = message(rank_, ".", ++flights_);
     for (const auto& [phase, moment] : {std::pair("b", event.begin), std::pair("e", event.end)})
       add({{"ph", phase},
            {"name", event.name},
@@ -226,7 +228,7 @@ class EventWriter {
     event["pid"] = rank_;
     event["tid"] = track_;
     text_ += text_.empty() ? "" : ",\n";
-    text_ += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text_ += json_text(event);
   }
 
   static Json arguments(const TraceCounts& counts) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/operator_algebra.hpp"
 
@@ -22,7 +23,7 @@ void add_named(const char* name, DistMatrix<T> matrix, const std::vector<Space>&
                std::vector<NamedMatrix<T>>& all) {
   if (stack.size() <= 1) return all.push_back({name, std::move(matrix)});
   for (std::size_t k = 0; k < stack.size(); ++k)
-    all.push_back({name + (k == 0 ? "" : "_" + std::to_string(k)), stack_rows(stack, k, matrix)});
+    all.push_back({k == 0 ? name : message(name, "_", k), stack_rows(stack, k, matrix)});
 }
 
 }  // namespace

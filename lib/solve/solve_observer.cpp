@@ -5,7 +5,7 @@
 #include <cctype>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
+#include <iomanip>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -66,12 +66,15 @@ class StopOnNonFinite final : public SolveObserver {
   }
 };
 
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  char buffer[128];
-  std::snprintf(buffer, sizeof buffer, format, values...);
-  return buffer;
-}
+/// A number as printf("%WIDTH.DIGITSe") writes it.
+struct Scientific {
+  double value;
+  int digits, width = 0;
+  friend std::ostream& operator<<(std::ostream& out, Scientific number) {
+    return out << std::scientific << std::setprecision(number.digits) << std::setw(number.width)
+               << number.value;
+  }
+};
 
 /// The formats are those of PyLops' solvers, column by column.
 class Table final : public SolveObserver {
@@ -86,11 +89,11 @@ class Table final : public SolveObserver {
     std::string title = start.solver;
     std::transform(title.begin(), title.end(), title.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    out_ << title << '\n'
-         << line() << "The Operator Op has " << start.rows << " rows and " << start.cols << " cols, for "
-         << start.nrhs << " right-hand sides\n";
-    if (!is_cg()) out_ << text("damp = %.6e\t", start.damp);
-    out_ << text("tol = %.6e\tniter = ", start.tolerance) << start.max_iterations << '\n' << line();
+    out_ << message(title, '\n', line(), "The Operator Op has ", start.rows, " rows and ", start.cols,
+                    " cols, for ", start.nrhs, " right-hand sides\n");
+    if (!is_cg()) out_ << message("damp = ", Scientific{start.damp, 6}, '\t');
+    out_ << message("tol = ", Scientific{start.tolerance, 6}, "\tniter = ", start.max_iterations, '\n',
+                    line());
   }
 
   bool step(const IterationInfo& info) override {
@@ -113,8 +116,9 @@ class Table final : public SolveObserver {
     if (start_.rank != 0) return;
     print_pending();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
-    out_ << "\nIterations = " << report.iterations << text("        Total time (s) = %.2f\n", seconds.count())
-         << line() << std::flush;
+    out_ << message("\nIterations = ", report.iterations, "        Total time (s) = ", std::fixed,
+                    std::setprecision(2), seconds.count(), '\n', line())
+         << std::flush;
   }
 
  private:
@@ -125,11 +129,14 @@ class Table final : public SolveObserver {
     const double r1 = joint_norm(info.residual_norms);
     const std::complex<double> x = info.iterate.element(0, 0);
     const bool is_complex = start_.type == ScalarType::c64 || start_.type == ScalarType::c128;
-    const std::string x0 = is_complex ? text("%1.2e%+1.2ej", x.real(), x.imag()) : text("%11.4e", x.real());
-    const std::string k = text("%6lld", static_cast<long long>(info.iteration));
-    if (is_cg()) return k + "        " + x0 + text("        %11.4e\n", r1);
-    return k + "       " + x0 +
-           text("        %11.4e    %11.4e\n", r1, std::hypot(r1, start_.damp * joint_norm(info.x_norms)));
+    const std::string x0 = is_complex
+                               ? message(Scientific{x.real(), 2}, std::showpos, Scientific{x.imag(), 2}, 'j')
+                               : message(Scientific{x.real(), 4, 11});
+    const std::string k = message(std::setw(6), info.iteration);
+    const Scientific r1_text{r1, 4, 11};
+    if (is_cg()) return message(k, "        ", x0, "        ", r1_text, '\n');
+    const double r2 = std::hypot(r1, start_.damp * joint_norm(info.x_norms));
+    return message(k, "       ", x0, "        ", r1_text, "    ", Scientific{r2, 4, 11}, '\n');
   }
 
   void print_pending() {

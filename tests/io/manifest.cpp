@@ -65,6 +65,12 @@ TEST_CASE("What is said of a damaged manifest is text, whatever bytes it has") {
   }
 }
 
+TEST_CASE("Facts may have any bytes; those that are no UTF-8 are replaced") {
+  Manifest manifest = example();
+  manifest.facts["path"] = "caf\xe9.npy";
+  CHECK(parse_manifest(manifest_text(manifest), "m").facts.at("path") == "caf\xef\xbf\xbd.npy");
+}
+
 TEST_CASE("A manifest that is sound but impossible is refused") {
   const auto refused = [](const Manifest& manifest) {
     return message_of<InputError>([&] { parse_manifest(manifest_text(manifest), "the path"); });
