@@ -2,7 +2,9 @@
 #include "io/npy_header.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -16,18 +18,35 @@ static_assert(std::endian::native == std::endian::little, "the elements of .npy 
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-constexpr std::string_view descr_of(ScalarType type) {
-  switch (type) {
-    case ScalarType::f32:
-      return "<f4";
-    case ScalarType::f64:
-      return "<f8";
-    case ScalarType::c64:
-      return "<c8";
-    case ScalarType::c128:
-      break;
+/// What NumPy calls an element type: by its size, by a letter, and by a name that takes no order of bytes.
+struct ElementNames {
+  ScalarType type;
+  std::string_view sized, letter, name;
+};
+constexpr std::array<ElementNames, 4> all_element_names{{{ScalarType::f32, "f4", "f", "float32"},
+                                                         {ScalarType::f64, "f8", "d", "float64"},
+                                                         {ScalarType::c64, "c8", "F", "complex64"},
+                                                         {ScalarType::c128, "c16", "D", "complex128"}}};
+
+const ElementNames& names_of(ScalarType type) {
+  return *std::find_if(all_element_names.begin(), all_element_names.end(),
+                       [type](const ElementNames& names) { return names.type == type; });
+}
+
+/// A descr without its order of bytes.
+std::string_view without_order(std::string_view descr) {
+  return descr.substr(descr.find_first_of("<>=|") == 0 ? 1 : 0);
+}
+
+/// The type of these elements, if they can be read. Without an order of bytes, which is also what "=" and "|"
+/// say of numbers, it is this machine's.
+std::optional<ScalarType> type_named(std::string_view descr) {
+  const std::string_view bare = without_order(descr);
+  for (const ElementNames& names : all_element_names) {
+    if (descr == names.name) return names.type;
+    if (descr.substr(0, 1) != ">" && (bare == names.sized || bare == names.letter)) return names.type;
   }
-  return "<c16";
+  return std::nullopt;
 }
 
 /// Text from a file, made fit for a message.
@@ -41,8 +60,9 @@ std::string quoted(std::string_view text) {
 
 /// What NumPy calls the elements of a descr that is not supported.
 std::string_view elements_of(std::string_view descr) {
-  if (!descr.empty() && descr[0] == '>') return "big-endian";
-  switch (descr.size() < 2 ? '\0' : descr[1]) {
+  if (descr.substr(0, 1) == ">") return "big-endian";
+  const std::string_view bare = without_order(descr);
+  switch (bare.empty() ? '\0' : bare[0]) {
     case 'i':
     case 'u':
       return "integers";
@@ -65,21 +85,22 @@ std::string_view elements_of(std::string_view descr) {
   }
 }
 
-[[noreturn]] void refuse_type(const std::string& path, std::string_view elements, std::string_view descr) {
-  const bool complex = descr.size() > 1 && descr[1] == 'c';
-  throw InputError(
-      message(path, ": its elements are ", elements, " (", quoted(descr),
-              "), but only f4, f8, c8 and c16 in little-endian order can be read; convert the array "
-              "in Python: array.astype('",
-              complex ? "complex128" : "float64", "')"));
+/// remedy: the expression that makes elements of them that can be read.
+[[noreturn]] void refuse_type(const std::string& path, std::string_view elements, std::string_view descr,
+                              std::string_view remedy) {
+  throw InputError(message(
+      path, ": its elements are ", elements, " (", quoted(descr),
+      "), but only f4, f8, c8 and c16 in little-endian order can be read; convert the array in Python: ",
+      remedy));
 }
 
 ScalarType type_of(std::string_view descr, const std::string& path) {
-  for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
-    const std::string_view known = descr_of(type);
-    if (descr == known || (descr.substr(0, 1) == "=" && descr.substr(1) == known.substr(1))) return type;
-  }
-  refuse_type(path, elements_of(descr), descr);
+  if (const auto type = type_named(descr)) return *type;
+  const std::string_view kind = without_order(descr).substr(0, 1);
+  refuse_type(path, elements_of(descr), descr,
+              kind == "c"   ? "array.astype('complex128')"
+              : kind == "V" ? "array.view('float64'), if that is what its bytes are"
+                            : "array.astype('float64')");
 }
 
 /// Reads the dictionary, which begins at byte `offset` of the file. Of the spellings that Python has for it,
@@ -117,7 +138,7 @@ class DictParser {
     if (key == "descr") {
       once(type_given_, key);
       skip_space();
-      if (peek() == '[' || peek() == '(') refuse_type(path_, "structured", text_.substr(position_));
+      if (peek() == '[' || peek() == '(') refuse_structure();
       header_.type = type_of(parse_string("an element type in quotes"), path_);
     } else if (key == "fortran_order") {
       once(order_given_, key);
@@ -129,6 +150,29 @@ class DictParser {
       throw InputError(message(path_, ": its header has an entry ", quoted(key),
                                ", which no .npy file has; the file is damaged"));
     }
+  }
+
+  [[noreturn]] void refuse_structure() {
+    const std::string_view descr = text_.substr(position_);
+    const std::optional<ScalarType> pair = parse_pair();
+    refuse_type(path_, "structured", descr,
+                pair == ScalarType::f32   ? "array.view('complex64')"
+                : pair == ScalarType::f64 ? "array.view('complex128')"
+                                          : "numpy.lib.recfunctions.structured_to_unstructured(array)");
+  }
+
+  /// The type of both fields of a structure like [('r', '<f8'), ('i', '<f8')]; nothing if it is another.
+  std::optional<ScalarType> parse_pair() {
+    std::array<std::optional<ScalarType>, 2> types;
+    if (!accept('[')) return std::nullopt;
+    for (std::optional<ScalarType>& type : types) {
+      if (!accept('(') || !accept_string() || !accept(',')) return std::nullopt;
+      const std::optional<std::string_view> descr = accept_string();
+      if (!descr || !accept(')')) return std::nullopt;
+      type = type_named(*descr);
+      accept(',');
+    }
+    return accept(']') && types[0] == types[1] ? types[0] : std::nullopt;
   }
 
   void once(bool& given, std::string_view key) {
@@ -186,14 +230,21 @@ class DictParser {
   }
 
   std::string_view parse_string(const char* what) {
+    if (const auto text = accept_string()) return *text;
+    fail(what);
+  }
+  /// A text in quotes, also one of Python 2, u'…'.
+  std::optional<std::string_view> accept_string() {
     skip_space();
-    const char quote = peek();
-    if (quote != '\'' && quote != '"') fail(what);
-    const std::size_t begin = position_ + 1;
-    const std::size_t end = text_.find(quote, begin);
+    const std::size_t begin = position_ + (peek() == 'u' ? 1 : 0);
+    const char quote = begin < text_.size() ? text_[begin] : '\0';
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    position_ = begin + 1;
+    const std::size_t end = text_.find(quote, position_);
     if (end == std::string_view::npos) fail("a text that ends");
+    const std::string_view text = text_.substr(position_, end - position_);
     position_ = end + 1;
-    return text_.substr(begin, end - begin);
+    return text;
   }
 
   void expect(char wanted) {
@@ -312,15 +363,15 @@ NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size,
 }
 
 std::string npy_header_text(const NpyArrayHeader& header) {
-  std::string dictionary = message("{'descr': '", descr_of(header.type),
+  std::string dictionary = message("{'descr': '<", names_of(header.type).sized,
                                    "', 'fortran_order': ", header.fortran_order ? "True" : "False",
                                    ", 'shape': (", header.sizes.front(), ",");
   for (std::size_t d = 1; d < header.sizes.size(); ++d)
     dictionary += message(d == 1 ? " " : ", ", header.sizes[d]);
   dictionary += "), }";
-  // NumPy wants the first element at a multiple of 64 bytes. 128 bytes have room for two sizes of 19 digits,
-  // and 192 for five.
-  const std::size_t length = (dictionary.size() + 1 + 10 <= 128 ? 128 : 192) - 10;
+  // NumPy wants the first element at a multiple of 64 bytes. With five sizes of 19 digits it is at 192.
+  constexpr std::size_t before = 10, unit = 64;
+  const std::size_t length = (before + dictionary.size() + unit) / unit * unit - before;
   dictionary.resize(length - 1, ' ');
   return std::string(magic) + '\1' + '\0' + static_cast<char>(length) + '\0' + dictionary + '\n';
 }

@@ -27,7 +27,10 @@ def sound_files():
     return [file_of(whole[:12].reshape(3, 4)), file_of(np.asfortranarray(whole[:35].reshape(7, 5)), (2, 0)),
             file_of(whole[:7].astype("c16")), file_of(whole.astype("f4").reshape(2, 3, 4, 5)),
             file_of(whole[:6].astype("c8").reshape(1, 6, 1), (3, 0)), file_of(np.zeros((0, 5))),
-            file_of(whole[:35].reshape(7, 5)).replace(b"(7, 5), } ", b"(7L, 5L)} ")]
+            file_of(whole[:35].reshape(7, 5)).replace(b"(7, 5), } ", b"(7L, 5L)} "),
+            file_of(whole[:12].reshape(3, 4)).replace(b"'descr': '<f8',", b"'descr':u'<f8',"),
+            file_of(whole[:12].reshape(3, 4)).replace(b"'<f8', ", b"'f8',  "),
+            file_of(whole[:12].astype("c16").reshape(3, 4)).replace(b"'<c16', ", b"'|D',   ")]
 
 
 def with_bit(data, bit):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/npy_header.hpp"
 
+#include <array>
+
 #include "gridlops/error.hpp"
 #include "support/catch.hpp"
 #include "support/thrown.hpp"
@@ -52,6 +54,16 @@ TEST_CASE("Headers are read as NumPy writes them, and in every other spelling of
       {"{'descr': '<c8', 'fortran_order': False, 'shape': (0, 4)}\n", ScalarType::c64, 0, 4, 2, false},
       {"{'descr': '<c16', 'fortran_order': True, 'shape': (5, 0), }\n", ScalarType::c128, 5, 0, 2, true},
       {"{\"shape\":(2,3,),\"fortran_order\":True,\"descr\":\"=f8\"}\n", ScalarType::f64, 2, 3, 2, true},
+      {"{'descr': 'f8', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::f64, 3, 4, 2, false},
+      {"{'descr': '|f8', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::f64, 3, 4, 2, false},
+      {"{'descr': '<d', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::f64, 3, 4, 2, false},
+      {"{'descr': 'float64', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::f64, 3, 4, 2, false},
+      {"{u'descr': u'<f8', u'fortran_order': False, u\"shape\": (3, 4), }\n", ScalarType::f64, 3, 4, 2,
+       false},
+      {"{'descr': 'f', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::f32, 3, 4, 2, false},
+      {"{'descr': '=F', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::c64, 3, 4, 2, false},
+      {"{'descr': 'complex128', 'fortran_order': False, 'shape': (3, 4), }\n", ScalarType::c128, 3, 4, 2,
+       false},
       {"{ 'shape' :( 2 , 3 )\n,\r'descr': '=c16' ,\t'fortran_order':False } \f\n\n", ScalarType::c128, 2, 3,
        2, false},
       {"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9007199254740992), }\n", ScalarType::f64, 0,
@@ -87,32 +99,49 @@ TEST_CASE("What is no .npy file, or none of a known version, is refused", "[npy]
 }
 
 TEST_CASE("Element types that cannot be read are named, with the way out", "[npy]") {
-  const std::pair<const char*, const char*> types[] = {{"'<i8'", "integers ('<i8')"},
-                                                       {"'|u1'", "integers"},
-                                                       {"'|b1'", "booleans"},
-                                                       {"'|O'", "Python objects"},
-                                                       {"'<U10'", "text"},
-                                                       {"'|S5'", "text"},
-                                                       {"'|V16'", "raw bytes"},
-                                                       {"'<M8[s]'", "dates"},
-                                                       {"'>f8'", "big-endian"},
-                                                       {"'>c16'", "complex128"},
-                                                       {"'<f2'", "unsupported"},
-                                                       {"'<f16'", "unsupported"},
-                                                       {"'<c32'", "complex128"},
-                                                       {"'f8'", "unsupported"},
-                                                       {"''", "unsupported"},
-                                                       {"'|f8'", "unsupported"},
-                                                       {"'<f80'", "unsupported"},
-                                                       {"'\x01\xff'", "('?\?')"},
-                                                       {"[('a', '<f8')]", "structured"},
-                                                       {"('<f8', (2,))", "structured"}};
-  for (const auto& [descr, expected] : types) {
+  const std::string to_real = "array.astype('float64')", to_complex = "array.astype('complex128')",
+                    to_columns = "numpy.lib.recfunctions.structured_to_unstructured(array)";
+  const std::array<std::string, 3> types[] = {
+      {"'<i8'", "integers ('<i8')", to_real},
+      {"'int64'", "integers", to_real},
+      {"'|u1'", "integers", to_real},
+      {"'|b1'", "booleans", to_real},
+      {"'?'", "booleans", to_real},
+      {"'|O'", "Python objects", to_real},
+      {"'<U10'", "text", to_real},
+      {"'|S5'", "text", to_real},
+      {"'|V16'", "raw bytes", "array.view('float64')"},
+      {"'<M8[s]'", "dates", to_real},
+      {"'>f8'", "big-endian", to_real},
+      {"'>d'", "big-endian", to_real},
+      {"'>c16'", "big-endian", to_complex},
+      {"'<f2'", "unsupported", to_real},
+      {"'<f16'", "unsupported", to_real},
+      {"'<c32'", "unsupported", to_complex},
+      {"'g'", "unsupported", to_real},
+      {"'<float64'", "unsupported", to_real},
+      {"''", "unsupported", to_real},
+      {"'<'", "unsupported", to_real},
+      {"'d8'", "unsupported", to_real},
+      {"'<f80'", "unsupported", to_real},
+      {"'\x01\xff'", "('?\?')", to_real},
+      {"[('r', '<f8'), ('i', '<f8')]", "structured", "array.view('complex128')"},
+      {"[(u'r', 'f4'), ('i', '<f4'), ]", "structured", "array.view('complex64')"},
+      {"[('r', '<f8'), ('i', '<f4')]", "structured", to_columns},
+      {"[('r', '<c8'), ('i', '<c8')]", "structured", to_columns},
+      {"[('r', '<i8'), ('i', '<i8')]", "structured", to_columns},
+      {"[('a', '<f8')]", "structured", to_columns},
+      {"[('a', '<f8'), ('b', '<f8'), ('c', '<f8')]", "structured", to_columns},
+      {"[('a', '<f8', (2,)), ('b', '<f8')]", "structured", to_columns},
+      {"[('a', [('b', '<f8')])]", "structured", to_columns},
+      {"('<f8', (2,))", "structured", to_columns}};
+  for (const auto& [descr, expected, remedy] : types) {
     const std::string start =
-        file_start(std::string("{'descr': ") + descr + ", 'fortran_order': False, 'shape': (3,), }\n");
+        file_start("{'descr': " + descr + ", 'fortran_order': False, 'shape': (3,), }\n");
     check_refused(start, 24, expected);
-    check_refused(start, 24, "array.astype(");
+    check_refused(start, 24, "Python: " + remedy);
   }
+  check_refused(file_start("{'descr': [('r', '<f8"), 24, "a text that ends");
 }
 
 TEST_CASE("Files whose shape is no matrix's are refused", "[npy]") {
@@ -257,6 +286,23 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
   const std::string longest = npy_header_text(NpyHeader{ScalarType::c128, most, most, 2, false, 0});
   CHECK(contains(longest, "(9223372036854775807, 9223372036854775807), } "));
   CHECK((longest.size() == 128 && longest.back() == '\n'));
+  // A dictionary of 117 characters fills 128 bytes, with the 10 before it and a newline.
+  for (Index size = 1; size <= 100000; size *= 10) {
+    const std::string dictionary =
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (922337203685477, 9223372036854775807, "
+        "9223372036854775807, " +
+        std::to_string(size) + "), }";
+    REQUIRE((size == 1) == (dictionary.size() < 116));
+    const std::string text =
+        npy_header_text(NpyArrayHeader{ScalarType::f64, {most / 10000, most, most, size}, false, 0});
+    CAPTURE(text, dictionary.size());
+    CHECK(text.substr(10, dictionary.size()) == dictionary);
+    CHECK(text.size() == (dictionary.size() <= 117 ? 128 : 192));
+    CHECK(static_cast<std::size_t>(static_cast<unsigned char>(text[8])) == text.size() - 10);
+    CHECK(text[9] == '\0');
+    CHECK(text.find_first_not_of(' ', 10 + dictionary.size()) == text.size() - 1);
+    CHECK(text.back() == '\n');
+  }
   CHECK(contains(npy_header_text(NpyHeader{ScalarType::c128, 3, 4, 2, true, 0}),
                  "{'descr': '<c16', 'fortran_order': True, 'shape': (3, 4), }"));
   CHECK(contains(npy_header_text(NpyHeader{ScalarType::f32, 3, 1, 1, false, 0}),
