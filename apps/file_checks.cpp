@@ -35,9 +35,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
 /// What a path leads to: a folder and a name in it, and the file if there is one.
 struct Place {
   explicit Place(const std::string& path) {
-    std::error_code error;
-    fs::path target = fs::canonical(path, error);
-    if (error) target = path;
+    const fs::path target = written_file(path);
     name = target.filename();
     folder = status_of(target.has_parent_path() ? target.parent_path() : fs::path("."));
     file = status_of(target);

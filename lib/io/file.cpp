@@ -143,12 +143,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string host_name() {
+  std::array<char, 256> host{};
+  static_cast<void>(::gethostname(host.data(), host.size() - 1));
+  return host.data();
+}
+
 /// The prefix of all temporary names that this host makes for a file. It has a hash of the host's name, which
 /// may itself be too long for a file name.
 std::string prefix_of(const std::string& target) {
-  std::array<char, 256> host{};
-  static_cast<void>(::gethostname(host.data(), host.size() - 1));
-  return message(target, ".tmp.", XXH32(host.data(), std::char_traits<char>::length(host.data()), 0), "-");
+  const std::string host = host_name();
+  return message(target, ".tmp.", XXH32(host.data(), host.size(), 0), "-");
 }
 
 enum class Lock { taken, anothers, impossible };
@@ -211,22 +216,54 @@ void remove_dead(const fs::path& target) {
   }
 }
 
+/// What is to be replaced at a path; nothing if no file is there.
+std::optional<struct stat> file_to_replace(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  require<OutputError>(S_ISREG(status.st_mode), path,
+                       ": exists, is no regular file, and will not be replaced by one; give another name");
+  if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    throw OutputError(message(path, ": exists and may not be written: ", reason(),
+                              "; it is kept. Allow it (chmod u+w), or give another name"));
+  return status;
+}
+
+/// Gives a file the mode of another, and its owner and group as far as this user may. What the group might do
+/// is what all others might where the file cannot have that group.
+void pass_on(const struct stat& from, const std::string& to) {
+  struct stat now {};
+  if (::lstat(to.c_str(), &now) != 0) return;
+  constexpr auto same = static_cast<uid_t>(-1);
+  mode_t mode = from.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+  if (now.st_gid != from.st_gid && ::lchown(to.c_str(), same, from.st_gid) != 0)
+    mode = (mode & ~mode_t{S_IRWXG}) | ((mode & S_IRWXO) << 3);
+  // If that fails, the file is more private than it might be.
+  if ((now.st_mode & mode_t{07777}) != mode && ::chmod(to.c_str(), mode) != 0) return;
+  if (now.st_uid != from.st_uid && ::lchown(to.c_str(), from.st_uid, same) != 0) return;
+}
+
 }  // namespace
 
-TemporaryFile::TemporaryFile(const std::string& path, Access access) : target_(path) {
+std::string written_file(const std::string& path) {
+  constexpr int most_links = 40;  // as many as Linux follows
+  fs::path target = path;
   std::error_code error;
-  if (std::filesystem::is_symlink(target_, error)) {
-    // The file that a link points to is replaced, not the link.
-    const std::filesystem::path linked = std::filesystem::weakly_canonical(target_, error);
-    if (!error) target_ = linked;
+  for (int links = 0; fs::is_symlink(target, error); ++links) {
+    require<OutputError>(links < most_links, path, ": leads from link to link, more than ", most_links,
+                         " times; is it a circle? Give another name");
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) break;
+    target = target.parent_path() / next;
   }
-  require<OutputError>(
-      !std::filesystem::exists(target_, error) || std::filesystem::is_regular_file(target_, error), path,
-      ": exists, is no regular file, and will not be replaced by one; give another name");
+  return target.string();
+}
+
+TemporaryFile::TemporaryFile(const std::string& path, Access access)
+    : target_(written_file(path)), replaced_(file_to_replace(path)) {
   remove_dead(target_);
   for (int attempt = 0; !file_; ++attempt) {
     name_ = message(prefix_of(target_), ::getpid(), "-", attempt);
-    file_ = OutputFile::create(name_, access);
+    file_ = OutputFile::create(name_, replaced_ ? Access::owner : access);
     if (file_ && !guard()) file_.reset();
   }
 }
@@ -259,11 +296,45 @@ void TemporaryFile::fill(const std::function<std::string()>& next_piece) {
 }
 
 void TemporaryFile::take_name() {
+  if (replaced_) pass_on(*replaced_, name_);
   if (::rename(name_.c_str(), target_.c_str()) != 0) {
     throw OutputError(message(target_.string(), ": cannot give ", name_, " this name: ", reason()));
   }
   renamed_ = true;
   synchronise_directory(target_.parent_path());
+}
+
+LockFile::LockFile(const std::string& path, const std::string& what_for) : path_(path) {
+  // One that just ended may have removed the file that was opened.
+  for (int attempt = 0; attempt == 0 || (attempt < 100 && !is_regular_file_at(path, descriptor_.number()));
+       ++attempt) {
+    descriptor_ = FileDescriptor(uninterrupted(
+        [&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666); }));
+    if (descriptor_.number() < 0)
+      throw OutputError(
+          message(path, ": cannot make or open this lock: ", reason(), "; if no job uses it, remove it"));
+    struct stat status {};
+    require<OutputError>(::fstat(descriptor_.number(), &status) == 0 && S_ISREG(status.st_mode), path,
+                         ": is no regular file, and cannot be a lock; remove it");
+    if (lock(descriptor_.number()) == Lock::anothers) {
+      std::array<char, 512> holder{};
+      if (::pread(descriptor_.number(), holder.data(), holder.size() - 1, 0) <= 0) holder = {"another job"};
+      throw OutputError(
+          message(path, ": is held by ", holder.data(), ", which may still ", what_for,
+                  "; wait until that has ended, or name another folder. The lock of a process that "
+                  "has died is gone, but that of a host that is down only when the file server "
+                  "notices; removing the file frees it at once"));
+    }
+  }
+  const std::string holder = message("process ", ::getpid(), " on ", host_name());
+  // The lock holds without the line, too.
+  if (::ftruncate(descriptor_.number(), 0) != 0 ||
+      ::pwrite(descriptor_.number(), holder.data(), holder.size(), 0) < 0)
+    return;
+}
+
+LockFile::~LockFile() {
+  if (is_regular_file_at(path_, descriptor_.number())) ::unlink(path_.c_str());
 }
 
 void synchronise_directory(const std::filesystem::path& directory) {

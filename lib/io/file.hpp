@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -71,7 +73,8 @@ class OutputFile {
 };
 
 /// A new file beside the target whose name it will take. It is removed with this object unless it has taken
-/// that name.
+/// that name. If the target exists, the new file gets its mode with its name, and its owner and group where
+/// this user may set them; until then it is the user's alone.
 ///
 /// It is called like the target with ".tmp.HOST-PID-N" at the end, where HOST is a hash. It is locked until
 /// this object goes, or its process dies. The next TemporaryFile for the same target on the same host removes
@@ -79,7 +82,7 @@ class OutputFile {
 /// show no locks to other hosts.
 class TemporaryFile {
  public:
-  /// Makes the file. Throws OutputError if the target exists and is no regular file.
+  /// Makes the file. Throws OutputError if the target exists and is no regular file, or may not be written.
   explicit TemporaryFile(const std::string& path, Access access = Access::by_umask);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
@@ -102,7 +105,27 @@ class TemporaryFile {
   std::string name_;
   std::optional<OutputFile> file_;
   FileDescriptor lock_{-1};
+  std::optional<struct stat> replaced_;
   bool renamed_ = false;
+};
+
+/// Holds a lock that another process can see while this object lives: a file, locked by the kernel, with a
+/// line that says who holds it. The kernel lets go when the process dies, so that a file which a killed run
+/// left holds nobody up. On network file systems the server does that, once it misses the host. Where a file
+/// system has no locks, everybody gets one.
+class LockFile {
+ public:
+  /// `what_for`, in the error: "save checkpoints there". Throws OutputError if another has the lock, with the
+  /// line of that one.
+  LockFile(const std::string& path, const std::string& what_for);
+  /// Removes the file.
+  ~LockFile();
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_{-1};
 };
 
 /// Writes the names in a directory to the disk, on systems that can do that. On others a file may have its

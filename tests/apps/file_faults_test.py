@@ -126,6 +126,30 @@ def check_kills(suite, expected, calls, full):
     suite.check(warned > 0, "no kill left an unfinished checkpoint")
 
 
+def check_order(suite):
+    """A file has its name only once its data are on the disk, and its folder is flushed next. What the new manifest names, and that
+    name itself, are on the disk before the manifest is."""
+    fresh(suite)
+    run = suite.run(*SOLVE, on_each_rank=with_fault("0:record:1:0"))
+    suite.succeeded(run)
+    events = [(word, os.path.realpath(suite.folder / path)) for line in run.errors.splitlines()
+              for word, _, path in [line.partition(" ")] if word in ("flushed", "renamed", "to")]
+    saved = os.path.realpath(suite.folder / "saved")
+    manifests = named = 0
+    for k, (word, path) in enumerate(events):
+        if word != "renamed":
+            continue
+        named += 1
+        target = events[k + 1][1]
+        suite.check(("flushed", path) in events[:k], target, "had its name before its data were on the disk")
+        suite.check(events[k + 2:k + 3] == [("flushed", os.path.dirname(target))], "the folder was not flushed after the name of", target)
+        if os.path.dirname(target) == saved:
+            manifests += 1
+            last = max(j for j in range(k) if events[j][0] == "to" and re.search(r"/generation-\d+/manifest.json$", events[j][1]))
+            suite.check(("flushed", saved) in events[last:k], "a manifest names a folder whose own name may be lost")
+    suite.check(manifests > 1 and named > 4 * manifests, "names of files", named, "of manifests", manifests)
+
+
 def check_small_disk(suite):
     """A disk of its own that is too small; only root can make one, and not everywhere."""
     disk = suite.folder / "disk"
@@ -163,6 +187,7 @@ def check_streams(suite):
         suite.check(report["schema"] == "gridlops.report/1", "no report on", shell, run.output)
     for name in ("/dev/null", "/dev/stderr"):
         suite.succeeded(suite.run(*multiply, name))
+    fresh(suite)
     suite.succeeded(suite.run(*("/dev/null" if word in ("H.csv", "R.json") else word for word in SOLVE)))
     pipe = suite.folder / "pipe"
     os.mkfifo(pipe)
@@ -194,6 +219,7 @@ def test(suite, full):
     suite.close(expected["X"], np.linalg.lstsq(A, np.load(suite.folder / "B.npy"), rcond=None)[0], 1e-8, "without faults")
     check_failures(suite, expected, calls, full)
     check_short_writes(suite, expected)
+    check_order(suite)
     check_kills(suite, expected, calls, full)
     check_small_disk(suite)
     check_permissions(suite)

@@ -4,6 +4,7 @@ removes what a killed run left. output_test.py LAUNCH PROGRAM"""
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import time
 
@@ -23,6 +24,8 @@ def write_files(folder):
     (folder / "link.npy").symlink_to("A.npy")
     (folder / "folder" / "up.npy").symlink_to(folder / "B.npy")
     (folder / "here").symlink_to(".")
+    for name in ("first.npy", "second.npy"):
+        (folder / name).symlink_to("later.npy")
     os.link(folder / "A.npy", folder / "hard.npy")
 
 
@@ -49,6 +52,8 @@ SAME = [
     (solve("--output", "X0.npy", "--initial", "X0.npy"), ["--output X0.npy", "--initial X0.npy"]),
     (solve("--output", "o.npy", "--solver", "lsqr", "--variances", "here/o.npy"), ["--output o.npy", "--variances here/o.npy"]),
     (solve("--output", "o.npy", "--history", "folder/../here/o.npy"), ["--output o.npy", "--history folder/../here/o.npy"]),
+    (solve("--output", "first.npy", "--history", "second.npy"), ["--output first.npy", "--history second.npy"]),
+    (solve("--output", "later.npy", "--report", "here/second.npy"), ["--output later.npy", "--report here/second.npy"]),
     (solve("--output", "o.npy", "--checkpoint", ".", "--report", "manifest.json"),
      ["--report manifest.json", "--checkpoint ./manifest.json"]),
 ]
@@ -95,6 +100,14 @@ def check_different(suite):
         suite.close(np.load(suite.folder / name), expected, 1e-13, name)
     suite.check((suite.folder / "to.npy").is_symlink() and (suite.folder / "to.json").is_symlink(), "links were replaced")
     suite.check((suite.folder / "target.json").read_text(encoding="utf-8").startswith("{"), "no report where a link leads to")
+    # Links stay that lead to where no file is yet.
+    (suite.folder / "new").mkdir()
+    for name in ("X.npy", "R.json"):
+        (suite.folder / f"to_{name}").symlink_to(f"new/{name}")
+    suite.succeeded(suite.run(*multiply("--output", "to_X.npy", "--report", "to_R.json")))
+    suite.check((suite.folder / "to_X.npy").is_symlink() and (suite.folder / "to_R.json").is_symlink(), "links were replaced")
+    suite.close(np.load(suite.folder / "new" / "X.npy"), expected, 1e-13, "where a link leads")
+    suite.check((suite.folder / "new" / "R.json").exists(), "no report where a link leads to")
     # The same name in two folders; a checkpoint that a run restarts from and adds to.
     suite.succeeded(suite.run(*multiply("--output", "folder/o.npy", "--report", "o.npy")))
     for _ in range(2):
@@ -102,6 +115,50 @@ def check_different(suite):
         suite.succeeded(suite.run(*solve("--output", "o.npy", "--checkpoint", "C", "--checkpoint-every", 1, *words)))
     for name in ("/dev/null", "."):
         suite.succeeded(suite.run(*multiply("--output", name)), BAD_OUTPUT)
+
+
+def check_modes(suite):
+    """A private file stays private; one that may not be written is kept, before anything else is looked at."""
+    folder = suite.folder / "modes"
+    folder.mkdir()
+    for name, mode in (("private", 0o600), ("shared", 0o664), ("kept", 0o444)):
+        for kind in ("npy", "json"):
+            (folder / f"{name}.{kind}").write_bytes(b"old")
+            (folder / f"{name}.{kind}").chmod(mode)
+    for name, mode in (("private", 0o600), ("shared", 0o664)):
+        suite.succeeded(suite.run(*multiply("--output", f"modes/{name}.npy", "--report", f"modes/{name}.json"), shell="umask 022; {}"))
+        modes = [stat.S_IMODE((folder / f"{name}.{kind}").stat().st_mode) for kind in ("npy", "json")]
+        suite.check(modes == [mode, mode] and (folder / f"{name}.npy").read_bytes() != b"old", name, "has modes", [oct(each) for each in modes])
+    as_user = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    if as_user:  # root may write whatever the mode says
+        folder.chmod(0o777)
+        suite.folder.chmod(0o755)
+        if subprocess.run([*as_user, suite.program, "--version"], capture_output=True, check=False).returncode != 0:
+            print("not tested, because another user cannot run the program: files that may not be written")
+            return
+    for option, path in (("--output", "modes/kept.npy"), ("--report", "modes/kept.json")):
+        options = {"--output": "modes/o.npy", option: path}
+        run = suite.run("multiply", "--matrix", "missing.npy", "--input", "missing.npy", *(word for pair in options.items() for word in pair),
+                        on_each_rank=as_user)
+        suite.succeeded(run, BAD_OUTPUT)
+        suite.check(len(run.error_lines) == 1 and f"{option} {path}: exists and may not be written" in run.errors and "chmod" in run.errors,
+                    "one error, with the way out:", run.errors)
+        suite.check((suite.folder / path).read_bytes() == b"old", path, "was replaced")
+    suite.check(sorted(path.name for path in folder.iterdir())
+                == sorted(f"{name}.{kind}" for name in ("private", "shared", "kept") for kind in ("npy", "json")), "files are left")
+
+
+def check_odd_names(suite):
+    """Names of files may have any bytes. A report shows those that are no UTF-8 as U+FFFD."""
+    matrix, output, report = (os.fsdecode(name) for name in (b"caf\xe9.npy", b"\xff\xfe.npy", b"r\xe9port.json"))
+    shutil.copy(suite.folder / "A.npy", suite.folder / matrix)
+    for ranks in (None, 2):
+        words = ["solve", "--matrix", matrix, "--rhs", "B.npy", "--output", output, "--report", report]
+        suite.succeeded(suite.run(*words, "--checkpoint", os.fsdecode(b"\xe9"), "--checkpoint-every", 1, ranks=ranks))
+        shutil.rmtree(suite.folder / os.fsdecode(b"\xe9"))
+        files = suite.report(report, "solve", ranks or 1, (1, ranks or 1))["files"]
+        suite.check({"caf\ufffd.npy", "\ufffd\ufffd.npy"} <= {file["path"] for file in files}, "files", files)
+        suite.check(np.load(suite.folder / output).shape == (6, 2), "no solution")
 
 
 class Writer:
@@ -156,6 +213,8 @@ def test(suite, _):
     write_files(suite.folder)
     check_same(suite)
     check_different(suite)
+    check_modes(suite)
+    check_odd_names(suite)
     check_leftovers(suite)
 
 

@@ -74,6 +74,12 @@ int error_number() { return fault().kind == "enospc" ? ENOSPC : std::atoi(fault(
 /// The errno of an operation that fails; 0 if it is to succeed.
 int error(std::string_view operation) { return file_fails(operation) ? error_number() : 0; }
 
+/// Tells what reached the disk or took its name, in order.
+void record(const char* what, const std::string& path) {
+  if (fault().operation == "record" && is_of_this_rank())
+    std::fprintf(stderr, "%s %s\n", what, path.c_str());
+}
+
 bool is_temporary(std::string_view path) { return path.find(".tmp.") != std::string_view::npos; }
 
 std::string path_of(int descriptor) {
@@ -139,12 +145,17 @@ int fsync(int fd) {
   struct stat status {};
   const bool is_folder = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
   const int number = is_folder ? error("flush-folder") : is_temporary(path_of(fd)) ? error("flush") : 0;
-  return number == 0 ? flush(fd) : failed(number);
+  if (number != 0) return failed(number);
+  record("flushed", path_of(fd));
+  return flush(fd);
 }
 
 int rename(const char* from, const char* to) noexcept {
   static const auto rename = next<int(const char*, const char*)>("rename");
   const int number = is_temporary(from) ? error("rename") : 0;
-  return number == 0 ? rename(from, to) : failed(number);
+  if (number != 0) return failed(number);
+  record("renamed", from);
+  record("to", to);
+  return rename(from, to);
 }
 }

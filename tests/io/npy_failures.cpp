@@ -2,9 +2,13 @@
 // A failed write leaves nothing behind that was not there before.
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
 
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
+#include "gridlops/text_file.hpp"
 #include "io/file.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
@@ -137,6 +141,147 @@ TEST_CASE("A link stays, and what it points to is replaced", "[npy]") {
   write_npy(folder.file("link.npy"), A);
   CHECK(read_npy_header(world(), folder.file("real.npy")).rows == 20);
   CHECK(std::filesystem::is_symlink(folder.file("link.npy")));
+}
+
+TEST_CASE("A link to a file that is not there yet stays, and leads to what is written", "[npy]") {
+  const ScratchFolder folder;
+  namespace fs = std::filesystem;
+  if (world().rank() == 0) {
+    fs::create_directories(folder.file("scratch/deep"));
+    fs::create_symlink("scratch/deep", folder.file("short"));
+    fs::create_symlink("../B.npy", folder.file("short/up.npy"));  // beside what the folder's link leads to
+    fs::create_symlink("short/up.npy", folder.file("A.npy"));
+    fs::create_symlink("round.npy", folder.file("circle.npy"));
+    fs::create_symlink("circle.npy", folder.file("round.npy"));
+  }
+  world().barrier();
+  const DistMatrix<double> A = some_matrix(square_grid());
+  write_npy(folder.file("A.npy"), A);
+  CHECK(read_npy_header(world(), folder.file("scratch/B.npy")).rows == 20);
+  CHECK((fs::is_symlink(folder.file("A.npy")) && fs::is_symlink(folder.file("short/up.npy"))));
+  if (A.grid()->is_member())
+    CHECK(contains(message_of<OutputError>([&] { write_npy(folder.file("circle.npy"), A); }),
+                   "is it a circle"));
+  if (world().rank() == 0) {
+    write_text_file(folder.file("A.npy"), [once = true]() mutable {
+      return std::string(std::exchange(once, false) ? "text" : "");
+    });
+    CHECK(contents(folder.file("scratch/B.npy")) == "text");
+    CHECK(written_file(folder.file("A.npy")) == folder.file("short/../B.npy"));
+  }
+}
+
+namespace {
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  return status;
+}
+
+/// While it lives, this process is another user's, if it may choose: root may write where others may not.
+class OrdinaryUser {
+ public:
+  OrdinaryUser() : before_(geteuid()) {
+    if (before_ == 0 && seteuid(65534) != 0) std::perror("seteuid");
+  }
+  ~OrdinaryUser() {
+    if (seteuid(before_) != 0) std::perror("seteuid");
+  }
+  OrdinaryUser(const OrdinaryUser&) = delete;
+  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
+
+ private:
+  uid_t before_;
+};
+
+}  // namespace
+
+TEST_CASE("A file passes on its mode, owner and group to what replaces it", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  const DistMatrix<double> A = some_matrix(square_grid());
+  for (const mode_t mode : {0600, 0640, 0666, 0604, 0755}) {
+    if (world().rank() == 0) {
+      std::ofstream(path) << "old";
+      REQUIRE(chmod(path.c_str(), mode) == 0);
+      if (geteuid() == 0) REQUIRE(chown(path.c_str(), 65534, 65533) == 0);
+      // Nobody else may read what is not finished.
+      const TemporaryFile unfinished(path);
+      CHECK((status_of(unfinished.name()).st_mode & 07777) == 0600);
+    }
+    world().barrier();
+    write_npy(path, A);
+    if (world().rank() != 0) continue;
+    const struct stat now = status_of(path);
+    CAPTURE(mode);
+    CHECK((now.st_mode & 07777) == mode);
+    if (geteuid() == 0) CHECK((now.st_uid == 65534 && now.st_gid == 65533));
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_CASE("A group that a file cannot keep gets no more than everybody", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.txt");
+  if (world().rank() != 0 || geteuid() != 0) return;
+  REQUIRE(chmod(folder.file("").c_str(), 0777) == 0);
+  std::ofstream(path) << "old";
+  REQUIRE((chown(path.c_str(), 0, 65533) == 0 && chmod(path.c_str(), 0662) == 0));
+  {
+    const OrdinaryUser user;
+    write_text_file(path,
+                    [once = true]() mutable { return std::string(std::exchange(once, false) ? "new" : ""); });
+  }
+  const struct stat now = status_of(path);
+  CHECK((now.st_uid == 65534 && now.st_gid != 65533));
+  CHECK((now.st_mode & 07777) == 0622);
+}
+
+TEST_CASE("A file that may not be written is left alone, and all ranks say so", "[npy]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy");
+  if (world().rank() == 0) {
+    std::ofstream(path) << "old";
+    REQUIRE(chmod(folder.file("").c_str(), 0777) == 0);
+    REQUIRE(chmod(path.c_str(), 0444) == 0);
+  }
+  world().barrier();
+  {
+    const DistMatrix<double> A = some_matrix(square_grid());
+    const OrdinaryUser user;
+    const std::string text = failure(path, A);
+    if (A.grid()->is_member()) {
+      CHECK(contains(text, "A.npy: exists and may not be written: Permission denied"));
+      CHECK(contains(text, "chmod u+w"));
+    }
+    if (world().rank() == 0) CHECK_THROWS_AS(check_text_file(path), OutputError);
+  }
+  CHECK(folder.names() == std::vector<std::string>{"A.npy"});
+  CHECK(contents(path) == "old");
+}
+
+TEST_CASE("One holder has a lock, and a file that a killed one left is no lock", "[npy]") {
+  const ScratchFolder folder;
+  if (world().rank() != 0) return;
+  const std::string path = folder.file("lock");
+  std::ofstream(path) << "process 1 on elsewhere";
+  {
+    const LockFile held(path, "write there");
+    const std::string text = message_of<OutputError>([&] { const LockFile second(path, "write there"); });
+    CHECK(contains(text, message("is held by process ", getpid(), " on ")));
+    CHECK(contains(text, "which may still write there"));
+  }
+  CHECK(folder.names().empty());
+  {
+    const LockFile again(path, "write there");
+    std::filesystem::remove(path);  // as somebody may who was told that it frees the lock
+    const LockFile other(path, "write there");
+    CHECK(folder.names() == std::vector<std::string>{"lock"});
+  }
+  CHECK(folder.names().empty());
+  std::filesystem::create_directory(path);
+  CHECK_THROWS_AS(LockFile(path, "write there"), OutputError);
 }
 
 TEST_CASE("Ranks that read or write different files, or different matrices, all throw", "[npy]") {
