@@ -308,6 +308,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  manifest_in("--restart", checkpoint.restart),
                  manifest_in("--checkpoint", checkpoint.directory)},
                 outputs);
+  if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
   const SolveTask task = read_task(world, arguments, ranks);
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();

@@ -19,8 +19,13 @@ namespace gridlops {
 ///
 /// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
 /// The files are written by all members of the grid, and are checked against their hashes when read.
+///
+/// One job at a time saves there: while a solver runs it holds the file `lock` in the directory, by a lock of
+/// the system that ends with its process. What an earlier run saved is replaced only by a restart from it.
 struct CheckpointOptions {
-  std::string directory{};     ///< made if missing; empty: nothing is saved
+  /// Made if missing; empty: nothing is saved. OutputError on all ranks, before anything is computed, if
+  /// another job saves there, or if there is a checkpoint that this is no restart from.
+  std::string directory{};
   Index every_iterations = 0;  ///< 0: the number of iterations is no reason to save
   double every_seconds = 0;    ///< on the clock of the grid's first rank; 0: time is no reason to save
   /// Asked on every member in each iteration. If true on any, the state is saved after that iteration, and
@@ -38,6 +43,10 @@ struct CheckpointOptions {
 /// one.
 GRIDLOPS_EXPORT std::map<std::string, std::string> checkpoint_facts(Communicator& comm,
                                                                     const std::string& directory);
+
+/// Throws OutputError on all ranks where a solver with these options would before it computes (collective
+/// over comm), so that a program can ask before it reads its input.
+GRIDLOPS_EXPORT void check_checkpoint_directory(Communicator& comm, const CheckpointOptions& options);
 
 /// The newest folder in a directory of checkpoints that a job left unfinished because it was killed; empty if
 /// there is none (collective over comm). A restart goes on from the last checkpoint that was finished. The

@@ -143,11 +143,24 @@ constexpr Index most_manifest_bytes = Index{64} << 20;  // of a manifest of 2500
 
 std::string manifest_in(const std::string& path) { return InputFile(path).text(most_manifest_bytes); }
 
+void require_manifest_fits(Index bytes, const std::string& path) {
+  require<OutputError>(bytes <= most_manifest_bytes, path, ": would have ", bytes,
+                       " bytes, but manifests have at most ", most_manifest_bytes,
+                       "; take fewer ranks, or shorter facts");
+}
+
+/// Whether a path leads to a directory, or to what lies directly in it.
+bool is_within(const std::string& directory, const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(path, error);
+  if (error) return false;
+  return fs::equivalent(whole, directory, error) || fs::equivalent(whole.parent_path(), directory, error);
+}
+
 void write_manifest(const std::string& directory, const Manifest& manifest) {
   const std::string path = message(directory, "/", manifest_name);
   std::string text = manifest_text(manifest);
-  require<OutputError>(static_cast<Index>(text.size()) <= most_manifest_bytes, path, ": would have ",
-                       text.size(), " bytes, but manifests have at most ", most_manifest_bytes);
+  require_manifest_fits(static_cast<Index>(text.size()), path);
   write_text_file(path, Access::owner, [&] { return std::exchange(text, {}); });
 }
 
@@ -169,11 +182,35 @@ void remove_older(const std::string& directory, const std::string& newest, const
 
 }  // namespace
 
-void check_checkpoint_directory(Communicator& comm, const std::string& directory) {
+CheckpointDirectory::CheckpointDirectory(Communicator& comm, const std::string& directory,
+                                         const std::string& restart)
+    : path_(message(directory, "/", manifest_name)) {
   succeed_together(comm, [&] {
     if (comm.rank() != 0) return;
     make_directory(directory);
-    check_output_file(message(directory, "/", manifest_name));
+    lock_.emplace(message(directory, "/lock"), "save checkpoints there");
+    std::error_code error;
+    require<OutputError>(
+        !fs::exists(path_, error) || is_within(directory, restart), path_,
+        ": names a checkpoint of an earlier run, which this one would replace; go on from it by "
+        "restart from ",
+        directory, ", remove that folder, or name another one");
+    check_output_file(path_);
+  });
+}
+
+void CheckpointDirectory::require_room(Communicator& comm, const std::map<std::string, std::string>& facts,
+                                       Index matrices, Index largest) const {
+  succeed_together(comm, [&] {
+    if (comm.rank() != 0) return;
+    Manifest manifest{message(generation_prefix, largest), message(generation_prefix, largest), facts, {}};
+    const auto bytes = [&] { return static_cast<Index>(manifest_text(manifest).size()); };
+    const Index without = bytes();
+    SavedMatrix& matrix = manifest.matrices["a-name-of-matrix"] = {ScalarType::c128, largest, largest, {}};
+    const Index of_matrix = bytes() - without;
+    matrix.blocks.assign(1, {{largest, largest}, {largest, largest}, 0});
+    const Index of_block = bytes() - without - of_matrix;
+    require_manifest_fits(without + matrices * (of_matrix + comm.size() * of_block), path_);
   });
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gridlops/dist_matrix.hpp"
+#include "io/file.hpp"
 #include "io/manifest.hpp"
 
 namespace gridlops {
@@ -12,6 +16,25 @@ namespace gridlops {
 // A checkpoint is a folder generation-N with .npy files and a manifest. The user's directory holds the two
 // newest folders, and a manifest.json of the newest, which is written last: whenever the job dies,
 // manifest.json names a complete checkpoint.
+
+/// The directory that one job saves its checkpoints in while this lives.
+class CheckpointDirectory {
+ public:
+  /// Makes the directory if it is missing, and locks it (collective over comm). restart: the directory that
+  /// the job goes on from, or empty. Throws OutputError on all ranks if another job has the lock, if nothing
+  /// can be written there, or if there is a checkpoint which the job does not go on from, and would replace.
+  CheckpointDirectory(Communicator& comm, const std::string& directory, const std::string& restart);
+
+  /// Throws OutputError on all ranks if the manifest of such checkpoints would be longer than manifests can
+  /// be: with these facts, and a block of every rank in each of so many matrices, whose sizes are at most
+  /// `largest` (collective over comm).
+  void require_room(Communicator& comm, const std::map<std::string, std::string>& facts, Index matrices,
+                    Index largest) const;
+
+ private:
+  std::string path_;              // of the manifest
+  std::optional<LockFile> lock_;  // on rank 0
+};
 
 /// Writes one checkpoint. All functions are collective over the grid, and throw OutputError on all its ranks.
 /// A checkpoint that is not finished is removed.
@@ -39,10 +62,6 @@ class CheckpointWriter {
   Manifest manifest_;
   bool finished_ = false;
 };
-
-/// Throws OutputError on all ranks unless checkpoints can be written there; it tries by making the directory
-/// and a file in it (collective).
-void check_checkpoint_directory(Communicator& comm, const std::string& directory);
 
 /// Reads the manifest of the checkpoint in a directory (collective). Throws InputError on all ranks if there
 /// is none.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/checkpoints.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -38,20 +40,28 @@ std::map<std::string, std::string> checkpoint_facts(Communicator& comm, const st
   return read_manifest(comm, directory).facts;
 }
 
+void check_checkpoint_directory(Communicator& comm, const CheckpointOptions& options) {
+  if (!options.directory.empty()) CheckpointDirectory(comm, options.directory, options.restart);
+}
+
 std::string unfinished_checkpoint(Communicator& comm, const std::string& directory) {
   return unfinished_generation(comm, directory);
 }
 
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
-                            const ConstDistMatrix<T>& B, DistMatrix<T>& X)
+                            const ConstDistMatrix<T>& B, DistMatrix<T>& X, Index matrices)
     : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X), damps_(options.damps) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
-  if (saves()) check_checkpoint_directory(grid_->comm(), options_.directory);
   problem_ = message(method.name(), " with ", recurrence_text(method.parameters(), options), " of a ",
                      A_.rows(), " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
                      name_of(scalar_type_of<T>), ", ", options.batch, " at a time (0: all)");
+  if (saves()) {
+    directory_ = std::make_unique<CheckpointDirectory>(grid_->comm(), options_.directory, options_.restart);
+    directory_->require_room(grid_->comm(), facts(std::numeric_limits<Index>::max()), matrices,
+                             std::max({A_.rows(), A_.cols(), B.cols()}));
+  }
   fingerprint_ = fingerprint(A_, B);
   if (options.initial_guess) guess_ = fingerprint_of_guess(A_, X);
   if (!options_.restart.empty()) {
@@ -136,15 +146,20 @@ void Checkpoints<T>::save(const StateArchive& numbers, const std::vector<NamedMa
   writer.write(x_name, X_);
   for (const NamedMatrix<T>& named : matrices) writer.write(named.name, named.matrix);
   writer.write_numbers(numbers_name, numbers.numbers());
-  std::map<std::string, std::string> facts = options_.facts;
-  facts[problem_fact] = problem_;
-  facts["iteration"] = std::to_string(iteration);
-  writer.finish(std::move(facts));
+  writer.finish(facts(iteration));
   last_save_ = Clock::now();
   wanted_ = false;
   if (suspends_)
     throw Suspended(message("iteration ", iteration, " was saved in ", options_.directory,
                             " as asked, and the solver ended; a restart goes on from there"));
+}
+
+template <Scalar T>
+std::map<std::string, std::string> Checkpoints<T>::facts(Index iteration) const {
+  std::map<std::string, std::string> facts = options_.facts;
+  facts[problem_fact] = problem_;
+  facts["iteration"] = message(iteration);
+  return facts;
 }
 
 template <Scalar T>

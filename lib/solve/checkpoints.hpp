@@ -21,10 +21,10 @@ class ColumnMethod;
 template <Scalar T>
 class Checkpoints {
  public:
-  /// Collective over the grid. Throws UsageError, OutputError if nothing can be saved there, and InputError
-  /// if the state to go on from is not one of this solve.
+  /// Collective over the grid. matrices: how many a checkpoint has. Throws UsageError, OutputError if nothing
+  /// can be saved there, and InputError if the state to go on from is not one of this solve.
   Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
-              DistMatrix<T>& X);
+              DistMatrix<T>& X, Index matrices);
 
   bool saves() const { return !options_.directory.empty(); }
 
@@ -53,7 +53,10 @@ class Checkpoints {
 
   void open_saved(const std::string& directory);
 
+  std::map<std::string, std::string> facts(Index iteration) const;
+
   const CheckpointOptions& options_;
+  std::unique_ptr<CheckpointDirectory> directory_;
   const std::shared_ptr<const ProcessGrid> grid_;
   const LinearOperator<T>& A_;
   DistMatrix<T>& X_;

@@ -104,6 +104,17 @@ void MethodState<T>::swap(const ActiveColumns::Swaps& swaps) {
 }
 
 template <Scalar T>
+Index MethodState<T>::lasting_count() const {
+  const auto in_stack = [](const std::vector<Space>& stack) {
+    return std::max<Index>(1, static_cast<Index>(stack.size()));
+  };
+  Index count = static_cast<Index>(results_.size());
+  for (const Vector& vector : vectors_) count += *vector.name == '\0' ? 0 : in_stack(vector.stack);
+  for (const Shared& shared : shared_) count += in_stack(shared.stack);
+  return count;
+}
+
+template <Scalar T>
 std::vector<NamedMatrix<T>> MethodState<T>::lasting() {
   std::vector<NamedMatrix<T>> all;
   for (Result& result : results_)

@@ -78,6 +78,8 @@ class MethodState {
   void show(const ActiveColumns& columns);
   /// Changes the places of columns.
   void swap(const ActiveColumns::Swaps& swaps);
+  /// How many lasting() returns.
+  Index lasting_count() const;
   /// All matrices that last but X, with the columns of the batch where they lie.
   std::vector<NamedMatrix<T>> lasting();
   void visit(StateArchive& archive);

@@ -131,10 +131,10 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
              options.tolerance.value_or(default_tolerance(scalar_type_of<T>)), options.damp,
              options.max_iterations, B.grid()->comm().rank()});
   const Guard guard = make_guard(method.op(), options, log.report());
-  Checkpoints<T> checkpoints(method, options, B, X);
-  if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   MethodState<T> state(method.op().domain());
   method.describe(state);
+  Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // and X and the numbers
+  if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
   const auto run_of = [&](Index batch) {
     log.begin_batch(batch, batches[at(batch)]);

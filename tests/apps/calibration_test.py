@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks by which calibration `gridlops` chooses, and where it keeps one. calibration_test.py LAUNCH PROGRAM"""
 import json
+import shutil
 import subprocess
 
 import program
@@ -142,6 +143,7 @@ def check_restart(suite, kept):
     other = slow if built_in == own else fast
     run, bits = solved(other, 7, *restart)
     suite.check(bits == built_in and "rounding only" not in run.errors, "a restart does not go on with what is built in:", run.errors)
+    shutil.rmtree(suite.folder / "saved")
     solved(fast, 4, *save)
     run, bits = solved(fast, 7, *restart)
     suite.check(bits == own and "rounding only" not in run.errors, "a restart does not go on with what was measured:", run.errors)

@@ -190,6 +190,7 @@ def test_interrupts(suite):
     suite.check(len(run.warning_lines) == 2 and "interrupted after iteration" in run.warning_lines[0]
                 and "was saved in saved" in run.warning_lines[1], "should say what happens:", run.errors)
     suite.check((suite.folder / "saved" / "manifest.json").exists(), "nothing was saved")
+    shutil.rmtree(suite.folder / "saved")
     # An iteration takes some tenths of a second, so that both signals come within one.
     rng = np.random.default_rng(8)
     np.save(suite.folder / "large_A.npy", rng.standard_normal((2500, 2500)))
@@ -210,6 +211,33 @@ def catches(pid, number):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         masks = dict(line.split(":\t", 1) for line in status if line.startswith("Sig"))
     return bool(int(masks["SigCgt"], 16) >> (number - 1) & 1)
+
+
+def test_two_jobs(suite):
+    """While a job saves, no other may use its directory. Once it was killed another goes on at once, and only from what was saved."""
+    shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+    saved, saving = suite.folder / "saved", ["--checkpoint", "saved", "--checkpoint-every", "2"]
+    job = Job(suite, *saving, solve=ENDLESS, ranks=None)
+    job.wait_until(lambda: (saved / "manifest.json").exists())
+    def refused(*texts, ranks, more=()):
+        run = suite.run(*ENDLESS[:-1], "second.npy", *saving, *more, ranks=ranks)
+        suite.succeeded(run, status=74)
+        suite.check(len(run.error_lines) == 1 and all(text in run.error_lines[0] for text in texts), "should say", texts, run.errors)
+        suite.check(run.seconds < 10 and not (suite.folder / "second.npy").exists(), "took long, or wrote an output:", run.command)
+    for ranks in (None, RANKS):
+        for more in ((), ("--restart", "saved")):
+            refused("saved/lock: is held by", f"process {job.process.pid} on", "name another folder", ranks=ranks, more=more)
+    suite.check(job.process.poll() is None, "the first job ended")
+    job.process.kill()
+    job.end()
+    suite.check((saved / "lock").exists(), "a killed job leaves its lock, or this shows nothing")
+    before = (saved / "manifest.json").read_bytes()
+    for ranks in (None, RANKS):
+        refused("saved/manifest.json: names a checkpoint of an earlier run", "restart from saved", ranks=ranks)
+    suite.check((saved / "manifest.json").read_bytes() == before, "a refused job changed the checkpoint")
+    run = suite.run(*[word if word != "1000000000" else "3" for word in ENDLESS], "--quiet", *saving, "--restart", "saved")
+    suite.succeeded(run, status=3)
+    suite.check(not (saved / "lock").exists(), "a job left its lock")
 
 
 def test_limit(suite, expected):
@@ -361,6 +389,7 @@ def test(suite, full):
     kills = 5 if full else 2
     test_kills(suite, expected, at_any_time=kills, in_writes=kills)
     test_warnings(suite, expected)
+    test_two_jobs(suite)
     test_limit(suite, expected)
     test_other_grids(suite, expected)
     test_refusals(suite)

@@ -2,10 +2,13 @@
 // Solvers are interrupted, and go on from what they saved.
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
+#include "io/checkpoint_files.hpp"
+#include "io/file.hpp"
 #include "io/npy_files.hpp"
 #include "support/grids.hpp"
 #include "support/solution_checks.hpp"
@@ -248,7 +251,112 @@ TEST_CASE("Only two checkpoints are kept, and what a writer that died left is re
   CHECK(names == std::vector<std::string>{"generation-11", "generation-12", "manifest.json"});
   const auto facts = checkpoint_facts(world(), saved.string());
   CHECK(facts.at("iteration") == "10");
+  CHECK(read_manifest(world(), saved.string()).previous == "generation-11");
   CHECK(checkpoint_facts(world(), (saved / "generation-11").string()).at("iteration") == "8");
+}
+
+TEST_CASE("A damaged checkpoint is refused by a text that names the one before, which goes on") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  const std::filesystem::path saved = folder.file("saved");
+  SolveOptions options;
+  options.max_iterations = 4;
+  options.checkpoint.directory = saved.string();
+  options.checkpoint.every_iterations = 2;
+  problem.solve_with(options);
+  world().barrier();
+  if (world().rank() == 0) {
+    const std::string path = (saved / "generation-2" / "x.npy").string();
+    std::string text = contents(path);
+    text.back() = static_cast<char>(text.back() ^ 1);
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  world().barrier();
+  options.checkpoint.restart = saved.string();
+  const std::string text = message_of<InputError>([&] { problem.solve_with(options); });
+  const std::string before = (saved / "generation-1").string();
+  CAPTURE(text);
+  CHECK((!grid->is_member() || text.find("the one before it is " + before) != std::string::npos));
+  options.checkpoint.restart = before;
+  problem.solve_with(options);
+  world().barrier();
+  CHECK(checkpoint_facts(world(), saved.string()).at("iteration") == "4");
+}
+
+TEST_CASE("A run that is no restart leaves the checkpoint of an earlier one alone, and computes nothing") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  const std::filesystem::path saved = folder.file("saved"), other = folder.file("other");
+  problem.suspend({}, saved.string(), 4, 0);
+  problem.suspend({}, other.string(), 3, 0);
+  world().barrier();
+  if (world().rank() == 0) std::filesystem::create_symlink("saved", folder.file("link"));
+  world().barrier();
+  Index iterations = 0;
+  SolveOptions options;
+  options.checkpoint.directory = saved.string();
+  options.checkpoint.requested = [&] { return ++iterations < 0; };
+  for (const std::string& restart : {std::string(), other.string()}) {
+    options.checkpoint.restart = restart;
+    for (const bool asks : {true, false}) {
+      const std::string text = message_of<OutputError>([&] {
+        if (!asks) return void(problem.solve_with(options));
+        if (grid->is_member()) check_checkpoint_directory(grid->comm(), options.checkpoint);
+      });
+      CAPTURE(text, restart);
+      CHECK((!grid->is_member() ||
+             text.find("manifest.json: names a checkpoint of an earlier run") != text.npos));
+    }
+  }
+  CHECK(iterations == 0);
+  world().barrier();
+  CHECK(checkpoint_facts(world(), saved.string()).at("iteration") == "4");
+  options.checkpoint.restart = folder.file("link");
+  CHECK_NOTHROW(problem.solve_with(options));
+}
+
+TEST_CASE("Two jobs do not save in one directory, and one that was killed holds nobody up") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  const std::string saved = folder.file("saved"), lock = saved + "/lock";
+  SolveOptions options;
+  options.checkpoint.directory = saved;
+  {
+    std::optional<LockFile> another;
+    if (world().rank() == 0) {
+      std::filesystem::create_directory(saved);
+      another.emplace(lock, "save checkpoints there");
+    }
+    world().barrier();
+    const std::string text = message_of<OutputError>([&] { problem.solve_with(options); });
+    CAPTURE(text);
+    CHECK((!grid->is_member() || (text.find(lock + ": is held by process ") != text.npos &&
+                                  text.find("name another folder") != text.npos)));
+    world().barrier();
+  }
+  if (world().rank() == 0) std::ofstream(lock) << "process 1 on a host that is gone";
+  world().barrier();
+  problem.suspend(options, saved, 4, 0);
+  world().barrier();
+  CHECK_FALSE(std::filesystem::exists(lock));
+}
+
+TEST_CASE("A manifest that would be too long is refused before the first iteration") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  Index iterations = 0;
+  SolveOptions options;
+  options.checkpoint.directory = folder.file("saved");
+  options.checkpoint.requested = [&] { return ++iterations < 0; };
+  options.checkpoint.facts["notes"] = std::string(std::size_t{64} << 20, 'x');
+  const std::string text = message_of<OutputError>([&] { problem.solve_with(options); });
+  CAPTURE(text);
+  CHECK((!grid->is_member() || text.find("but manifests have at most 67108864") != text.npos));
+  CHECK(iterations == 0);
 }
 
 TEMPLATE_TEST_CASE(
