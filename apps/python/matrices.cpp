@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/overlap.hpp"
 #include "gridlops/redistribute.hpp"
 #include "native.hpp"
 
@@ -67,6 +68,24 @@ py::buffer_info buffer_of(Matrix<T>& X) {
           !X.writable};
 }
 
+/// X ← the guess, before a solver with right-hand sides B begins, whose own check comes too late for what
+/// this overwrites. Throws UsageError on all ranks.
+template <Scalar T>
+void copy_guess(const Matrix<T>& guess, const Matrix<T>& B, Matrix<T>& X) {
+  const ProcessGrid& grid = *X.matrix.grid();
+  if (!grid.is_member()) return;
+  DistMatrix<T>& to = X.output();
+  succeed_together(grid.comm(), [&] {
+    for (const Matrix<T>* read : {&guess, &B})
+      if (overlap<T>(read->matrix.local(), to.local()))
+        throw UsageError(
+            "the guess or the right-hand sides share memory with the matrix for the result, which "
+            "would overwrite them before they are read; give the result a matrix of its own",
+            KnownTo::one_rank);
+  });
+  copy<T>(guess.matrix, to);
+}
+
 template <Scalar T>
 void bind_type(py::module_ native) {
   using M = Matrix<T>;
@@ -121,6 +140,7 @@ void bind_type(py::module_ native) {
       "column_norms", [](const M& X, double order) { return column_norms<T>(X.matrix, order); }, unlocked);
   native.def(
       "copy", [](const M& X, M& Y) { copy<T>(X.matrix, Y.output()); }, unlocked);
+  native.def("copy_guess", copy_guess<T>, unlocked);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs PyLops-MPI's own tests with our functions in the place of its: peers.py PACKAGE RANKS.
+"""Compares our functions with PyLops-MPI's, and runs its own tests with ours in their place: peers.py PACKAGE RANKS.
 
 GRIDLOPS_PYLOPS_MPI names a checkout of PyLops-MPI, and GRIDLOPS_PYLOPS_MPI_PYTHON a Python that has it with its requirements and
 pytest (the one that runs this is the default). Ends with 77 where something is missing."""
@@ -23,13 +23,16 @@ def main(package, ranks):
     python = os.environ.get("GRIDLOPS_PYLOPS_MPI_PYTHON", sys.executable)
     if not package:
         skip("the Python package was not built")
-    if not checkout:
-        skip("GRIDLOPS_PYLOPS_MPI does not say where a checkout of PyLops-MPI is")
-    if subprocess.run([python, "-c", "import pylops_mpi, pytest"], capture_output=True, check=False).returncode != 0:
-        skip(f"{python} has no pylops_mpi or no pytest; GRIDLOPS_PYLOPS_MPI_PYTHON may name another one")
+    if subprocess.run([python, "-c", "import pylops_mpi"], capture_output=True, check=False).returncode != 0:
+        skip(f"{python} has no pylops_mpi; GRIDLOPS_PYLOPS_MPI_PYTHON may name another one")
     here = pathlib.Path(__file__).resolve().parent
     os.environ["PYTHONPATH"] = os.pathsep.join([package, str(here)])
-    failed = False
+    failed = subprocess.run([here.parent / "support" / "launch", ranks, python, here / "drop_in_test.py"], check=False).returncode != 0
+    if failed or not checkout:
+        print("PyLops-MPI's own tests were not run" + ("" if checkout else ": GRIDLOPS_PYLOPS_MPI does not say where a checkout of it is"))
+        return 1 if failed else 0
+    if subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode != 0:
+        skip(f"{python} has no pytest")
     for name in FILES:
         command = [here.parent / "support" / "launch", ranks, python, "-m", "pytest", "-q", "-W", "ignore",
                    "-p", PLUGIN.stem, "-p", "no:cacheprovider", "--noconftest", pathlib.Path(checkout) / "tests" / name]

@@ -39,7 +39,23 @@ class SupportsDLPack(Protocol):
 
 
 def _host_array(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
-    """A block as an array of NumPy, in the same memory."""
+    """A block as an array of NumPy, in the same memory, in which every element can be read in place."""
+    array = _as_numpy(block)
+    if np.ma.is_masked(array):
+        raise UsageError(f"{np.ma.count_masked(array)} of the {array.size} elements of the block are masked, and what lies under a mask "
+                         "would be read: leave their rows out of the problem, or say what they are: array.filled(0)")
+    if array.ndim not in (1, 2):
+        raise UsageError(f"a block of {array.ndim} dimensions cannot be that of a matrix, which has rows and columns: "
+                         "array.reshape(rows, columns)")
+    if not array.dtype.isnative:
+        raise UsageError(f"the bytes of the block's elements, {array.dtype.str!r}, are in the order of another machine: "
+                         "array.astype(array.dtype.newbyteorder('='))")
+    if not array.flags.aligned:
+        raise UsageError(f"the elements of the block, {array.dtype.name}, do not lie at multiples of their size: array.copy()")
+    return np.asarray(array)
+
+
+def _as_numpy(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
     if isinstance(block, np.ndarray):
         return block
     if not hasattr(block, "__dlpack__"):
@@ -80,7 +96,7 @@ class Matrix:
 
         The block has the shape that the layout gives this rank (a vector is one column), one of the four element types,
         and columns without gaps inside: column-major (Fortran) order, as ``numpy.asfortranarray`` makes it. Idle ranks
-        give an empty block. It is an array of NumPy, or of another library by DLPack, in the memory of the host. A matrix
+        give an empty block. No element is masked or of swapped bytes. It is an array of NumPy, or of another library by DLPack, in the memory of the host. A matrix
         of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
         UsageError or ShapeError, on this rank alone.
         """
@@ -177,12 +193,26 @@ class Matrix:
 
 
 def same_type(first: Any, *others: Any) -> Any:
-    """The last one, if all have one element type; UsageError otherwise, on all ranks."""
+    """The last one, if all are of this package and have one element type; UsageError otherwise, on all ranks."""
+    for each in (first, *others):
+        if not hasattr(each, "native"):
+            raise UsageError(_not_ours(each))
     for other in others:
         if other.dtype != first.dtype:
             raise UsageError(f"operands of {first.dtype.name} and of {other.dtype.name} do not go together: "
                              f"make all of them {np.result_type(first.dtype, other.dtype).name}")
     return others[-1] if others else first
+
+
+def _not_ours(given: Any) -> str:
+    return (f"a value of type {type(given).__name__} stands where a Matrix or an Operator is needed, of which every rank has one block: "
+            "gridlops.from_local(space, block) makes a Matrix of a block, and gridlops.matrix_mult(A) an operator of a Matrix")
+
+
+def require_matrix(name: str, given: Any) -> None:
+    """UsageError, on all ranks that give it, unless it is a matrix."""
+    if not isinstance(given, Matrix):
+        raise UsageError(f"{name}: {_not_ours(given)}")
 
 
 def zeros(space: Space, nrhs: int = 1, dtype: npt.DTypeLike = np.float64) -> Matrix:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .errors import UsageError
 from .grids import Grid, Space
-from .matrices import Matrix, functions_for, same_type, zeros
+from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
 
 
 class Operator:
@@ -21,7 +21,7 @@ class Operator:
     functions such as :func:`matrix_mult`.
     """
 
-    __array_priority__ = 100  # NumPy's scalars leave products with an operator to it
+    __array_ufunc__ = None  # NumPy's arrays and scalars leave products with an operator to it
 
     def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any) -> None:
         self.grid = grid
@@ -105,6 +105,14 @@ class Operator:
             return self.matvec(other)
         if isinstance(other, Operator):
             return self._made(functions_for(self.dtype).product(self.native, same_type(self, other).native))
+        if isinstance(other, np.ndarray):
+            require_matrix("a product", other)
+        return NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            raise UsageError("an array cannot be multiplied with an operator, which is no array: (A.H @ Y) with a Matrix Y is Aᴴ Y; "
+                             "gridlops.from_local(A.range, block) makes one of this rank's block")
         return NotImplemented
 
     def __add__(self, other: Any) -> Operator:
@@ -116,8 +124,11 @@ class Operator:
         return self + -other if isinstance(other, Operator) else NotImplemented
 
     def __mul__(self, factor: complex) -> Operator:
-        if not np.isscalar(factor):
+        if not isinstance(factor, (int, float, complex, np.number)):
             return NotImplemented
+        if np.iscomplexobj(factor) and self.dtype.kind != "c":
+            raise UsageError(f"{factor} times an operator of {self.dtype.name} is complex, and an operator has one element type: "
+                             f"make it of {np.result_type(self.dtype, np.complex64).name}")
         return self._made(functions_for(self.dtype).scale(factor, self.native))
 
     __rmul__ = __mul__

@@ -7,14 +7,15 @@ They take and return objects of ``pylops_mpi``: :class:`DistributedArray`, :clas
 :class:`MPILinearOperator`, on the host. As there, all of an array is one vector: it has one step length and one stopping test.
 To solve for many right-hand sides, each with its own, use :mod:`gridlops` itself.
 
-What differs: a column of zeros gives zeros; where rounding breaks an iteration down it ends with the best model so far, and
-where ``ista`` or ``fista`` get too long a step they return the last good model, with an infinite last cost.
+What differs: where rounding breaks an iteration down it ends with the best model so far; where ``ista`` or ``fista`` get too long
+a step they return the last good model, with an infinite last cost. Their ``rtol`` and ``rtol1`` have no effect, as in PyLops-MPI 0.8.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+import warnings
 from typing import Any, Callable, Literal, Sequence
 
 import numpy as np
@@ -320,26 +321,55 @@ def cgls(Op: Any, y: Vector, x0: Vector, niter: int = 10, damp: float = 0.0, tol
 
 
 class _SparseWatch(_Watch):
-    """Keeps the cost ½‖y − A x‖² + eps‖x‖₁, and ends where the residual rises, if that is watched, or the cost is small."""
+    """Computes after each step what PyLops-MPI does, and ends where its loop ends.
 
-    def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, eps: float, monitorres: bool, rtol: float, rtol1: float) -> None:
+    Its costs are ½‖y − A x‖² + eps‖x‖₁ at the new x, but for ista the misfit is that of x before the step. With ``monitorres`` it
+    ends with an error where the residual rises that a step begins with: of x, for fista of the extrapolated z.
+    """
+
+    def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, name: str, niter: int, eps: float, tol: float,
+                 monitorres: bool) -> None:
         super().__init__(problem, callback)
-        self.eps, self.monitorres = eps, monitorres
-        self.rtol, self.rtol1 = rtol, rtol1
-        self.data_cost = 0.5 * _norm(problem.B) ** 2
+        self.before = zeros(problem.domain, 1, problem.dtype)
+        self.has_momentum, self.niter, self.eps, self.tol = name == "fista", niter, eps, tol
+        self.monitorres = monitorres
         self.costs: list[float] = []
+        self.momentum = 1.0
+        self.watched: list[float] = []
+        self.residual: Matrix | None = None
         self.has_risen = False
 
     def step(self, iteration: Any) -> bool:
-        super().step(iteration)
-        self.has_risen |= self.monitorres and len(self.residuals) > 1 and self.residuals[-1] > self.residuals[-2]
-        if iteration.iteration == 0:
-            return False
-        if not self.tells:
-            iteration.copy_to(self.iterate)
-        self.costs.append(0.5 * self.residuals[-1] ** 2 + self.eps * float(self.iterate.column_norms(1)[0]))
-        small = [self.rtol * self.costs[0] if self.rtol > 0 else -1, self.rtol1 * self.data_cost if self.rtol1 > 0 else -1]
-        return self.has_risen or self.costs[-1] < max(small)
+        self.residuals.append(iteration.residual_norms[0])
+        self.before, self.iterate = self.iterate, self.before
+        iteration.copy_to(self.iterate)
+        if self.monitorres:
+            self.watched.append(self._residual_of_next_step())
+        return False if iteration.iteration == 0 else self.note_step()
+
+    def note_step(self) -> bool:
+        """After a step from ``before`` to ``iterate``: whether PyLops-MPI makes no other."""
+        residual = self.residuals[-1] if self.has_momentum or len(self.residuals) == 1 else self.residuals[-2]
+        self.costs.append(0.5 * residual**2 + self.eps * float(self.iterate.column_norms(1)[0]))
+        self.before.local[...] -= self.iterate.local
+        if self.tells:
+            self.told(self.problem.model.give(self.iterate.local[:, 0], self.problem.dtype))
+        if _norm(self.before) <= self.tol or len(self.costs) == self.niter:
+            return True
+        self.has_risen = len(self.watched) > 1 and self.watched[-1] > self.watched[-2]
+        return self.has_risen
+
+    def _residual_of_next_step(self) -> float:
+        if not self.has_momentum:
+            return self.residuals[-1]
+        residual = self.problem.op.apply(self.iterate, self.problem.B.copy(), -1, 1)
+        extrapolated = residual.copy()
+        if self.residual is not None:
+            momentum = (1 + math.sqrt(1 + 4 * self.momentum**2)) / 2
+            extrapolated.local[...] += (self.momentum - 1) / momentum * (residual.local - self.residual.local)
+            self.momentum = momentum
+        self.residual = residual
+        return _norm(extrapolated)
 
 
 def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps: float, alpha: float | None,
@@ -347,6 +377,8 @@ def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps
             monitorres: bool, show: bool, callback: Callable[[Vector], Any] | None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
     if threshkind not in ("hard", "soft", "half"):
         raise ValueError(f"threshkind must be hard, soft, half, got {threshkind}")
+    if rtol > 0 or rtol1 > 0:
+        warnings.warn(f"{name}: rtol and rtol1 end no iteration, as in PyLops-MPI 0.8, whose loop does not ask them; tol and niter do", stacklevel=3)
     problem = _Problem(Op, y, x0)
     if alpha is None:
         from pylops_mpi.optimization.eigs import power_iteration
@@ -358,14 +390,17 @@ def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps
     S = None
     if SOp is not None:
         S = problem.operator(SOp, problem.domain, problem.domain, problem.model, problem.model)
-    watch = _SparseWatch(problem, callback, eps, monitorres, rtol, rtol1)
+    watch = _SparseWatch(problem, callback, name, niter, eps, tol, monitorres)
     _, report = getattr(solvers, name)(problem.op, problem.B, problem.X, out=problem.X, lambda_=eps / 2, threshold=threshkind, S=S,
-                                       step=alpha, max_iterations=niter, tolerance=0, absolute_tolerance=tol,
+                                       step=alpha, max_iterations=niter, tolerance=0,
                                        decay=[] if decay is None else list(decay), observers=[watch], show=show)
+    if niter > 0 and not watch.costs:  # the first step would not move x, so that the solver made none
+        watch.before.local[...] = watch.iterate.local
+        watch.note_step()
     diverged = report["reasons"] != [] and report["reasons"][0] in ("breakdown", "non_finite")
     if monitorres and (watch.has_risen or diverged):
-        raise ValueError(f"{name.upper()} stopped at iteration {report['iterations']} due to residual increasing, consider modifying eps and/or alpha...")
-    return problem.solution(), report["iterations"], np.array(watch.costs + ([math.inf] if diverged else []))
+        raise ValueError(f"{name.upper()} stopped at iteration {len(watch.costs)} due to residual increasing, consider modifying eps and/or alpha...")
+    return problem.solution(), len(watch.costs), np.array(watch.costs[:-1] + [math.inf] if diverged else watch.costs)
 
 
 def ista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps: float = 0.1, alpha: float | None = None,
@@ -375,7 +410,8 @@ def ista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps: 
     """Sparse models by iterative shrinkage, with the threshold alpha·eps/2: (x, iterations, costs).
 
     Ends after ``niter`` iterations, or when a step moves x by at most ``tol``. The costs are ½‖y − Op x‖² + eps‖x‖₁ after each
-    iteration. Raises ValueError if ``monitorres`` is set and the residual rises.
+    iteration, with the x before it in the first term, as PyLops-MPI has it. Raises ValueError if ``monitorres`` is set and the
+    residual rises.
     """
     return _shrink("ista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)
 
@@ -384,5 +420,5 @@ def fista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps:
           eigsdict: dict[str, Any] | None = None, tol: float = 1e-10, rtol: float = 0.0, rtol1: float = 0.0, threshkind: str = "soft",
           decay: Sequence[float] | None = None, monitorres: bool = False, show: bool = False,
           itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
-    """The same as :func:`ista`, with momentum."""
+    """The same as :func:`ista`, with momentum, and with the x after the iteration in both terms of a cost."""
     return _shrink("fista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _native
 from .errors import UsageError
 from .grids import with_docstrings
-from .matrices import Matrix, functions_for, same_type, zeros
+from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
 from .operators import Operator
 
 Iteration = with_docstrings(
@@ -114,14 +114,11 @@ class SolveOptions:
     def native(self, initial_guess: bool) -> Any:
         """The library's options, for this package's own files."""
         options = _native.SolveOptions()
-        for name in ("max_iterations", "tolerance", "damp", "atol", "btol", "condition_limit", "batch", "column_stable",
-                     "record_history", "one_pass", "residual_ratio", "guard"):
-            setattr(options, name, getattr(self, name))
-        for name in ("damps", "tolerances"):
-            setattr(options, name, list(getattr(self, name)))
+        self._set(options, "max_iterations", "tolerance", "damp", "atol", "btol", "condition_limit", "batch", "column_stable",
+                  "record_history", "one_pass", "residual_ratio", "guard", "damps", "tolerances")
         options.initial_guess = initial_guess
         if self.checkpoint or self.restart:
-            saving = _native.CheckpointOptions()
+            saving: Any = _native.CheckpointOptions()
             saving.directory = self.checkpoint
             saving.every_iterations = self.checkpoint_iterations
             saving.every_seconds = self.checkpoint_seconds
@@ -139,6 +136,18 @@ class SolveOptions:
         if self.callback is not None:
             options.add_python_observer(_CallbackObserver(self.callback))
         return options
+
+    def _set(self, options: Any, *names: str) -> None:
+        """options.name = self.name for these names; UsageError for values of another type than the field has."""
+        wanted = {"int": "a whole number", "float": "a number", "float | None": "a number or None", "bool": "True or False",
+                  "Sequence[float]": "a list of numbers"}
+        kinds = {each.name: str(each.type) for each in fields(self)}
+        for name in names:
+            value = getattr(self, name)
+            try:
+                setattr(options, name, list(value) if kinds[name] == "Sequence[float]" else value)
+            except TypeError:
+                raise UsageError(f"{name} is {value!r}; it must be {wanted[kinds[name]]}") from None
 
 
 class _CallbackObserver:
@@ -178,16 +187,20 @@ def _options(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOption
 
 
 def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> Matrix:
-    """The matrix that the solver takes for its guess and its result."""
+    """The matrix that the solver takes for its guess and its result (collective with a guess in other memory)."""
+    if not isinstance(A, Operator):
+        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
+    for name, each in (("the right-hand sides", B), ("the initial guess", x0), ("out", out)):
+        if each is not None or name == "the right-hand sides":
+            require_matrix(name, each)
     same_type(A, B)
     if x0 is not None and x0.shape != (A.shape[1], B.shape[1]):
         raise UsageError(f"an initial guess of {x0.shape[0]} x {x0.shape[1]} does not fit a model of "
                          f"{A.shape[1]} x {B.shape[1]}")
-    X = zeros(A.domain, B.shape[1], A.dtype) if out is None else out
+    X = same_type(A, zeros(A.domain, B.shape[1], A.dtype) if out is None else out)
     if x0 is not None and x0 is not X:
-        same_type(A, x0)
-        functions_for(A.dtype).copy(x0.native, X.native)
-    return same_type(A, X)
+        functions_for(A.dtype).copy_guess(same_type(A, x0).native, B.native, X.native)
+    return X
 
 
 def _solve(name: str, A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None, options: SolveOptions | None,
@@ -205,7 +218,7 @@ def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None
     """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Collective over the grid.
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to
-    ``out`` if it is given, which may be x0. Keyword arguments are fields of :class:`SolveOptions`. Column j has
+    ``out`` if it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. Column j has
     converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). A column that does not converge is a result, not an
     error: see ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
     """
@@ -306,12 +319,8 @@ class SparseOptions(SolveOptions):
         options.lambda_ = lambda_
         options.threshold = _member(_native.Threshold, threshold)
         options.acceleration = _member(_native.Acceleration, self.acceleration)
-        for name in ("lambdas", "decay"):
-            setattr(options, name, list(getattr(self, name)))
-        options.step = self.step
-        options.backtracking = self.backtracking
+        self._set(options, "lambdas", "decay", "step", "backtracking", "absolute_tolerance")
         options.restart = self.monotone
-        options.absolute_tolerance = self.absolute_tolerance
         return options
 
 

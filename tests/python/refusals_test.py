@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users give instead of what is needed: every refusal is a UsageError, on all ranks, that says what to give."""
+import numpy as np
+from ranks import COMM, expect_error, run_all
+
+import gridlops as gl
+
+
+def problem(rows=8, cols=5):
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    A = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(rows, cols)).fill(lambda i, j: np.cos(i + 2.0 * j) + 3 * (i == j)))
+    return A, gl.zeros(A.range, 1).fill(lambda i, j: i + 1.0)
+
+
+def test_operands_that_are_none():
+    A, B = problem()
+    block = np.array(B.local)
+    for call in (lambda: gl.cgls(A, block), lambda: gl.cgls(A, block[:, 0]), lambda: gl.lsqr(A, block, variances=block), lambda: gl.ista(A, block),
+                 lambda: gl.cgls(A, B, np.zeros(5)), lambda: gl.cgls(A, B, out=np.zeros((5, 1))), lambda: A @ np.ones(5),
+                 lambda: A.apply(np.ones((5, 1)), B), lambda: gl.cgls(A, None)):
+        expect_error(gl.UsageError, call, "gridlops.from_local(")
+    for call in (lambda: gl.cgls(np.ones((8, 5)), B), lambda: gl.cg(B, B)):
+        expect_error(gl.UsageError, call, "gridlops.matrix_mult(")
+    expect_error(gl.UsageError, lambda: gl.cg(A, B, M=np.eye(5)), "gridlops.matrix_mult(")
+    expect_error(gl.UsageError, lambda: np.ones((3, 8)) @ A, "A.H @ Y")
+    expect_error(gl.UsageError, lambda: 1j * A, "make it of complex128")
+    expect_error(gl.UsageError, lambda: np.complex64(1j) * A, "make it of complex128")
+    for factor in (2, 2.0, np.float32(2), np.int64(2)):
+        assert ((factor * A @ gl.zeros(A.domain, 1).fill(lambda i, j: i + 1.0)).local == 2 * (A @ gl.zeros(A.domain, 1).fill(lambda i, j: i + 1.0)).local).all()
+
+
+def test_blocks_that_cannot_be_read_in_place():
+    A, B = problem()
+    block = np.array(B.local[:, 0])
+    masked = np.ma.masked_array(block, mask=np.arange(block.size) == block.size - 1)
+    unaligned = np.ndarray(block.shape, "f8", bytearray(8 * block.size + 1), 1)
+    for bad, text in ((masked, f"1 of the {block.size} elements"), (block.astype(">f8"), "newbyteorder('=')"), (unaligned, "array.copy()"),
+                      (block.reshape(-1, 1, 1), "a block of 3 dimensions"), (block.astype(int), "float64"), ([1.0], "an array of NumPy")):
+        expect_error(gl.UsageError, lambda bad=bad: gl.from_local(A.range, bad), text)
+    nothing_masked = np.ma.masked_array(block.copy(), mask=False)
+    assert (gl.from_local(A.range, nothing_masked).local[:, 0] == block).all()
+
+
+def test_options_of_another_type():
+    A, B = problem()
+    for name, value, text in (("max_iterations", 10.0, "max_iterations is 10.0; it must be a whole number"), ("tolerance", "small", "a number or None"),
+                              ("damps", 0.1, "a list of numbers"), ("one_pass", None, "True or False"), ("damp", [1], "it must be a number")):
+        expect_error(gl.UsageError, lambda name=name, value=value: gl.cgls(A, B, **{name: value}), text)
+    expect_error(gl.UsageError, lambda: gl.ista(A, B, step="long"), "step is 'long'")
+    assert gl.cgls(A, B, max_iterations=np.int64(30), tolerance=np.float32(1e-6), damp=1)[1]["reasons"] == ["converged"]
+
+
+def shared(first, second, memory):
+    """Two matrices in these spaces; on the last rank they share memory."""
+    def of(space, own):
+        empty = gl.zeros(space, 1).local
+        array = memory if COMM.rank == COMM.size - 1 else own
+        return gl.from_local(space, array[:empty.size].reshape(empty.shape, order="F"))
+    return of(first, np.zeros(100)), of(second, np.zeros(100))
+
+
+def test_results_in_the_memory_of_operands():
+    A, right = problem(8, 8)
+    memory = np.zeros(100)
+    B, out = shared(A.range, A.domain, memory)
+    B.local[...] = right.local
+    H = gl.matrix_mult(gl.Matrix(A.grid, A.grid.matrix_layout(8, 8)).fill(lambda i, j: 9.0 * (i == j) + 1)) if COMM.size == 1 else None
+    X0 = gl.zeros(A.domain, 1)
+    calls = [lambda: gl.cgls(A, B, out=out), lambda: gl.lsqr(A, B, out=out), lambda: gl.lsmr(A, B, out=out), lambda: gl.block_cgls(A, B, out=out),
+             lambda: gl.ista(A, B, out=out, lambda_=0.1), lambda: gl.fista(A, B, out=out, lambda_=0.1),
+             lambda: gl.lsqr(A, B, variances=out), lambda: gl.cgls(A, B, X0, out=out), lambda: gl.cgls(A, B, out, out=out),
+             lambda: gl.regularized_inversion(A, B, out=out)]
+    calls += [lambda: gl.cg(H, B, out=B)] if H else []
+    for call in calls:
+        expect_error(gl.UsageError, call, "memory")
+        assert (B.local == right.local).all()
+    # A guess that overlaps the result would be lost, too.
+    guess, out = shared(A.domain, A.domain, np.zeros(100))
+    guess.local[...] = 3
+    expect_error(gl.UsageError, lambda: gl.cgls(A, right, guess, out=out), "share memory")
+    assert (guess.local == 3).all()
+    X, report = gl.cgls(A, right, X0, out=X0)
+    assert X is X0 and report["reasons"] == ["converged"]
+
+
+run_all(globals())
