@@ -15,9 +15,11 @@ struct DotTestResult {
 };
 
 /// Tests whether apply_adjoint() is the adjoint of apply() (collective over the grid). It compares ⟨Ax, y⟩
-/// with ⟨x, Aᴴy⟩ for `columns` pairs of random columns, which are drawn from the seed and are the same on
+/// with ⟨x, Aᴴy⟩ for `columns` ≥ 1 pairs of random columns, which are drawn from the seed and are the same on
 /// every grid. All members get the same result, and idle ranks a passed one. The tolerance is 4·√(m+n)·ε of
-/// T's precision unless a positive one is given.
+/// T's precision unless a positive one is given. Products of any size can be tested, as long as they are
+/// finite: what overflows fails, and what underflow to denormal numbers can have lost is no mismatch. Throws
+/// UsageError, on all ranks, without columns.
 template <Scalar T>
 GRIDLOPS_EXPORT DotTestResult dot_test(const LinearOperator<T>& A, Index columns = 3, double tolerance = 0,
                                        std::uint64_t seed = 1);

@@ -149,7 +149,7 @@ TEST_CASE("The tolerance of a dot test can be given", "[dot_test]") {
     CHECK(dot_test(op, 3, 1e-4).tolerance == 1e-4);
     CHECK(dot_test(op).tolerance == 4 * std::sqrt(15.0) * std::numeric_limits<double>::epsilon());
     if (grid->is_member()) CHECK_FALSE(dot_test(op, 3, 1e-12).passed);
-    CHECK(dot_test(op, 0).passed);
+    CHECK_THROWS_AS(dot_test(op, 0), UsageError);
     CHECK_THROWS_AS(dot_test(op, -1), UsageError);
     CHECK_THROWS_AS(dot_test(op, 3, -1e-3), UsageError);
     CHECK_THROWS_AS(dot_test(op, 3, quiet_nan<double>()), UsageError);
@@ -163,5 +163,37 @@ TEST_CASE("The zero operator passes the dot test with no mismatch", "[dot_test]"
     const DotTestResult result = dot_test(*zero<float>(space, space));
     CHECK(result.passed);
     CHECK(result.mismatch == 0);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Operators of every size are tested as they are", "[dot_test]", Scalars) {
+  using T = TestType;
+  using R = Real<T>;
+  constexpr bool is_double = sizeof(R) == 8;
+  // From where squares vanish, or even values are denormal, to where squares overflow.
+  const std::vector<double> sizes = is_double ? std::vector<double>{1e-315, 1e-290, 1e-170, 1e160, 1e300}
+                                              : std::vector<double>{1e-42, 1e-36, 1e-25, 1e25, 1e36};
+  for (const GridPtr& grid : compact_grids()) {
+    for (const Algorithm algorithm : {Algorithm::summa, Algorithm::stationary_a}) {
+      for (const double size : sizes) {
+        const auto times = [size](double factor) {
+          return [size, factor](Index i, Index j) { return entry<T>(i, j) * static_cast<R>(factor * size); };
+        };
+        const auto zero_entry = [](Index, Index) { return T(0); };
+        INFO(describe(*grid) << ": " << name_of(algorithm) << ", " << size);
+        const DotTestResult right = test_mismatched<T>(grid, algorithm, times(1), times(1)),
+                            wrong = test_mismatched<T>(grid, algorithm, times(1), times(1.5)),
+                            none = test_mismatched<T>(grid, algorithm, times(1), zero_entry),
+                            tiny = test_mismatched<T>(grid, algorithm, times(1),
+                                                      [](Index i, Index j) { return entry<T>(i, j); });
+        if (!grid->is_member()) continue;
+        CHECK(right.passed);
+        CHECK(right.mismatch <= right.tolerance);
+        for (const DotTestResult& result : {wrong, none, tiny}) {
+          CHECK_FALSE(result.passed);
+          CHECK(std::isfinite(result.mismatch));
+        }
+      }
+    }
   }
 }
