@@ -64,4 +64,8 @@ GRIDLOPS_EXPORT Space array_space(std::shared_ptr<const ProcessGrid> grid, Dims 
 GRIDLOPS_EXPORT Space array_space(std::shared_ptr<const ProcessGrid> grid, const std::vector<Index>& sizes,
                                   int cut, Axis rows = Axis::all, Axis columns = Axis::uncut);
 
+/// The space of the same vectors with their rows along another axis, balanced: of an array of the same
+/// dimensions, cut along the slowest one that was cut. identity() between the two redistributes.
+GRIDLOPS_EXPORT Space moved_to(Axis rows, const Space& space);
+
 }  // namespace gridlops

@@ -53,6 +53,15 @@ Space array_space(std::shared_ptr<const ProcessGrid> grid, const std::vector<Ind
   return array_space(std::move(grid), Dims::cut_along(sizes, cut, parts), rows, columns);
 }
 
+Space moved_to(Axis rows, const Space& space) {
+  const Dims& dims = space.dims;
+  if (dims.count() == 0)
+    return {space.grid, Cut::balanced(rows, space.dimension(), *space.grid), space.columns};
+  int cut = 0;
+  while (cut + 1 < dims.count() && dims.cut(cut).parts() == 1) ++cut;
+  return array_space(space.grid, dims.sizes(), cut, rows, space.columns);
+}
+
 #define GRIDLOPS_INSTANTIATE(T) \
   template void Space::require_contains(const ConstDistMatrix<T>&, std::string_view) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

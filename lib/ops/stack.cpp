@@ -18,13 +18,20 @@ std::vector<int> parts_by_rank(const ProcessGrid& grid, Axis axis) {
   return parts;
 }
 
-/// Whether two ranks that hold the same part along one axis always hold the same part along the other.
+/// Whether ranks that hold the same part along one axis always hold the same part along the other: whether
+/// there is one part along the other for each.
 bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
-  const std::vector<int> in_a = parts_by_rank(grid, a);
-  const std::vector<int> in_b = parts_by_rank(grid, b);
-  for (std::size_t i = 0; i < in_a.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if ((in_a[i] == in_a[j]) != (in_b[i] == in_b[j])) return false;
+  constexpr int unknown = -1;
+  std::vector<int> b_of_a(at(grid.parts(a)), unknown), a_of_b(at(grid.parts(b)), unknown);
+  for (int row = 0; row < grid.rows(); ++row) {
+    for (int col = 0; col < grid.cols(); ++col) {
+      const int in_a = grid.part_at(a, row, col), in_b = grid.part_at(b, row, col);
+      int &partner_of_a = b_of_a[at(in_a)], &partner_of_b = a_of_b[at(in_b)];
+      if (partner_of_a == unknown) partner_of_a = in_b;
+      if (partner_of_b == unknown) partner_of_b = in_a;
+      if (partner_of_a != in_b || partner_of_b != in_a) return false;
+    }
+  }
   return true;
 }
 
@@ -176,9 +183,8 @@ OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> operators) {
 }
 
 std::vector<Space> damped_range(const Space& data, const Space& model) {
-  const ProcessGrid& grid = *model.grid;
-  if (held_by_same_ranks(grid, data.rows.axis, model.rows.axis)) return {data, model};
-  return {data, {model.grid, Cut::balanced(data.rows.axis, model.dimension(), grid), model.columns}};
+  if (held_by_same_ranks(*model.grid, data.rows.axis, model.rows.axis)) return {data, model};
+  return {data, moved_to(data.rows.axis, model)};
 }
 
 template <Scalar T>

@@ -47,8 +47,7 @@ OperatorPtr<T> normal_operator(const OperatorPtr<T>& A) {
 template <Scalar T>
 OperatorPtr<T> into_stack(const Space& above, const Space& range) {
   if (range.rows.axis == above.rows.axis) return identity<T>(range);
-  return identity<T>(
-      {range.grid, Cut::balanced(above.rows.axis, range.dimension(), *range.grid), range.columns}, range);
+  return identity<T>(moved_to(above.rows.axis, range), range);
 }
 
 /// Lets all ranks agree on an inversion before it begins; its solver is within it then.

@@ -271,6 +271,27 @@ TEMPLATE_LIST_TEST_CASE("Damping stacks a multiple of the identity, wherever the
   }
 }
 
+TEST_CASE("Damping keeps an image in the order in which it is cut", "[operator_algebra]") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const auto& [models, data] :
+         {std::pair{Axis::all, Axis::uncut}, std::pair{Axis::grid_rows, Axis::grid_cols},
+          std::pair{Axis::uncut, Axis::all}}) {
+      for (const int cut : {0, 1}) {
+        const Space model = array_space(grid, {4, 6}, cut, models);
+        const OperatorPtr<double> A = identity<double>(array_space(grid, {4, 6}, 1 - cut, data), model),
+                                  op = damped(A, 2.0);
+        INFO(describe(*grid) << ": " << model.describe() << " and " << A->range().describe());
+        CHECK(damped_range(A->range(), model)[1].dims.sizes() == std::vector<Index>{4, 6});
+        DistMatrix<double> x(grid, model.layout(2)), y(grid, op->range().layout(2)), z(grid, model.layout(2));
+        x.fill([](Index i, Index j) { return static_cast<double>(i + 100 * j); });
+        op->apply(1, x, 0, y);
+        op->apply_adjoint(1, y, 0, z);
+        CHECK(mismatches(z, [](Index i, Index j) { return 5.0 * static_cast<double>(i + 100 * j); }) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("Stacked spaces may mix axes that the same ranks hold part for part", "[operator_algebra]") {
   for (const GridPtr& grid : all_grids()) {
     INFO(describe(*grid));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/arrays.hpp"
 #include "support/catch.hpp"
 #include "support/problems.hpp"
 #include "support/reference.hpp"
@@ -192,6 +193,44 @@ TEST_CASE("A regulariser may lie along another axis than the data") {
     const SolveReport report =
         regularized_inversion(problem.A, problem.B, problem.X, terms, strict(0, false, false));
     check_solution(problem, report, problem.expected(false, 0));
+  }
+}
+
+TEST_CASE("A regulariser may be of an image, cut along any dimension, wherever the data are") {
+  const std::vector<Index> sizes{4, 6};
+  // In the order of the array, so that it is the same however the image is cut.
+  const auto of_array = [](const Space& space, std::uint64_t seed) {
+    return [&space, seed](Index row, Index j) {
+      return random_elements<double>(seed)(number_of(space.dims, place_of(space.dims, row)), j);
+    };
+  };
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [models, along] :
+         {std::pair{Axis::all, Axis::uncut}, std::pair{Axis::all, Axis::all},
+          std::pair{Axis::grid_rows, Axis::grid_cols}, std::pair{Axis::uncut, Axis::all}}) {
+      for (const int cut : {0, 1}) {
+        const Space image = array_space(grid, sizes, cut, models),
+                    data = array_space(grid, sizes, 1 - cut, along);
+        const OperatorPtr<double> A = identity<double>(data, image), I = identity<double>(image);
+        const DistMatrix<double> B = filled(grid, data.layout(2), of_array(data, 1)),
+                                 D = filled(grid, image.layout(2), of_array(image, 2));
+        DistMatrix<double> X(grid, image.layout(2));
+        RegularizedTerms<double> terms;
+        terms.regularizers = {{I, 0.5, &D}, {I, 0.25, nullptr}};
+        for (const Solver solver : {Solver::cgls, Solver::lsqr}) {
+          terms.solver = solver;
+          regularized_inversion(A, B, X, terms, strict(0, false, false));
+          INFO(image.describe() << " and " << data.describe());
+          CHECK(mismatches(
+                    X,
+                    [&](Index i, Index j) {
+                      return (of_array(image, 1)(i, j) + 0.25 * of_array(image, 2)(i, j)) /
+                             (1 + 0.25 + 0.0625);
+                    },
+                    1e-13) == 0);
+        }
+      }
+    }
   }
 }
 
