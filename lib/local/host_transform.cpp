@@ -13,8 +13,8 @@ namespace gridlops {
 
 namespace {
 
-/// Gathers a few neighbouring lines at a time, so that whole cache lines of the block are used. Two real
-/// lines a and b travel through one transform as a + ib.
+/// Gathers a few neighbouring lines at a time, so that whole cache lines of the block are used. Each line is
+/// transformed by itself.
 template <Scalar T>
 class HostTransform final : public LineTransform<T> {
  public:
@@ -23,9 +23,10 @@ class HostTransform final : public LineTransform<T> {
 
   explicit HostTransform(const FourierLines& lines)
       : lines_(lines),
+        all_frequencies_(is_complex<T> ? lines.samples : lines.samples / 2 + 1),
         fast_(lines.samples),
-        in_(at(most_lanes * lines.samples)),
-        out_(at(most_lanes * lines.samples)) {
+        samples_(at(most_lanes * lines.samples)),
+        spectra_(at(most_lanes * all_frequencies_)) {
     for (Index k = 0; k < lines.frequencies; ++k) weights_.push_back(static_cast<R>(lines.weight(k)));
   }
 
@@ -33,15 +34,14 @@ class HostTransform final : public LineTransform<T> {
     for_each_group(X.cols, [&](Index column, Index slice, Range lanes) {
       const T* const x = X.column(column) + slice * lines_.samples * lines_.inner;
       Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
-      if (lanes.size % lanes_together != 0) clear(lanes);
       for (Index i = 0; i < lines_.samples; ++i)
         for (Index l = 0; l < lanes.size; ++l)
-          sample(in_, l, lines_.sample_place(i)) = x[i * lines_.inner + lanes.begin + l];
-      for (Index t = 0; t < transforms(lanes); ++t) fast_.forward(line(in_, t), line(out_, t));
+          samples(l)[lines_.sample_place(i)] = x[i * lines_.inner + lanes.begin + l];
+      for (Index l = 0; l < lanes.size; ++l) fast_.forward(samples(l), spectrum(l));
       for (Index k = 0; k < lines_.frequencies; ++k) {
         for (Index l = 0; l < lanes.size; ++l) {
           Complex& element = y[k * lines_.inner + lanes.begin + l];
-          element = combined(alpha, weights_[at(k)] * frequency(l, lines_.frequency_place(k)), beta, element);
+          element = combined(alpha, weights_[at(k)] * spectrum(l)[lines_.frequency_place(k)], beta, element);
         }
       }
     });
@@ -51,16 +51,15 @@ class HostTransform final : public LineTransform<T> {
     for_each_group(Y.cols, [&](Index column, Index slice, Range lanes) {
       const Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
       T* const x = X.column(column) + slice * lines_.samples * lines_.inner;
-      clear(lanes);
+      if (lines_.frequencies < all_frequencies_) std::fill(spectra_.begin(), spectra_.end(), Complex(0));
       for (Index k = 0; k < lines_.frequencies; ++k)
         for (Index l = 0; l < lanes.size; ++l)
-          add_frequency(l, lines_.frequency_place(k),
-                        weights_[at(k)] * y[k * lines_.inner + lanes.begin + l]);
-      for (Index t = 0; t < transforms(lanes); ++t) fast_.backward(line(in_, t), line(out_, t));
+          spectrum(l)[lines_.frequency_place(k)] = weights_[at(k)] * y[k * lines_.inner + lanes.begin + l];
+      for (Index l = 0; l < lanes.size; ++l) fast_.backward(spectrum(l), samples(l));
       for (Index i = 0; i < lines_.samples; ++i) {
         for (Index l = 0; l < lanes.size; ++l) {
           T& element = x[i * lines_.inner + lanes.begin + l];
-          element = combined(alpha, sample(out_, l, lines_.sample_place(i)), beta, element);
+          element = combined(alpha, samples(l)[lines_.sample_place(i)], beta, element);
         }
       }
     });
@@ -68,7 +67,6 @@ class HostTransform final : public LineTransform<T> {
 
  private:
   static constexpr Index most_lanes = 16;
-  static constexpr Index lanes_together = is_complex<T> ? 1 : 2;
 
   template <class Function>
   void for_each_group(Index columns, Function&& function) const {
@@ -83,36 +81,9 @@ class HostTransform final : public LineTransform<T> {
     return reinterpret_cast<Result*>(Y.column(column));
   }
 
-  static Index transforms(Range lanes) { return (lanes.size + lanes_together - 1) / lanes_together; }
-  Complex* line(std::vector<Complex>& lines, Index t) const { return lines.data() + t * lines_.samples; }
-  void clear(Range lanes) { std::fill_n(in_.begin(), transforms(lanes) * lines_.samples, Complex(0)); }
-
-  /// Sample i of line l.
-  T& sample(std::vector<Complex>& lines, Index l, Index i) const {
-    Complex& both = line(lines, l / lanes_together)[i];
-    return reinterpret_cast<T*>(&both)[l % lanes_together];
-  }
-  /// Frequency k of line l: for z = a + ib these are (z_k + conj z_₋k)/2 and (z_k − conj z_₋k)/2i.
-  Complex frequency(Index l, Index k) {
-    const Complex* const z = line(out_, l / lanes_together);
-    if constexpr (is_complex<T>) return z[k];
-    const Complex opposite = std::conj(z[k == 0 ? 0 : lines_.samples - k]);
-    const Complex difference = z[k] - opposite;
-    return R(0.5) * (l % 2 == 0 ? z[k] + opposite : Complex(difference.imag(), -difference.real()));
-  }
-  /// Adds to frequency k of line l. Of a real line, whose samples will be the real parts of a sum, one half
-  /// each goes to k and, conjugated, to −k.
-  void add_frequency(Index l, Index k, Complex value) {
-    Complex* const z = line(in_, l / lanes_together);
-    if constexpr (is_complex<T>) {
-      z[k] += value;
-    } else {
-      const Complex half = R(0.5) * value;
-      Complex& opposite = z[k == 0 ? 0 : lines_.samples - k];
-      z[k] += l % 2 == 0 ? half : Complex(-half.imag(), half.real());
-      opposite += l % 2 == 0 ? std::conj(half) : Complex(half.imag(), half.real());
-    }
-  }
+  /// Line l, as the library of the transform has it.
+  T* samples(Index l) { return samples_.data() + l * lines_.samples; }
+  Complex* spectrum(Index l) { return spectra_.data() + l * all_frequencies_; }
 
   /// α sum + β element.
   template <class Value>
@@ -128,9 +99,11 @@ class HostTransform final : public LineTransform<T> {
   }
 
   FourierLines lines_;
-  FastFourier<R> fast_;
+  Index all_frequencies_;
+  std::conditional_t<is_complex<T>, FastFourier<R>, RealFourier<R>> fast_;
   std::vector<R> weights_;
-  std::vector<Complex> in_, out_;
+  std::vector<T> samples_;
+  std::vector<Complex> spectra_;
 };
 
 }  // namespace

@@ -241,6 +241,79 @@ TEST_CASE("A NaN spoils the transform of its right-hand side, and no other", "[f
   }
 }
 
+TEMPLATE_TEST_CASE("A line of a real transform knows nothing of its neighbours", "[fourier]", float, double) {
+  using R = TestType;
+  const std::vector<double> sizes{1e4, 1, std::nan(""), 1e-4, 1e8, 1, 1};
+  const auto lines = static_cast<Index>(sizes.size());
+  for (const GridPtr& grid : all_grids()) {
+    for (const Index n : {1, 2, 3, 4, 6, 9, 10, 16, 25, 60, 127, 128}) {
+      for (const int dim : {0, 1}) {
+        const std::vector<Index> shape = dim == 0 ? std::vector{n, lines} : std::vector{lines, n};
+        const Space space = array_space(grid, shape, 1 - dim);
+        const auto d = static_cast<std::size_t>(dim);
+        const OperatorPtr<R> F = real_fourier<R>(space, dim);
+        const Space spectra = F->range();
+        const auto x = [&](Index line, Index i) {
+          return static_cast<R>(sizes[static_cast<std::size_t>(line)] * random_elements<double>(7)(i, line));
+        };
+        // Numbers in pairs: the real and imaginary part of a frequency.
+        const auto number = [&](Index line, Index k, Index part) {
+          return static_cast<R>(sizes[static_cast<std::size_t>(line)] *
+                                random_elements<double>(8)(2 * k + part, line));
+        };
+        const auto place_in = [&](const Dims& dims, Index row) {
+          const std::vector<Index> place = place_of(dims, row);
+          return std::pair(place[1 - d], place[d]);
+        };
+        const DistMatrix<R> X = filled(grid, space.layout(1),
+                                       [&](Index row, Index) {
+                                         const auto [line, i] = place_in(space.dims, row);
+                                         return x(line, i);
+                                       }),
+                            Y = filled(grid, spectra.layout(1), [&](Index row, Index) {
+                              const auto [line, k] = place_in(spectra.dims, row / 2 * 2);
+                              return number(line, k, row % 2);
+                            });
+        DistMatrix<R> FX(grid, Y.layout()), FhY(grid, X.layout());
+        F->apply(1, X, 0, FX);
+        F->apply_adjoint(1, Y, 0, FhY);
+        INFO(describe(*grid) << ": " << n << " samples along dimension " << dim);
+        const auto weight = [&](Index k) {
+          return std::sqrt((k == 0 || 2 * k == n ? 1.0 : 2.0) / static_cast<double>(n));
+        };
+        // Relative to the line's own size.
+        const auto error = [&](Index line, R found, double exact) {
+          const double size = sizes[static_cast<std::size_t>(line)];
+          if (std::isnan(size)) return 0.0;
+          return std::abs(static_cast<double>(found) - exact) / size;
+        };
+        double forward = 0, backward = 0;
+        const std::vector<R> found = on_host<R>(FX), back = on_host<R>(FhY);
+        for (std::size_t t = 0; t < found.size(); ++t) {
+          const Index row = FX.local_row_range().begin + static_cast<Index>(t);
+          const auto [line, k] = place_in(spectra.dims, row / 2 * 2);
+          std::complex<double> sum(0);
+          for (Index i = 0; i < n; ++i) sum += phase(i, k, n) * static_cast<double>(x(line, i));
+          sum *= weight(k);
+          if (std::isnan(sizes[static_cast<std::size_t>(line)]) && row % 2 == 0) CHECK(std::isnan(found[t]));
+          forward = std::max(forward, error(line, found[t], row % 2 == 0 ? sum.real() : sum.imag()));
+        }
+        for (std::size_t t = 0; t < back.size(); ++t) {
+          const auto [line, i] = place_in(space.dims, FhY.local_row_range().begin + static_cast<Index>(t));
+          double sum = 0;
+          for (Index k = 0; k <= n / 2; ++k) {
+            const std::complex<double> y(number(line, k, 0), number(line, k, 1));
+            sum += weight(k) * (std::conj(phase(i, k, n)) * y).real();
+          }
+          backward = std::max(backward, error(line, back[t], sum));
+        }
+        CHECK(forward <= rounding<R>(n));
+        CHECK(backward <= rounding<R>(n));
+      }
+    }
+  }
+}
+
 TEST_CASE("What a Fourier transform cannot do it says", "[fourier]") {
   for (const GridPtr& grid : all_grids()) {
     const Space space = array_space(grid, {6, 4}, 0);
