@@ -16,16 +16,19 @@ GRIDLOPS_EXPORT double estimate_norm(const LinearOperator<T>& A, int steps = 20,
 
 template <Scalar T>
 struct DominantEigenpair {
-  Accumulator<T> eigenvalue{};  ///< vᴴAv
+  Accumulator<T> eigenvalue{};  ///< λ = vᴴAv
+  double residual = 0;          ///< ‖Av − λv‖
   Index iterations = 0;
   bool converged = false;
   DistMatrix<T> vector;  ///< v, one column of norm 1, in the operator's domain
 };
 
 /// Finds the eigenvalue of largest modulus by power iteration from a random start (collective over the grid;
-/// the same on all members, 0 on idle ranks). It has converged when two successive vᴴAv differ by at most
-/// tolerance times the last one. It does not converge if several eigenvalues share the largest modulus, as λ
-/// and −λ do. Throws ShapeError, on all ranks, unless A's domain is its range.
+/// the same on all members, 0 on idle ranks). It has converged when ‖Av − λv‖ ≤ tolerance · |λ|, so that v is
+/// an eigenvector of A, and of a Hermitian A some eigenvalue is as near to λ. It does not converge if
+/// different eigenvalues share the largest modulus, as λ and −λ do, or the pairs of a real skew-symmetric A:
+/// λ is none of them then. Shift A so that one is larger, or take lanczos_extremes() if A is Hermitian.
+/// Throws ShapeError, on all ranks, unless A's domain is its range.
 template <Scalar T>
 GRIDLOPS_EXPORT DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations = 100,
                                                      double tolerance = 1e-5, std::uint64_t seed = 1);

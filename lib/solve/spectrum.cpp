@@ -96,6 +96,12 @@ double normalise(DistMatrix<T>& x) {
   return norm * unit;
 }
 
+/// y ← y − αx.
+template <Scalar T>
+void subtract(Accumulator<T> alpha, const ConstDistMatrix<T>& x, DistMatrix<T>& y) {
+  y.grid()->backend()->template kernels<T>().add(static_cast<T>(-alpha), x.local(), T(1), y.local());
+}
+
 /// Orthonormal columns that lie as w does. This rank's rows of them are side by side.
 template <Scalar T>
 class LanczosBasis {
@@ -153,21 +159,25 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
     require<UsageError>(tolerance >= 0 && std::isfinite(tolerance), "the tolerance is ", tolerance,
                         "; it must be a finite number ≥ 0");
   });
-  DominantEigenpair<T> pair{{}, 0, false, random_column<T>(A.domain(), seed)};
+  DominantEigenpair<T> pair{{}, 0, 0, false, random_column<T>(A.domain(), seed)};
   if (!A.domain().grid->is_member()) return pair;
-  DistMatrix<T> image = make_together<T>(A.domain().grid, A.domain().layout(1));
+  DistMatrix<T> image = make_together<T>(A.domain().grid, A.domain().layout(1)),
+                residual = make_together<T>(A.domain().grid, A.domain().layout(1));
   FailureScope failures;
   normalise(pair.vector);
   while (pair.iterations < max_iterations && !pair.converged) {
     if (pair.iterations > 0) copy(image, pair.vector);
     A.apply(T(1), pair.vector, T(0), image);
-    const Accumulator<T> before = pair.eigenvalue;
-    pair.eigenvalue = column_dots(pair.vector, image)[0];
-    const double norm = normalise(image);
-    const bool settled =
-        pair.iterations > 0 && std::abs(pair.eigenvalue - before) <= tolerance * std::abs(pair.eigenvalue);
-    pair.converged = settled || norm == 0;
     ++pair.iterations;
+    const double norm = normalise(image);
+    // The quotient of Av/‖Av‖, so that no size of A's elements overflows in the test.
+    const Accumulator<T> quotient = column_dots(pair.vector, image)[0];
+    pair.eigenvalue = quotient * norm;
+    copy(image, residual);
+    failures.run([&] { subtract(quotient, pair.vector, residual); });
+    const double defect = column_norms(residual)[0];
+    pair.residual = defect * norm;
+    pair.converged = defect <= tolerance * std::abs(quotient) && std::isfinite(norm);
   }
   return pair;
 }

@@ -77,11 +77,60 @@ TEST_CASE("Power iteration handles complex eigenvalues, ties, nothing, and a lim
     if (!grid->is_member()) continue;
     CHECK(std::abs(found.eigenvalue - largest) <= 1e-8);
     CHECK(found.converged);
-    CHECK(std::abs(not_found.eigenvalue) < 0.9);
+    CHECK_FALSE(not_found.converged);
     CHECK_FALSE(limited.converged);
     CHECK(limited.iterations == 2);
     CHECK(nothing.converged);
     CHECK(nothing.eigenvalue == Complex(0));
+  }
+}
+
+TEMPLATE_TEST_CASE("Power iteration claims no eigenvalue that it has not found", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  constexpr bool is_double = sizeof(Real<T>) == 8;
+  for (const auto& grid : compact_grids()) {
+    const auto made = [&](const Element<T>& element) {
+      return dense_operator<T>(grid, Algorithm::summa, n, n, element);
+    };
+    // λ and −λ; a skew-symmetric matrix, whose eigenvalues are pairs ±iμ; a rotation.
+    const auto opposite = square_operator(grid, Algorithm::summa, KnownSpectrum<T>::hermitian([] {
+                                            std::vector<double> values = between(-0.5, 0.5);
+                                            values[3] = 2;
+                                            values[9] = -2;
+                                            return values;
+                                          }()));
+    const auto skew = made([](Index i, Index j) {
+      return static_cast<T>(i + 1 == j ? 1 : i == j + 1 ? -1 : 0);
+    });
+    const auto rotation = made([](Index i, Index j) {
+      const Index partner = i % 2 == 0 ? i + 1 : i - 1;
+      return static_cast<T>(i >= 30 || j != partner ? 0 : i % 2 == 0 ? 2 : -2);
+    });
+    for (const auto& op : {opposite, skew, rotation}) {
+      const auto found = power_iteration(*op, 60, is_double ? 1e-8 : 1e-4);
+      if (!grid->is_member()) continue;
+      CHECK_FALSE(found.converged);
+      CHECK(found.iterations == 60);
+      CHECK(found.residual > 0.01);
+    }
+    // Of every size, what it calls converged is an eigenpair, and the residual is the true one.
+    for (const double size : {1.0, is_double ? 1e-200 : 1e-30, is_double ? 1e200 : 1e30}) {
+      std::vector<double> values = between(-1, 2);
+      values[5] = -4;
+      for (double& value : values) value *= size;
+      const auto A = square_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>::hermitian(values));
+      const auto found = power_iteration(*A, 200, is_double ? 1e-10 : 1e-4);
+      if (!grid->is_member()) continue;
+      CAPTURE(size, found.eigenvalue, found.residual);
+      CHECK(found.converged);
+      CHECK(std::abs(found.eigenvalue + Accumulator<T>(4 * size)) <= (is_double ? 1e-12 : 1e-4) * size);
+      CHECK(found.residual <= 4.1 * (is_double ? 1e-10 : 1e-4) * size);
+      DistMatrix<T> defect = found.vector.clone();
+      A->apply(static_cast<T>(1 / size), found.vector, static_cast<T>(-found.eigenvalue / size), defect);
+      CHECK(column_norms(defect)[0] ==
+            Approx(found.residual / size).epsilon(is_double ? 1e-3 : 0.1).margin(is_double ? 1e-14 : 1e-5));
+    }
   }
 }
 
