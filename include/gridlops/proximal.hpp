@@ -115,11 +115,12 @@ struct AdmmOptions {
 /// x by cgls() on [A; L/√τ], from the last x. With gradient() for L and g = threshold_penalty(soft, σ) this
 /// is total variation. Each column has its own test, verdict and history (collective over the grid; idle
 /// ranks return at once). Column j has converged when, after an iteration at least, T bounds both relative
-/// residuals of the optimality conditions, ‖L x − z‖/max(‖z‖, ‖u‖, ‖L x − z‖) and ‖Aᴴ(b − A x) − Lᴴu/τ‖/‖Aᴴb‖
-/// (or ‖Aᴴ(b − A x)‖ at the start, if that is larger); the larger is the tested norm, and the residual norm
-/// is ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace anew, and one product with A,
-/// L and their adjoints each. B: in A.range(); X: in A.domain(), same column partition; the ranges of A and L
-/// can be stacked. Throws ShapeError or UsageError on all ranks before any communication.
+/// residuals of the optimality conditions (§3.3.1 there), ‖L x − z‖/max(‖L x‖, ‖z‖) and ‖Aᴴ(b − A x) −
+/// Lᴴy‖/‖Lᴴy‖ with y = u/τ, or they are at rounding level, as they must be where the optimum has L x = 0 or y
+/// = 0: below 10ε‖Aᴴb‖, and 10ε of ‖L‖‖b‖²/‖Aᴴb‖. The larger is the tested norm, at most 1, and the residual
+/// norm is ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace anew, and one product
+/// with A, L and their adjoints each. B: in A.range(); X: in A.domain(), same column partition; the ranges of
+/// A and L can be stacked. Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g,
                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -55,19 +56,20 @@ class Admm final : public ColumnMethod<T> {
     state.scratch(r, S->range());
     state.scratch(v, L->range());
     state.scratch(gradient, A->domain());
-    state.scalars(first_gradient);
+    state.scalars(data_norm);
+    state.scalars(data_gradient);
   }
 
   void start(ColumnRun<T>& run) override {
     DistMatrix<T> b = stack_rows(stack_, 0, data);
     run.copy_data(b);
     A->apply_adjoint(1, b, 0, gradient);
-    first_gradient = sqrt(run.sum(norm2(gradient))[0]);
+    const auto [bb, gg] = run.sum(norm2(b), norm2(gradient));
+    data_norm = sqrt(bb);
+    data_gradient = sqrt(gg);
     compute_residuals();
     copy(stack_rows(stack_, 1, std::as_const(r)), z);
     u.set_zero();
-    A->apply_adjoint(1, stack_rows(stack_, 0, r), 0, gradient);
-    first_gradient = max(first_gradient, sqrt(run.sum(norm2(gradient))[0]));
     const Norms norms = sum_norms(run);
     run.set_norms({.tested = norms.tested,
                    .residual = norms.residual,
@@ -125,19 +127,26 @@ class Admm final : public ColumnMethod<T> {
     Lx *= -std::sqrt(tau);
   }
 
-  /// The norms of x, z and u after compute_residuals(); L x is lost.
+  /// The norms of x, z and u after compute_residuals(). What is tested is the larger of Boyd's relative
+  /// residuals (2011, §3.3.1), for y = u/τ. The absolute tolerances, which let them be 0 where z and L x or y
+  /// are, are what rounding makes of the data: 10ε of ‖Aᴴb‖, and of ‖L‖ times the size ‖b‖²/‖Aᴴb‖ of a model.
   Norms sum_norms(ColumnRun<T>& run) {
-    const DistMatrix<T> misfit = stack_rows(stack_, 0, r);
-    DistMatrix<T> lower = stack_rows(stack_, 1, r);
-    copy(lower, v);
-    v -= z;
-    copy(u, lower);
-    lower *= -1 / std::sqrt(tau);
-    S->apply_adjoint(1, r, 0, gradient);  // Aᴴ(b − A x) − Lᴴu/τ
-    const auto [rr, xx, gg, vv, zz, uu] =
-        run.sum(norm2(misfit), norm2(x), norm2(gradient), norm2(v), norm2(z), norm2(u));
-    const ColumnScalars primal = sqrt(ratio(vv, max(vv, max(zz, uu)))),
-                        dual = ratio(sqrt(gg), first_gradient);
+    constexpr double rounding = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const DistMatrix<T> misfit = stack_rows(stack_, 0, r), Lx = stack_rows(stack_, 1, r);
+    L->apply_adjoint(to_scalar<T>(-1 / tau), u, 0, gradient);
+    const auto [LyLy] = run.sum(norm2(gradient));
+    A->apply_adjoint(1, misfit, 1, gradient);  // Aᴴ(b − A x) − Lᴴy
+    const auto [rr, xx, gg, LxLx, zz, uu, vv] =
+        run.sum(norm2(misfit), norm2(x), norm2(gradient), norm2(Lx), norm2(z), norm2(u), distance2(Lx, z, v));
+    const ColumnScalars norm_L = sqrt(max(ratio(LxLx, xx), ratio(tau * tau * LyLy, uu))),
+                        size = data_norm * ratio(data_norm, data_gradient);
+    const auto relative = [](const ColumnScalars& norm, const ColumnScalars& absolute,
+                             const ColumnScalars& reference) {
+      const ColumnScalars above = max(norm - absolute, 0.0);
+      return ratio(above, max(above, reference));
+    };
+    const ColumnScalars primal = relative(sqrt(vv), rounding * norm_L * size, sqrt(max(LxLx, zz))),
+                        dual = relative(sqrt(gg), rounding * data_gradient, sqrt(LyLy));
     return {max(primal, dual), sqrt(rr), sqrt(xx)};
   }
 
@@ -148,7 +157,7 @@ class Admm final : public ColumnMethod<T> {
   const std::vector<Space> stack_;
   SolveOptions inner_;
   DistMatrix<T> x, data, z, u, r, v, gradient;
-  ColumnScalars first_gradient;  // the larger of ‖Aᴴb‖ and that at the start
+  ColumnScalars data_norm, data_gradient;  // ‖b‖ and ‖Aᴴb‖
 };
 
 }  // namespace

@@ -222,6 +222,55 @@ def test_sparse_solvers():
     expect_error(gl.UsageError, lambda: gl.ista(op, data, lambda_=1, threshold="firm"), "firm", "soft")
 
 
+def test_total_variation_against_bounded_least_squares():
+    """The dual of ½‖A x − b‖² + σ‖L x‖₁ is least squares within |y| ≤ σ, which SciPy solves by active sets."""
+    from scipy.optimize import lsq_linear
+
+    rng = np.random.default_rng(8)
+    m, n, tolerance = 30, 18, 1e-7
+    A = np.eye(m, n) * 3 + rng.standard_normal((m, n))
+    b = A @ np.repeat([1.0, -2.0, 0.5], n // 3) + 0.3 * rng.standard_normal(m)
+    grid = gl.Grid()
+    space = gl.Space.array(grid, (n,), 0)
+    L = gl.first_derivative(space, 0, kind="forward")
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n)).scatter(A))
+    op = op @ gl.identity(op.domain, space)
+    differences = np.diff(np.eye(n), axis=0)
+    R = np.linalg.cholesky(A.T @ A)
+    for sigma in (1e-3, 0.5, 20.0, 1e4):
+        dual = lsq_linear(np.linalg.solve(R, differences.T), np.linalg.solve(R, A.T @ b), (-sigma, sigma), method="bvls", tol=1e-15)
+        x = np.linalg.solve(R.T, np.linalg.solve(R, A.T @ b - differences.T @ dual.x))
+        objective = lambda x: 0.5 * np.linalg.norm(A @ x - b) ** 2 + sigma * abs(np.diff(x)).sum()  # noqa: E731,B023
+        verdicts = []
+        for tau in (1e-5, 1e-1, 1.0, 10.0, 1e4):
+            found, report = gl.admm(op, L, gl.threshold_penalty("soft", sigma), gl.zeros(op.range, 1).scatter(b[:, None]), tau=tau,
+                                    tolerance=tolerance, max_iterations=400 if 1e-1 <= tau <= 10 else 30)
+            found = COMM.bcast(found.gather(), 0)[:, 0]
+            converged = report["reasons"] == ["converged"]
+            assert not converged or objective(found) <= objective(x) * (1 + 100 * tolerance), (sigma, tau, objective(found), objective(x))
+            verdicts += report["reasons"]
+        assert "converged" in verdicts, (sigma, verdicts)
+
+
+def test_real_transforms_of_lines_of_every_size():
+    sizes = np.array([1e4, 1, np.nan, 1e-4, 1, 1e8])[:, None]
+    for n in (1, 2, 7, 8, 45, 64, 500, 1001, 1024):
+        x = (sizes * np.random.default_rng(n).standard_normal((6, n))).astype(np.float32)
+        exact = np.fft.rfft(x.astype(float), axis=1, norm="ortho")
+        exact[:, 1 : (n + 1) // 2] *= np.sqrt(2)
+        space = gl.Space.array(gl.Grid(COMM, (COMM.size, 1)), (6, n), 0)
+        mine = space.local_box[0]
+        F = gl.real_fourier(space, 1, dtype=np.float32)
+        Y = F @ gl.from_local(space, np.ascontiguousarray(x[mine]).ravel())
+        found = Y.local[:, 0].reshape(-1, n // 2 + 1, 2).astype(float) @ [1, 1j]
+        clean = ~np.isnan(sizes[mine, 0])
+        assert np.isnan(found[~clean]).any(axis=1).all()
+        error = abs(found - exact[mine]).max(axis=1, initial=0)[clean]
+        assert (error <= 2e-6 * np.linalg.norm(x[mine][clean].astype(float), axis=1)).all(), (n, error)
+        back = (F.H @ Y).local[:, 0].reshape(-1, n)[clean]
+        assert (abs(back - x[mine][clean]).max(axis=1, initial=0) <= 4e-6 * np.linalg.norm(x[mine][clean].astype(float), axis=1)).all(), n
+
+
 def test_arrays():
     grid = gl.Grid(COMM, (COMM.size, 1))
     shape = (4, 5)

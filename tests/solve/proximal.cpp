@@ -269,6 +269,51 @@ TEMPLATE_TEST_CASE("ADMM with an identity finds the optimum of the lasso", "[pro
   }
 }
 
+TEST_CASE("What ADMM calls converged is the optimum, whatever tau and the weight", "[proximal]") {
+  constexpr double tolerance = 1e-7;
+  const auto grid = compact_grids().front();
+  const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(n, 3)));
+  const OperatorPtr<double> I = identity<double>(A->domain());
+  const DistMatrix<double> B = filled(grid, A->range().layout(nrhs), random_elements<double>(4));
+  DistMatrix<double> best(grid, A->domain().layout(nrhs)), X(grid, A->domain().layout(nrhs)), R = B.clone();
+  for (const double sigma : {1e-6, 0.3, 100.0}) {
+    const ProximalPtr<double> g = threshold_penalty<double>(Threshold::soft, sigma);
+    const auto objectives = [&](const DistMatrix<double>& of) {
+      copy(B, R);
+      A->apply(-1, of, 1, R);
+      const std::vector<double> misfits = column_norms(R), sums = column_norms(of, 1);
+      std::vector<double> values;
+      for (std::size_t j = 0; j < misfits.size(); ++j)
+        values.push_back(0.5 * misfits[j] * misfits[j] + sigma * sums[j]);
+      return values;
+    };
+    SparseOptions sparse;
+    sparse.lambda = sigma;
+    sparse.common.tolerance = 1e-13;
+    sparse.common.max_iterations = 5000;
+    fista(*A, B, best, sparse);
+    const std::vector<double> least = objectives(best);
+    for (const double tau : {1e-4, 1.0, 10.0, 1e4}) {
+      AdmmOptions options;
+      options.tau = tau;
+      options.common.tolerance = tolerance;
+      const bool is_fast = tau == 1 || tau == 10;
+      options.inner_iterations = 12;
+      options.common.max_iterations = is_fast ? 600 : 50;
+      const SolveReport report = admm(A, I, g, B, X, options);
+      const std::vector<double> found = objectives(X);
+      if (!grid->is_member()) continue;
+      for (std::size_t j = 0; j < found.size(); ++j) {
+        CAPTURE(sigma, tau, j, found[j], least[j]);
+        const bool converged = report.columns[j].reason == StopReason::converged;
+        // Of the objective, T bounds y·r and s·(x − x*) by T times products of norms of about its size.
+        if (converged) CHECK(found[j] <= least[j] * (1 + 100 * tolerance));
+        if (is_fast) CHECK(converged);
+      }
+    }
+  }
+}
+
 TEST_CASE("Total variation by ADMM is exact, column by column, wherever the array is cut", "[proximal]") {
   constexpr Index samples = 30, columns = 3;
   constexpr double sigma = 0.4;
