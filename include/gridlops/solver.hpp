@@ -144,9 +144,11 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
 
-/// The same, with estimates of the diagonal of (AᴴA + D²I)⁻¹, one for each column, from below (Paige,
-/// Saunders 1982, §5.6; SciPy's calc_var). Multiplied by the variance of the noise in b they are the
-/// variances of x's elements. `variances` lies as X; its imaginary parts are zero.
+/// The same, with estimates of the diagonal of (AᴴA + D²I)⁻¹, one for each column (Paige, Saunders 1982,
+/// §5.6; SciPy's calc_var). They are from below in exact arithmetic. Rounding brings directions back in which
+/// the column has converged, so that many iterations may make them too large: they are no bounds. Multiplied
+/// by the variance of the noise in b they are the variances of x's elements. `variances` lies as X; its
+/// imaginary parts are zero.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  DistMatrix<T>& variances, const SolveOptions& options = {});
