@@ -117,6 +117,8 @@ void bind_class(py::module_ native) {
           },
           unlocked)
       .def(
+          "matrix_changed", [](const A& a) { matrix_changed<T>(*a.ptr); }, unlocked)
+      .def(
           "dot_test",
           [](const A& a, Index columns, double tolerance, std::uint64_t seed) {
             const DotTestResult result = dot_test<T>(*a.ptr, columns, tolerance, seed);

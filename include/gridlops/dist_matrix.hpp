@@ -92,6 +92,8 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
 
   using ConstDistMatrix<T>::local;
   MatrixView<T> local() { return local_; }
+  /// Whether the memory of this rank's block is this matrix's own; not that of an empty block.
+  bool owns_block() const { return memory_.data() != nullptr; }
 
   /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
   /// collective.

@@ -45,11 +45,21 @@ GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorit
 /// With "shared", summa keeps a copy of A unless the grid is the algorithm's matrix_grid().
 ///
 /// Scratch memory is taken at the first application and kept; it grows with the most columns seen.
-/// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. A is taken over (a
-/// view stays a view). UsageError for Algorithm::automatic (see choose_algorithm()), and for Storage::packed
-/// with an algorithm that moves A. Not collective.
+/// A must lie as matrix_layout() says, at balanced or other places; otherwise ShapeError. An A that has its
+/// block is the operator's from now on, and does not change. A view's block stays the caller's, who may
+/// change it: see matrix_changed(). UsageError for Algorithm::automatic (see choose_algorithm()), and for
+/// Storage::packed with an algorithm that moves A. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
                                            const MatrixMultOptions& options = {});
+
+/// Says that the caller has changed the block that matrix_mult() was given as a view (collective over the
+/// grid). It is called after every change and before the next application of the operator, or of one that is
+/// made of it, also where only other ranks have changed theirs: operators may have copies of A, packed or in
+/// memory that ranks share. Without it products may take old elements for some of A and new ones for the
+/// rest; with GRIDLOPS_CHECK=all they throw UsageError, on all ranks, at the cost of reading A once more.
+/// Throws UsageError, on all ranks, if matrix_mult() has not made A, or if A was moved into it.
+template <Scalar T>
+GRIDLOPS_EXPORT void matrix_changed(const LinearOperator<T>& A);
 
 }  // namespace gridlops

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,14 @@ std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before) {
 template <Scalar T>
 std::uint64_t hash_of_block(const ConstDistMatrix<T>& X) {
   const MatrixView<const T> local = X.local();
-  std::vector<T> column(at(local.rows));
+  if (local.empty()) return 0;
+  Backend& backend = *X.grid()->backend();
+  const bool on_host = backend.memory_space() == MemorySpace::host;
+  std::vector<T> downloaded(on_host ? 0 : at(local.rows));
   std::uint64_t hash = 0;
-  for (Index j = 0; j < local.cols && local.rows > 0; ++j) {
-    X.grid()->backend()->download(local.column(j), column.data(), local.rows * Index{sizeof(T)});
-    hash = hash_of_column<T>(column, hash);
+  for (Index j = 0; j < local.cols; ++j) {
+    if (!on_host) backend.download(local.column(j), downloaded.data(), local.rows * Index{sizeof(T)});
+    hash = hash_of_column<T>({on_host ? local.column(j) : downloaded.data(), at(local.rows)}, hash);
   }
   return hash;
 }
@@ -40,20 +44,15 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   succeed_together(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
   grid.comm().all_gather(mine, all);
   const Layout& layout = X.layout();
-  const auto block_of = [&](std::size_t rank) {
-    const int row = static_cast<int>(rank) / grid.cols(), col = static_cast<int>(rank) % grid.cols();
-    return std::pair(grid.part_at(layout.rows.axis, row, col), grid.part_at(layout.cols.axis, row, col));
-  };
+  std::map<std::pair<int, int>, std::size_t> owners;  // the first rank that has a block
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    for (std::size_t owner = 0; owner < rank; ++owner) {
-      if (block_of(owner) != block_of(rank)) continue;
-      require<ShapeError>(
-          all[owner] == all[rank], name, ", ", layout.describe(), ": the copies of one block on ranks ",
-          owner, " and ", rank,
-          " differ. Copies must be the same bit by bit: fill them alike, or let redistribute() make "
-          "them");
-      break;
-    }
+    const int row = static_cast<int>(rank) / grid.cols(), col = static_cast<int>(rank) % grid.cols();
+    const std::pair block(grid.part_at(layout.rows.axis, row, col), grid.part_at(layout.cols.axis, row, col));
+    const std::size_t owner = owners.try_emplace(block, rank).first->second;
+    require<ShapeError>(all[owner] == all[rank], name, ", ", layout.describe(),
+                        ": the copies of one block on ranks ", owner, " and ", rank,
+                        " differ. Copies must be the same bit by bit: fill them alike, or let redistribute() "
+                        "make them");
   }
 }
 

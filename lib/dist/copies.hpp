@@ -12,7 +12,7 @@ namespace gridlops {
 /// The hash (XXH3) of columns up to this one, from that of the columns before it.
 template <Scalar T>
 std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before);
-/// A hash of this rank's block. Not collective; OutOfMemory is this rank's alone.
+/// A hash of this rank's block. Not collective; OutOfMemory, on GPUs, is this rank's alone.
 template <Scalar T>
 std::uint64_t hash_of_block(const ConstDistMatrix<T>& X);
 

@@ -18,6 +18,11 @@ PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixVie
       cols_(A.cols),
       run_(std::clamp((cols_ / 8 + depth() - 1) / depth(), Index{1}, Index{16}) * depth()),
       storage_(backend, places() * padded_cols<Real<T>>(cols_) * kernels_->height) {
+  copy(A, taken);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::copy(MatrixView<const T> A, const std::function<void(Index)>& taken) {
   const MatrixView<const Real<T>> from = real_view(A);
   const Index height = kernels_->height;
   for (Index first = 0; first < cols_; first += run_) {

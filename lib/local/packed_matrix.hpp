@@ -27,6 +27,9 @@ class PackedMatrix {
 
   bool empty() const { return kernels_ == nullptr; }
 
+  /// Copies A anew, which has the same shape.
+  void copy(MatrixView<const T> A, const std::function<void(Index cols)>& taken = {});
+
   /// Copies the elements of column j out.
   void read_column(Index j, T* to) const;
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/instantiate.hpp"
 #include "ops/algorithms.hpp"
-#include "ops/library_operator.hpp"
 #include "ops/matrix_block.hpp"
-#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -12,17 +10,16 @@ namespace {
 /// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
 /// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p.
 template <Scalar T>
-class BlockMult final : public LibraryOperator<T>, public StoredMatrix {
+class BlockMult final : public StationaryMatrix<T> {
  public:
   BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LibraryOperator<T>({A.grid(), A.layout().rows, Axis::grid_rows},
-                           {A.grid(), A.layout().cols, Axis::grid_rows}),
-        A_(std::move(A), options),
+      : StationaryMatrix<T>({A.grid(), A.layout().rows, Axis::grid_rows},
+                            {A.grid(), A.layout().cols, Axis::grid_rows}, std::move(A), options),
         order_(reduction_order(options)) {}
 
-  std::uint64_t hash() const override { return A_.hash(); }
-
  private:
+  using StationaryMatrix<T>::A_;
+
   void do_reserve(Op op, const Partition& columns) const override {
     A_.reserve(op);
     const ProcessGrid& grid = A_.grid();
@@ -47,7 +44,6 @@ class BlockMult final : public LibraryOperator<T>, public StoredMatrix {
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
-  mutable MatrixBlock<T> A_;
   ReductionOrder order_;
   mutable Buffer<T> sum_;
 };

@@ -14,6 +14,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "ops/agree_on_operator.hpp"
+#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -149,6 +150,7 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
   const auto takes_memory = [&] { return columns.total() > 0 && !covers(before.most, columns); };
   if (compares || takes_memory()) {
     const TraceRegion region("reserve");
+    const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
     try {
       agree(grid.comm(), names[number], [&](Agreement& agreement) {
         agree_on_operator(agreement, *this);
@@ -156,6 +158,7 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
         agree_on_layout(agreement, "the data", data.layout());
         name_factors(agreement);
         test();
+        if (stored != nullptr) stored->require_unchanged();
       });
       // Windows are made where they are first needed, by all ranks of a grid row or column.
       if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(columns); });

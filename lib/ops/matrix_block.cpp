@@ -54,25 +54,29 @@ void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
 template <Scalar T>
 void MatrixBlock<T>::reserve(Op op) {
   if (is_packed_) pack();
-  const MatrixView<const T> A = std::as_const(A_).local();
+  const MatrixView<const T> A = A_.matrix().local();
   op == Op::none ? product_.reserve(A.cols, A.rows) : product_.reserve(A.rows, A.cols);
 }
 
 template <Scalar T>
 void MatrixBlock<T>::pack() {
-  const MatrixView<const T> A = std::as_const(A_).local();
+  const MatrixView<const T> A = A_.matrix().local();
   if (!packed_.empty() || A.empty()) return;
   const TraceRegion region("pack matrix");
   packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set, product_.column_stable(),
                             [this](Index cols) { A_.discard_local_columns(cols); });
-  // Its shape is all that is needed of A from now on.
-  A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, A.rows, A.cols));
+  if (!A_.is_callers()) A_.discard();
+}
+
+template <Scalar T>
+void MatrixBlock<T>::renew_copies() {
+  if (!packed_.empty()) packed_.copy(A_.matrix().local());
 }
 
 template <Scalar T>
 void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (packed_.empty()) {
-    product_.multiply(op, alpha, A_.local(), X, beta, Y);
+    product_.multiply(op, alpha, A_.matrix().local(), X, beta, Y);
   } else {
     const TraceRegion region("local product");
     trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
@@ -82,8 +86,8 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 
 template <Scalar T>
 std::uint64_t MatrixBlock<T>::hash() const {
-  if (packed_.empty()) return hash_of_block(A_);
-  const MatrixView<const T> A = A_.local();
+  const MatrixView<const T> A = A_.matrix().local();
+  if (packed_.empty()) return hash_of_block(A_.matrix());
   std::vector<T> column(at(A.rows));
   std::uint64_t hash = 0;
   for (Index j = 0; j < A.cols; ++j) {

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "gridlops/matrix_mult.hpp"
 #include "local/packed_matrix.hpp"
+#include "ops/library_operator.hpp"
+#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -47,12 +50,15 @@ class MatrixBlock {
         product_(backend(), options.column_stable),
         is_packed_(options.storage == Storage::packed && backend()->memory_space() == MemorySpace::host) {}
 
-  const Layout& layout() const { return A_.layout(); }
-  const ProcessGrid& grid() const { return *A_.grid(); }
+  const Layout& layout() const { return A_.matrix().layout(); }
+  const ProcessGrid& grid() const { return *A_.matrix().grid(); }
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
-  Index rows() const { return A_.local().rows; }
   /// Of the elements, the same however they are stored.
   std::uint64_t hash() const;
+  /// The matrix, whose block is null on this rank if it is packed and was not the caller's.
+  GivenMatrix<T>& given() { return A_; }
+  /// Packs the block anew if it is packed: the caller has changed it.
+  void renew_copies();
   /// Whether it is packed from its first product on; the same on all ranks.
   bool is_packed() const { return is_packed_; }
 
@@ -68,10 +74,26 @@ class MatrixBlock {
  private:
   void pack();
 
-  DistMatrix<T> A_;
+  GivenMatrix<T> A_;
   BlockProduct<T> product_;
   bool is_packed_;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is
+};
+
+/// An operator whose A never moves.
+template <Scalar T>
+class StationaryMatrix : public LibraryOperator<T>, public StoredMatrix {
+ public:
+  std::uint64_t hash() const override { return A_.hash(); }
+  void require_unchanged() const override { A_.given().require_unchanged(); }
+  void note_change() const override { A_.given().note_change(); }
+  void renew_copies() const override { A_.renew_copies(); }
+
+ protected:
+  StationaryMatrix(Space range, Space domain, DistMatrix<T>&& A, const MatrixMultOptions& options)
+      : LibraryOperator<T>(std::move(range), std::move(domain)), A_(std::move(A), options) {}
+
+  mutable MatrixBlock<T> A_;
 };
 
 }  // namespace gridlops

@@ -6,6 +6,7 @@
 #include "gridlops/block_hash.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "ops/agree_on_operator.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/stored_matrix.hpp"
 
@@ -60,7 +61,28 @@ std::optional<std::uint64_t> block_hash(const LinearOperator<T>& A) {
   return stored->hash();
 }
 
+template <Scalar T>
+void matrix_changed(const LinearOperator<T>& A) {
+  const auto* const stored = dynamic_cast<const StoredMatrix*>(&A);
+  const auto note = [&](Agreement& agreement) {
+    agree_on_operator(agreement, A);
+    require<UsageError>(stored != nullptr || A.rows() == 0 || A.cols() == 0, "an operator of ", A.rows(),
+                        " x ", A.cols(),
+                        " that matrix_mult() has not made has no matrix that could have changed; call "
+                        "matrix_changed() on the one that matrix_mult() returned, of which others are made");
+    if (stored != nullptr && A.domain().grid->is_member()) stored->note_change();
+  };
+  const ProcessGrid& grid = *A.domain().grid;
+  if (!grid.is_member()) {
+    Agreement alone("matrix_changed");
+    return note(alone);
+  }
+  agree(grid.comm(), "matrix_changed", note);
+  if (stored != nullptr) stored->renew_copies();
+}
+
 #define GRIDLOPS_INSTANTIATE(T)                                                            \
+  template void matrix_changed(const LinearOperator<T>&);                                  \
   template OperatorPtr<T> matrix_mult(Algorithm, DistMatrix<T>, const MatrixMultOptions&); \
   template std::optional<std::uint64_t> block_hash(const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

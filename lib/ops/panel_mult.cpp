@@ -16,7 +16,7 @@ PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahe
                         PanelPlan<T> for_adjoint)
     : LibraryOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
       A_(std::move(A)),
-      product_(A_.grid()->backend(), column_stable),
+      product_(A_.matrix().grid()->backend(), column_stable),
       lookahead_(lookahead),
       plans_{std::move(for_A), std::move(for_adjoint)} {}
 
@@ -25,7 +25,7 @@ PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahe
 template <Scalar T>
 void PanelMult<T>::multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const {
   const PanelPlan<T>& by = plan(op);
-  by.A->begin(A_.local());
+  by.A->begin(A_.matrix().local());
   by.B->begin(B);
   by.C->begin(beta, C);
   for (const Panel& K : Pipeline<T>(by, lookahead_, B.cols)) {
@@ -46,7 +46,7 @@ void PanelMult<T>::do_reserve(Op op, const Partition& columns) const {
   failure.run([&] { by.A->connect(); });
   failure.run([&] { by.B->connect(); });
   failure.run([&] {
-    by.A->reserve_block(A_.local());
+    by.A->reserve_block(A_.matrix().local());
     by.B->reserve_block({nullptr, rows, cols});
     for (std::size_t step = 0; step < by.steps; ++step) {
       const Panel K = by.panel(step);
@@ -57,6 +57,12 @@ void PanelMult<T>::do_reserve(Op op, const Partition& columns) const {
     }
   });
   failure.rethrow();
+}
+
+template <Scalar T>
+void PanelMult<T>::renew_copies() const {
+  for (const PanelPlan<T>& by : plans_)
+    if (by.A != nullptr) by.A->renew();
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class PanelMult<T>;

@@ -20,7 +20,10 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
             PanelPlan<T> for_adjoint = {});
 
-  std::uint64_t hash() const override { return hash_of_block<T>(A_); }
+  std::uint64_t hash() const override { return hash_of_block<T>(A_.matrix()); }
+  void require_unchanged() const override { A_.require_unchanged(); }
+  void note_change() const override { A_.note_change(); }
+  void renew_copies() const override;
 
  private:
   void do_reserve(Op op, const Partition& columns) const override;
@@ -33,7 +36,7 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   void multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const;
   const PanelPlan<T>& plan(Op op) const { return plans_[op == Op::none ? 0 : 1]; }
 
-  DistMatrix<T> A_;
+  mutable GivenMatrix<T> A_;
   BlockProduct<T> product_;
   std::size_t lookahead_;
   std::array<PanelPlan<T>, 2> plans_;

@@ -98,6 +98,7 @@ class PeerPanels final : public PanelSource<T> {
     peers_->done_reading();
     peers_->await_readers();
   }
+  void renew() override { peers_->renew(); }
 
  private:
   /// Neighbouring steps that take the same part share a slot. Steps come in order.

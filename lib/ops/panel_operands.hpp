@@ -38,8 +38,10 @@ class PanelSource {
   virtual MatrixView<const T> arrived(std::size_t step);
   /// Lets what is under way advance: many MPI libraries move data only while they are called.
   virtual void advance();
-  /// Ends the product (collective). On return the block may change.
+  /// Ends the product (collective). On return the block may change, unless it is one that stays.
   virtual void end() {}
+  /// Says that a block that stays has other elements now (on all ranks, between products).
+  virtual void renew() {}
 
  protected:
   struct Slot {
@@ -73,7 +75,7 @@ std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared
                                                  std::shared_ptr<SlotMemory<T>> memory);
 
 /// Makes a source whose panels the ranks of comm read in, or get from, their owners' memory. If the block
-/// stays what and where it is as long as the source lives, the others learn of it once only.
+/// stays what and where it is until renew() is called, the others learn of it once only.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> peer_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                             std::size_t slots, bool block_stays);

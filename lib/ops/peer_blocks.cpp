@@ -55,6 +55,7 @@ class SharedBlocks final : public PeerBlocks<T> {
   void reserve_publishable(Index rows, Index cols) override { scratch(publishable_, rows, cols); }
 
   bool in_place() const override { return true; }
+  void renew() override { blocks_.clear(); }
   MatrixView<T> publishable(Index rows, Index cols) override { return scratch(publishable_, rows, cols); }
   void done_reading() override { window().finish_reading(); }
   void await_readers() override {
@@ -131,6 +132,7 @@ class WindowBlocks final : public PeerBlocks<T> {
   }
 
   bool in_place() const override { return false; }
+  void renew() override { blocks_.clear(); }
   MatrixView<T> publishable(Index rows, Index cols) override {
     readers_done_.wait();
     return scratch(publishable_, rows, cols);

@@ -55,9 +55,11 @@ class PeerBlocks {
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
 
-  /// Begins a round (collective). The block stays where and as it is as long as this lives, so that others
+  /// Begins a round (collective). The block stays where and as it is until renew() is called, so that others
   /// need not learn of it again.
   void publish_for_good(MatrixView<const T> mine);
+  /// Says that blocks that are published for good have other elements now (on all ranks, between rounds).
+  virtual void renew() = 0;
 
   /// Begins to read this part of the block that `rank` publishes. `memory` is for parts that travel.
   PeerPart<T> start_reading(int rank, Range rows, Range cols, Buffer<T>& memory);

@@ -7,10 +7,8 @@
 #include "comm/failure_scope.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/block_exchange.hpp"
-#include "ops/library_operator.hpp"
 #include "ops/matrix_block.hpp"
 #include "ops/panels.hpp"
-#include "ops/stored_matrix.hpp"
 
 namespace gridlops {
 
@@ -138,11 +136,10 @@ class NormalProduct {
 /// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
 /// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
 template <Scalar T>
-class StationaryA final : public LibraryOperator<T>, public StoredMatrix {
+class StationaryA final : public StationaryMatrix<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : LibraryOperator<T>(range_nested(A), domain_nested(A)),
-        A_(std::move(A), options),
+      : StationaryMatrix<T>(range_nested(A), domain_nested(A), std::move(A), options),
         normal_product_(A_.backend(), reduction_order(options)) {
     const ProcessGrid& grid = A_.grid();
     if (!grid.is_member()) return;
@@ -151,9 +148,10 @@ class StationaryA final : public LibraryOperator<T>, public StoredMatrix {
   }
 
   bool has_one_pass() const override { return A_.is_packed(); }
-  std::uint64_t hash() const override { return A_.hash(); }
 
  private:
+  using StationaryMatrix<T>::A_;
+
   void do_reserve(Op op, const Partition& columns) const override {
     const Index cols = this->domain().local_columns(columns);
     const CutBlock models = block_of_models(*this), data = block_of_data(*this);
@@ -205,7 +203,6 @@ class StationaryA final : public LibraryOperator<T>, public StoredMatrix {
                         U.local(), V.local());
   }
 
-  mutable MatrixBlock<T> A_;
   mutable NormalProduct<T> normal_product_;
   std::unique_ptr<BlockExchange<T>> models_, data_;
   mutable Buffer<T> gathered_;

@@ -4,8 +4,11 @@
 #include <numeric>
 
 #include "gridlops/error.hpp"
+#include "gridlops/operator_algebra.hpp"
 #include "gridlops/redistribute.hpp"
+#include "support/agreed_failures.hpp"
 #include "support/test_data.hpp"
+#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -204,6 +207,74 @@ TEMPLATE_LIST_TEST_CASE("An operator may be applied to fewer and more columns in
         check_application(*op, false, problem.Y, problem.AhY, problem.X, setting, T(1), T(1));
         check_application(*op, true, problem.X, problem.AX, problem.Y, setting, T(1), T(1));
       }
+    }
+  }
+}
+
+namespace {
+
+/// Checks Q = A X, U = Aᴴ Y and V = Aᴴ Q, of integers, in one pass where the operator has that.
+template <Scalar T>
+void check_normal_product(const LinearOperator<T>& op, const Problem<T>& problem) {
+  const GridPtr& grid = op.domain().grid;
+  const Index nrhs = problem.X.cols;
+  const DistMatrix<T> P = filled(grid, op.domain().layout(nrhs), problem.X),
+                      R = filled(grid, op.range().layout(nrhs), problem.Y);
+  DistMatrix<T> Q(grid, R.layout()), U(grid, P.layout()), V(grid, P.layout());
+  op.normal_product(P, R, Q, U, V);
+  CHECK(mismatches(Q, problem.AX) == 0);
+  CHECK(mismatches(U, problem.AhY) == 0);
+  CHECK(mismatches(V, multiplied(Op::adjoint, problem.A, problem.AX)) == 0);
+}
+
+}  // namespace
+
+// Small blocks are copied to memory that ranks share, large ones may lie there.
+TEMPLATE_LIST_TEST_CASE("A matrix that its owner has changed counts as it is, once that is said",
+                        "[matrix_mult]", Scalars) {
+  using T = TestType;
+  for (const Shape shape : {Shape{10, 14}, Shape{5, 0}, Shape{150, 260}}) {
+    for (const GridPtr& grid : compact_grids()) {
+      for (const Setting& setting :
+           settings({{.panel = 4 + shape.cols / 3}, {.column_stable = true}, {.storage = Storage::packed}},
+                    {0}, 1)) {
+        INFO(describe(*grid) << ": " << text_of(setting) << ", A " << shape.rows << " x " << shape.cols);
+        Problem<T> problem(shape, 3);
+        EmbeddedMatrix<T> A = place_matrix(grid, setting, problem.A);
+        const OperatorPtr<T> op = matrix_mult(setting.algorithm, A.matrix(), setting.options);
+        const OperatorPtr<T> turned = adjoint(op);
+        for (const std::uint64_t seed : {1U, 11U, 12U}) {
+          if (seed > 1) {
+            problem.A = integers<T>(seed, shape.rows, shape.cols);
+            problem.AX = multiplied(Op::none, problem.A, problem.X);
+            problem.AhY = multiplied(Op::adjoint, problem.A, problem.Y);
+            A.matrix().fill(problem.A);
+            matrix_changed(*op);
+          }
+          check_application(*op, true, problem.X, problem.AX, problem.Y, setting, T(1), T(0));
+          check_application(*op, false, problem.Y, problem.AhY, problem.X, setting, T(1), T(0));
+          check_application(*turned, true, problem.Y, problem.AhY, problem.X, setting, T(1), T(0));
+          CAPTURE(seed);
+          check_normal_product(*op, problem);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Only a matrix that is the caller's can have changed, and all ranks hear so", "[matrix_mult]") {
+  for (const GridPtr& grid : all_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      DistMatrix<double> A(grid, matrix_layout(algorithm, *grid, 6, 5));
+      A.set_zero();
+      const OperatorPtr<double> op = matrix_mult(algorithm, std::move(A));
+      const Ending owned = ending_of([&] { matrix_changed(*op); });
+      const Ending unknown = ending_of([&] { matrix_changed(*adjoint(op)); });
+      INFO(describe(*grid) << ": " << name_of(algorithm));
+      CHECK(contains(unknown.text, "the one that matrix_mult() returned"));
+      if (!grid->is_member()) continue;
+      CHECK(all_ended_alike(*grid, owned));
+      CHECK(contains(owned.text, "was moved into its operator"));
     }
   }
 }

@@ -112,6 +112,23 @@ def test_products():
                 assert op.dot_test()[0]
 
 
+def test_a_matrix_changed_in_place():
+    m, n = 12, 10
+    for transport in ("mpi", "shared"):
+        grid = gl.Grid(COMM, transport=transport)
+        for algorithm, storage in (("block", "columns"), ("block", "packed"), ("summa", "columns"), ("stationary-a", "columns"),
+                                   ("stationary-a", "packed"), ("stationary-b", "columns")):
+            A = gl.Matrix(grid, grid.matrix_layout(m, n, algorithm)).fill(integers("float64", 1))
+            op = gl.matrix_mult(A, algorithm, storage=storage)
+            X = gl.zeros(op.domain, 3).fill(integers("float64", 2))
+            for seed in (1, 3, 4):
+                A.local[...] = block_of(A, whole("float64", seed, m, n))
+                op.matrix_changed()
+                Y = op @ X
+                assert (Y.local == block_of(Y, whole("float64", seed, m, n) @ whole("float64", 2, n, 3))).all(), (transport, algorithm)
+        expect_error(gl.UsageError, lambda: op.H.matrix_changed(), "matrix_mult")
+
+
 def test_a_matrix_at_other_places():
     grid = gl.Grid(COMM, (COMM.size, 1))
     sizes = [0] * (COMM.size - 1) + [7]

@@ -77,10 +77,17 @@ class Operator:
         """Aᴴ."""
         return self._made(functions_for(self.dtype).adjoint(self.native))
 
+    def matrix_changed(self) -> None:
+        """Says that the matrix given to :func:`matrix_mult`, which made this operator, has changed (collective over the grid).
+
+        Call it after every change and before the next product, also where only other ranks have changed their blocks.
+        """
+        self.native.matrix_changed()
+
     def dot_test(self, columns: int = 3, tolerance: float = 0, seed: int = 1) -> tuple[bool, float, float]:
         """Whether ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ for random columns: (passed, mismatch, tolerance). Collective over the grid.
 
-        The tolerance is what rounding allows, unless a positive one is given.
+        The tolerance is what rounding allows, unless a positive one is given. There must be one column at least.
         """
         return self.native.dot_test(columns, tolerance, seed)
 
@@ -93,7 +100,10 @@ class Operator:
         return self.native.lanczos_extremes(steps, seed)
 
     def power_iteration(self, max_iterations: int = 100, tolerance: float = 1e-5, seed: int = 1) -> tuple[complex, Matrix, int, bool]:
-        """The eigenvalue of largest modulus and its vector, the iterations, and whether they converged (collective)."""
+        """The eigenvalue λ of largest modulus and its vector v, the iterations, and whether they converged (collective).
+
+        They have where ‖A v − λ v‖ ≤ tolerance · |λ|. Where different eigenvalues share the largest modulus they do not.
+        """
         value, iterations, converged, vector = self.native.power_iteration(max_iterations, tolerance, seed)
         return value, Matrix.of(self.grid, self.dtype, vector), iterations, converged
 
@@ -143,6 +153,8 @@ class Operator:
 def matrix_mult(A: Matrix, algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
                 column_stable: bool = False, storage: str = "columns") -> Operator:
     """A dense matrix as an operator, which uses the matrix in place and keeps it alive. Not collective.
+
+    Who changes the matrix later says so by :meth:`Operator.matrix_changed`: products may use copies of it.
 
     The algorithm says which of the matrices moves in Y = A X: ``"stationary-a"`` never moves A and is best for few
     columns; ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows.
