@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "console.hpp"
 #include "gridlops/calibration.hpp"
@@ -70,9 +71,11 @@ Case resolved(const Cases& cases, const Entries& at, const std::shared_ptr<const
                            cases.types[at[types]]};
   const Algorithm algorithm = program::resolve(cases.algorithms[at[algorithms]], shape, *grid);
   std::optional<Storage> storage = cases.storages[at[storages]];
+  Asked asked{name_of(cases.algorithms[at[algorithms]]), storage ? name_of(*storage) : "auto",
+              cases.transports[at[transports]]};
   if (!storage)
     storage = cases.device == "cpu" ? faster_storage(algorithm, shape, grid->shape()) : Storage::columns;
-  return {matrix_grid(algorithm, grid), shape, algorithm, cases.panel, *storage};
+  return {matrix_grid(algorithm, grid), shape, algorithm, cases.panel, *storage, std::move(asked)};
 }
 
 }  // namespace

@@ -13,6 +13,12 @@
 
 namespace gridlops::bench {
 
+/// What the lists say of a case. Where it is "auto" what is used may differ with the ranks, and is yet one
+/// series.
+struct Asked {
+  std::string algorithm, storage, transport;
+};
+
 /// One combination of the lists, with the algorithm and the storage that are used.
 struct Case {
   std::shared_ptr<const ProcessGrid> grid;
@@ -20,6 +26,7 @@ struct Case {
   Algorithm algorithm = Algorithm::automatic;
   Index panel = 0;
   Storage storage = Storage::columns;
+  Asked asked{};
   bool positive_definite = false;  ///< A is Hermitian positive definite, and square
 };
 

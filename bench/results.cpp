@@ -114,6 +114,13 @@ std::string transport_of(const Result& result) {
   return result.peer.empty() ? result.what.grid->comm().transport() : "mpi";
 }
 
+/// What a product, or an iteration, took in each repetition.
+std::vector<double> seconds_of(const std::vector<Sample>& samples) {
+  std::vector<double> seconds;
+  for (const Sample& sample : samples) seconds.push_back(sample.seconds);
+  return seconds;
+}
+
 Json json_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   Json json{{"rows", what.shape.rows},
@@ -129,7 +136,12 @@ Json json_of(const Result& result, const Figures& figures) {
             {"storage", name_of(what.storage)},
             {"transport", transport_of(result)},
             {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},
+            {"asked",
+             {{"algorithm", result.peer.empty() ? what.asked.algorithm : result.peer},
+              {"storage", what.asked.storage},
+              {"transport", what.asked.transport}}},
             {"repetitions", result.samples.size()},
+            {"samples", seconds_of(result.samples)},
             {"seconds", result.solver.empty() ? figures.seconds : result.total_seconds},
             {"gflops", figures.flops_per_second / 1e9},
             {"limit_gflops", figures.limit_flops / 1e9},

@@ -27,13 +27,25 @@ def intensity(result):
 
 
 def series_of(result):
+    if "series" in result:
+        return result["series"]
     if result["algorithm"] == "p?gemm":
         return "ScaLAPACK"
     return f"{result['algorithm']}, {result['transport']}"
 
 
-def picture(results, title):
-    """A figure of these results, which are of one type."""
+def spread(results):
+    """How far the rates of the repetitions lie below and above the typical one; older files have none."""
+    ends = []
+    for result in results:
+        samples = result.get("samples") or [1]
+        rates = [result["gflops"] * statistics.median(samples) / seconds for seconds in samples]
+        ends.append((result["gflops"] - min(rates), max(rates) - result["gflops"]))
+    return list(zip(*((max(low, 0), max(high, 0)) for low, high in ends)))
+
+
+def picture(results, title, colors=None):
+    """A figure of these results, which are of one type. colors: of each series."""
     compute = statistics.median(result["limit_gflops"] for result in results)
     read = statistics.median(result["limit_read_gbs"] for result in results)
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
@@ -48,7 +60,11 @@ def picture(results, title):
     for k, name in enumerate(sorted(set(map(series_of, results)))):
         for adjoint in (False, True):
             points = [result for result in results if series_of(result) == name and result["adjoint"] == adjoint]
-            axes.scatter(list(map(intensity, points)), [point["gflops"] for point in points], color=f"C{k}",
+            color = colors[name] if colors else f"C{k}"
+            if points:
+                axes.errorbar(list(map(intensity, points)), [point["gflops"] for point in points], yerr=spread(points), color=color, fmt="none",
+                              capsize=3, linewidth=1)
+            axes.scatter(list(map(intensity, points)), [point["gflops"] for point in points], color=color,
                          marker="v" if adjoint else "^", label=None if adjoint else name, s=36, alpha=0.8)
     axes.set(xscale="log", yscale="log", xlabel="real operations for each byte of A", ylabel="GFLOP/s", title=title)
     axes.grid(True, which="both", linewidth=0.3)

@@ -4,10 +4,10 @@ import json
 import statistics
 from dataclasses import dataclass
 
+from study.fields import StudyError
 from study.plan import shape_of
 
 SCHEMA = "gridlops.study/1"
-ELEMENT_BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
 
 
 def gather(study, folder):
@@ -28,45 +28,68 @@ def gather(study, folder):
     return document
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """One measured product, iteration or solve."""
     section: str
     work: str  # what is done: the panel of a picture
-    way: str  # how it is done: the line in it
+    way: str  # how it was asked to be done: the line in it
+    ran: str  # how it was done, which may differ from rank to rank where "auto" was asked for
     form: str  # "2-D", "1-D rows", …
     ranks: int
     grid: tuple
-    seconds: float
+    samples: tuple  # seconds, of each repetition
     share: float  # of the whole work, on each rank: what weak scaling keeps
     bytes_sent: float | None  # by a rank on average
+    result: dict | None = None  # of gridlops-bench, which has its limits
+
+    @property
+    def seconds(self):
+        return statistics.median(self.samples)
+
+    @property
+    def rates(self):
+        """The work of a rank in a second: typical, least, most."""
+        return tuple(self.share / seconds for seconds in (self.seconds, max(self.samples), min(self.samples)))
 
 
 def figures_of_bench(run):
     for result in run["document"]["results"]:
-        solver = result.get("solver")
+        if "asked" not in result:
+            raise StudyError(f"results/{run['name']}.json does not say what was asked for: it is of an older gridlops-bench; "
+                             "remove it, or run the study with --anew")
+        solver, asked = result.get("solver"), result["asked"]
         size = f"{result['rows']} x {result['cols']}, {result['nrhs']} column{'' if result['nrhs'] == 1 else 's'}, {result['dtype']}"
         what = f"{solver}, an iteration" if solver else "A^H Y" if result["adjoint"] else "A X"
+        way = [asked["algorithm"], *([] if asked["storage"] == "auto" else [asked["storage"]]), asked["transport"]]
         flops = result["rows"] * result["cols"] * result["nrhs"]
         sent = result["bytes_sent"]
-        yield Figure(run["section"], f"{what}: {size}", f"{result['algorithm']}, {result['transport']}", result["form"], run["ranks"],
-                     tuple(result["grid"]), result.get("seconds_per_iteration", result["seconds"]), flops / run["ranks"],
-                     None if sent is None else sent / run["ranks"])
+        yield Figure(run["section"], f"{what}: {size}", ", ".join(way), f"{result['algorithm']}, {result['storage']}, {result['transport']}",
+                     result["form"], run["ranks"], tuple(result["grid"]), tuple(result["samples"]), flops / run["ranks"],
+                     None if sent is None else sent / run["ranks"], result)
 
 
 def figures_of_programs(study, runs):
-    """The medians over repeated runs."""
+    """Repeated runs are the repetitions of one figure."""
     groups = {}
     for run in runs:
-        groups.setdefault((run["section"], run["ranks"], tuple(run["grid"]), run["document"]["transport"]), []).append(run)
+        groups.setdefault((run["section"], run["ranks"], tuple(run["grid"]), asked_of(run, "--transport")), []).append(run)
     for (section, ranks, grid, transport), turns in groups.items():
         report = turns[0]["document"]
         p, q = grid
         form = "2-D" if p > 1 and q > 1 else "1-D rows" if p > 1 else "1-D cols" if q > 1 else "whole"
         command = turns[0]["command"][1]
-        yield Figure(section, f"gridlops {command}", f"{report.get('algorithm', command)}, {transport}", form, ranks, grid,
-                     statistics.median(turn["document"]["seconds"]["compute"] for turn in turns),
+        algorithm = asked_of(turns[0], "--algorithm")
+        ran = dict.fromkeys(f"{turn['document'].get('algorithm', command)}, {turn['document']['transport']}" for turn in turns)
+        yield Figure(section, f"gridlops {command}", f"{command if algorithm is None else algorithm}, {transport}", "; ".join(ran), form, ranks,
+                     grid, tuple(turn["document"]["seconds"]["compute"] for turn in turns),
                      1.0 if study.scaling == "weak" else 1.0 / ranks, statistics.mean(report["bytes_sent"]))
+
+
+def asked_of(run, option):
+    """What the command line of a run gives an option; none if it does not."""
+    words = run["command"]
+    return words[words.index(option) + 1] if option in words else None
 
 
 def figures_of(study, document):
@@ -80,16 +103,16 @@ def figures_of(study, document):
 
 @dataclass
 class Series:
-    """Figures of one way to do one work, by growing numbers of ranks."""
+    """Figures of one way to do one work, as it was asked for, by growing numbers of ranks."""
     work: str
-    label: str
+    label: str  # of all series that are done in this way, whatever their work: it has one colour
     points: list
+    base: Figure  # on the fewest ranks that did this work in this way, by this rule if it has a grid of as many
 
     def efficiencies(self):
-        """Of each point: the work of a rank in a second over that on the fewest ranks. It is T₁/(P T_P) in strong, T₁/T_P in weak
-        scaling."""
-        first = self.points[0].share / self.points[0].seconds
-        return [point.share / point.seconds / first for point in self.points]
+        """Of each point: the work of a rank in a second over that of the base, typical, least and most. It is T₁/(P T_P) in strong,
+        T₁/T_P in weak scaling."""
+        return [tuple(rate / self.base.rates[0] for rate in point.rates) for point in self.points]
 
 
 def all_series(study, figures):
@@ -103,14 +126,27 @@ def all_series(study, figures):
             if figure.work not in works:
                 works.append(figure.work)
         for place in range(max(map(len, orders.values()), default=0)):
-            of_place = [figure for figure in mine if orders[figure.ranks].index(figure.work) == place]
+            of_place = sorted((figure for figure in mine if orders[figure.ranks].index(figure.work) == place), key=lambda figure: figure.ranks)
             for way in dict.fromkeys(figure.way for figure in of_place):
+                of_way = [figure for figure in of_place if figure.way == way]
                 for rule in rules:
-                    points = [figure for figure in of_place if figure.way == way and figure.grid == shape_of(rule, figure.ranks)]
+                    points = [figure for figure in of_way if figure.grid == shape_of(rule, figure.ranks)]
                     if points:
-                        points.sort(key=lambda figure: figure.ranks)
-                        series.append(Series(points[0].work, f"{way}, {rule} ({points[-1].form})", points))
+                        base = points[0] if points[0].ranks == of_way[0].ranks else of_way[0]
+                        series.append(Series(of_place[0].work, f"{way}, {rule}", points, base))
+    tell_apart(series)
     return series
+
+
+def tell_apart(series):
+    """Two sections may do the same work in the same way, with other options. Then labels name the section."""
+    sections = {}
+    for one in series:
+        sections.setdefault((one.work, one.label), set()).add(one.points[0].section)
+    shared = {label for (_, label), found in sections.items() if len(found) > 1}
+    for one in series:
+        if one.label in shared:
+            one.label += f", {one.points[0].section}"
 
 
 def collectives_of(document):
@@ -118,8 +154,6 @@ def collectives_of(document):
     return [result for run in document["runs"] if run["kind"] == "collectives" for result in run["document"]["results"]]
 
 
-def products_of(document):
-    """The results of products and solvers on the most ranks that have any, with their roof."""
-    runs = [run for run in document["runs"] if run["kind"] in ("products", "solvers")]
-    most = max((run["ranks"] for run in runs), default=0)
-    return most, [result for run in runs if run["ranks"] == most for result in run["document"]["results"]]
+def against(study, one):
+    """What a series is compared with, where that is not on the fewest ranks of the study."""
+    return "" if one.base.ranks == study.ranks[0] else f" of {one.base.ranks} ranks"

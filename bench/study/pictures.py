@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import roofline  # noqa: E402
+from study import figures as measured  # noqa: E402
 
 MARKERS = "os^vDP*X<>"
 WIDE = 6.2  # inches of a panel
@@ -39,6 +40,17 @@ def style(label, labels):
     return {"color": f"C{k % 10}", "marker": MARKERS[k % len(MARKERS)], "linestyle": ("-", "--", ":")[k // 10 % 3]}
 
 
+def styles_of(series):
+    """The style of each label, for all pictures of a study."""
+    labels = sorted({one.label for one in series})
+    return {label: style(label, labels) for label in labels}
+
+
+def reach(value, least, most):
+    """An error bar from the least to the most of the repetitions."""
+    return [value - least], [most - value]
+
+
 def finish(figure, axes):
     """One legend for all panels, below them."""
     entries = {}
@@ -54,13 +66,6 @@ def finish(figure, axes):
     figure.get_layout_engine().set(rect=(0, below, 1, 1 - below), h_pad=0.12, w_pad=0.12)
     figure.legend(entries.values(), entries.keys(), loc="lower center", ncols=columns, fontsize="small")
     return png_of(figure)
-
-
-def by_work(series):
-    groups = {}
-    for one in series:
-        groups.setdefault(one.work, []).append(one)
-    return groups
 
 
 def title_of(work, scaling):
@@ -84,16 +89,20 @@ def decades(axis):
     axis.grid(axis="y", which="both", alpha=0.3)
 
 
-def curves(study, series, values, ylabel, finish_axis):
-    """A panel for each work, a curve for each form; values(one) gives pairs of ranks and a value."""
-    if not series:
+def curves(study, drawn, styles, ylabel, finish_axis):
+    """A panel for each work, a curve for each form. drawn: series, their names in the legend, and for each of their points the ranks
+    and a value with the least and the most of the repetitions."""
+    if not drawn:
         return None
-    labels = sorted({one.label for one in series})
-    groups = by_work(series)
+    groups = {}
+    for one, name, points in drawn:
+        groups.setdefault(one.work, []).append((one, name, points))
     figure, axes = panels(len(groups))
     for axis, (work, members) in zip(axes, groups.items()):
-        for one in members:
-            axis.plot(*zip(*values(one)), label=one.label, **style(one.label, labels))
+        for one, name, points in members:
+            for ranks, *values in points:
+                axis.errorbar([ranks], values[:1], yerr=reach(*values), color=styles[one.label]["color"], capsize=3, linewidth=1)
+            axis.plot([ranks for ranks, *_ in points], [values[0] for _, *values in points], label=name, **styles[one.label])
         ticks(axis, study.ranks)
         finish_axis(axis)
         axis.set_title(title_of(work, study.scaling), fontsize="medium")
@@ -101,54 +110,54 @@ def curves(study, series, values, ylabel, finish_axis):
     return finish(figure, axes)
 
 
-def efficiency(study, series):
+def efficiency(study, series, styles):
+    """Of the series that have more than their own base."""
     def ideal(axis):
         axis.axhline(1, color="black", linewidth=0.8)
         axis.set_ylim(bottom=0)
 
-    return curves(study, [one for one in series if len(one.points) > 1],
-                  lambda one: zip((point.ranks for point in one.points), one.efficiencies()),
-                  f"efficiency of {study.scaling} scaling (1 = ideal)", ideal)
+    drawn = [(one, one.label + measured.against(study, one), [(point.ranks, *share) for point, share in zip(one.points, one.efficiencies())])
+             for one in series if one.points[-1] is not one.base]
+    return curves(study, drawn, styles, f"efficiency of {study.scaling} scaling (1 = ideal)", ideal)
 
 
-def times(study, series):
-    return curves(study, series, lambda one: [(point.ranks, 1e3 * point.seconds) for point in one.points], "time (ms)", decades)
+def times(study, series, styles):
+    drawn = [(one, one.label, [(point.ranks, *(1e3 * seconds for seconds in (point.seconds, min(point.samples), max(point.samples))))
+                               for point in one.points]) for one in series]
+    return curves(study, drawn, styles, "time (ms)", decades)
 
 
-def traffic(study, series):
-    return curves(study, [one for one in series if any(point.bytes_sent for point in one.points)],
-                  lambda one: [(point.ranks, point.bytes_sent / 1e6) for point in one.points if point.bytes_sent],
-                  "sent by a rank, mean (MB)", decades)
+def traffic(study, series, styles):
+    """What is counted is the same in all repetitions."""
+    drawn = [(one, one.label, [(point.ranks, *3 * [point.bytes_sent / 1e6]) for point in one.points if point.bytes_sent])
+             for one in series if any(point.bytes_sent for point in one.points)]
+    return curves(study, drawn, styles, "sent by a rank, mean (MB)", decades)
 
 
-def forms(study, figures):
-    """1-D against 2-D: bars for each form, on each number of ranks that has both."""
+def forms(series, styles):
+    """1-D against 2-D: a bar for each series, on each number of ranks that has both; ways stand apart."""
     groups = {}
-    for figure in figures:
-        groups.setdefault((figure.work, figure.ranks), []).append(figure)
+    for one in series:
+        for point in one.points:
+            groups.setdefault((point.work, point.ranks), {}).setdefault(point, one)  # rules may have made the same grid
     groups = {key: members for key, members in groups.items()
-              if any("2-D" in one.form for one in members) and any("2-D" not in one.form for one in members)}
+              if any("2-D" in point.form for point in members) and any("2-D" not in point.form for point in members)}
     if not groups:
         return None
-
-    def kind(one):
-        return f"{one.form}, {one.grid[0]}x{one.grid[1]}"
-    kinds = sorted({kind(one) for members in groups.values() for one in members})
     picture, axes = panels(len(groups))
     for axis, ((work, ranks), members) in zip(axes, groups.items()):
-        ways = list(dict.fromkeys(one.way for one in members))
-        here = [name for name in kinds if name in map(kind, members)]
-        width = 0.8 / len(here)
-        for k, name in enumerate(here):
-            bars = [(place + (k - (len(here) - 1) / 2) * width, 1e3 * one.seconds) for place, way in enumerate(ways)
-                    for one in members if one.way == way and kind(one) == name]
-            axis.bar([place for place, _ in bars], [height for _, height in bars], width * 0.92, color=f"C{kinds.index(name)}", label=name)
-        axis.set_xlim(-0.7, len(ways) - 0.3)
-        axis.set_xticks(range(len(ways)), [way.replace(", ", "\n") for way in ways], fontsize="small")
+        ways = list(dict.fromkeys(point.way for point in members))
+        points = sorted(members, key=lambda point: ways.index(point.way))
+        places = [k + 0.5 * ways.index(point.way) for k, point in enumerate(points)]
+        for place, point in zip(places, points):
+            one = members[point]
+            milliseconds = [1e3 * seconds for seconds in (point.seconds, min(point.samples), max(point.samples))]
+            axis.bar([place], milliseconds[:1], 0.9, yerr=reach(*milliseconds), capsize=3, color=styles[one.label]["color"], label=one.label)
+        axis.set_xticks(places, [f"{point.form}\n{point.grid[0]}x{point.grid[1]}" for point in points], fontsize="small")
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
         axis.set_title(f"{work}, {ranks} ranks", fontsize="medium")
-        axis.set(xlabel="algorithm, transport", ylabel="time (ms)")
+        axis.set(xlabel="form and grid", ylabel="time (ms)")
     return finish(picture, axes)
 
 
@@ -167,17 +176,28 @@ def collectives(results):
             best = {}  # of several types or places the quickest
             for result in results:
                 if result["operation"] == operation and label(result) == name:
-                    best[result["bytes"]] = min(best.get(result["bytes"], math.inf), result["seconds"])
-            if best:
-                axis.plot(sorted(best), [1e6 * best[size] for size in sorted(best)], label=name, **style(name, labels))
+                    best[result["bytes"]] = min(best.get(result["bytes"], result), result, key=lambda found: found["seconds"])
+            sizes = sorted(best)
+            if sizes:
+                axis.plot(sizes, [1e6 * best[size]["seconds"] for size in sizes], label=name, **style(name, labels))
+                axis.fill_between(sizes, *([1e6 * best[size][end] for size in sizes] for end in ("seconds_min", "seconds_max")),
+                                  color=style(name, labels)["color"], alpha=0.15, linewidth=0)
         axis.set(xscale="log", yscale="log", xlabel="size of the operand (bytes)", ylabel="time (µs)")
         axis.set_title(operation, fontsize="medium")
         axis.grid(alpha=0.3)
     return finish(figure, axes)
 
 
-def roof(results, ranks):
-    results = [result for result in results if result["dtype"] == results[0]["dtype"]]
-    if not results:
+def roof(series, styles):
+    """The products and iterations on the most ranks that have any, of one type."""
+    most = max((point.ranks for one in series for point in one.points if point.result), default=0)
+    labels = {}
+    for one in series:
+        for point in one.points:
+            if point.ranks == most and point.result:
+                labels.setdefault(point, one.label)
+    if not labels:
         return None
-    return png_of(roofline.picture(results, f"{results[0]['dtype']}, {ranks} ranks"))
+    dtype = next(iter(labels)).result["dtype"]
+    results = [{**point.result, "series": label} for point, label in labels.items() if point.result["dtype"] == dtype]
+    return png_of(roofline.picture(results, f"{dtype}, {most} ranks", {label: look["color"] for label, look in styles.items()}))

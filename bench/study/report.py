@@ -14,15 +14,16 @@ pre{background:#f6f6f6;padding:1em;overflow-x:auto}div.wide{overflow-x:auto}"""
 
 CAPTIONS = {
     "Efficiency": "The work that a rank does in a second, over that of a rank on the fewest ranks. 1 is ideal; what is lost went into "
-                  "communication, into waiting, or into parts of the machine that ranks share, such as memory.",
-    "Time": "The median of the repetitions, each of the slowest rank, over the ranks. In ideal strong scaling lines fall with slope -1; in "
-            "ideal weak scaling they are level.",
+                  "communication, into waiting, or into parts of the machine that ranks share, such as memory. A line is what was asked "
+                  "for: what “auto” became is in the table. Bars reach from the least to the most of the repetitions, over the median on the fewest ranks.",
+    "Time": "The median of the repetitions, each of the slowest rank, over the ranks, with bars from the least to the most. In ideal strong "
+            "scaling lines fall with slope -1; in ideal weak scaling they are level.",
     "1-D against 2-D": "The same work on as many ranks, with A cut along one dimension or two. “x2” is a form that keeps two copies of A.",
     "Communication volume": "What a rank sends in one product or iteration (of gridlops programs: in the whole solve). Counted, not modelled; "
                             "it does not depend on the machine. One rank sends nothing and has no point.",
-    "Collectives": "Time of one operation, of the slowest rank. Level parts are latency, slopes of 1 bandwidth.",
+    "Collectives": "Time of one operation, of the slowest rank: the median, in a band from the least to the most. Level parts are latency, slopes of 1 bandwidth.",
     "Roofline": "Each product or iteration on the most ranks, under the limits that the same ranks measured in the same run: the slope is "
-                "reading memory, the level line multiplying. A^H Y points down.",
+                "reading memory, the level line multiplying. A^H Y points down. Bars reach from the least to the most of the repetitions.",
 }
 
 
@@ -32,18 +33,17 @@ def table(head, rows, kind=""):
     return f'<div class="wide"><table class="{kind}"><tr>{cells}</tr>\n{body}</table></div>\n'
 
 
-def drawn(study, document, found, series):
+def drawn(study, document, series):
     """The pictures by title, as far as there are any; none without matplotlib."""
     try:
         from study import pictures
     except ImportError as error:
         print(f"scaling: the report has no pictures, because {sys.executable} has no {error.name}", file=sys.stderr)
         return {}
-    ranks, products = measured.products_of(document)
-    made = {"Efficiency": pictures.efficiency(study, series), "Time": pictures.times(study, series),
-            "1-D against 2-D": pictures.forms(study, found), "Communication volume": pictures.traffic(study, series),
-            "Collectives": pictures.collectives(measured.collectives_of(document)),
-            "Roofline": pictures.roof(products, ranks) if products else None}
+    styles = pictures.styles_of(series)
+    made = {"Efficiency": pictures.efficiency(study, series, styles), "Time": pictures.times(study, series, styles),
+            "1-D against 2-D": pictures.forms(series, styles), "Communication volume": pictures.traffic(study, series, styles),
+            "Collectives": pictures.collectives(measured.collectives_of(document)), "Roofline": pictures.roof(series, styles)}
     return {title: data for title, data in made.items() if data}
 
 
@@ -63,12 +63,13 @@ def environments(document):
     return rows
 
 
-def figure_rows(series):
+def figure_rows(study, series):
     for one in series:
-        for point, share in zip(one.points, one.efficiencies()):
+        for point, (share, *_) in zip(one.points, one.efficiencies()):
             sent = "" if point.bytes_sent is None else f"{point.bytes_sent / 1e6:.3f}"
-            yield [point.work, one.label, point.ranks, f"{point.grid[0]}x{point.grid[1]}", point.form, f"{1e3 * point.seconds:.3f}",
-                   f"{share:.2f}", sent]
+            milliseconds = [f"{1e3 * seconds:.3f}" for seconds in (point.seconds, min(point.samples), max(point.samples))]
+            yield [point.work, one.label, point.ran, point.ranks, f"{point.grid[0]}x{point.grid[1]}", point.form, *milliseconds,
+                   f"{share:.2f}{measured.against(study, one)}", sent]
 
 
 def collective_rows(results):
@@ -79,19 +80,19 @@ def collective_rows(results):
 
 def write_report(study, document, folder):
     """Writes report.html and, beside it, the pictures as files. Returns the path."""
-    found = measured.figures_of(study, document)
-    series = measured.all_series(study, found)
+    series = measured.all_series(study, measured.figures_of(study, document))
     parts = [f"<h1>{html.escape(study.name)}: {study.scaling} scaling on {', '.join(map(str, study.ranks))} ranks</h1>\n"]
     if document["missing"]:
         parts.append(f'<p class="warning">{len(document["missing"])} of {len(study.runs)} runs have no result: '
                      f'{html.escape(", ".join(document["missing"]))}</p>\n')
-    for title, data in drawn(study, document, found, series).items():
+    for title, data in drawn(study, document, series).items():
         (folder / f"{title.lower().replace(' ', '-')}.png").write_bytes(data)
         image = base64.b64encode(data).decode("ascii")
         parts.append(f'<h2>{title}</h2>\n<figure><img alt="{title}" src="data:image/png;base64,{image}">'
                      f"<figcaption>{CAPTIONS[title]}</figcaption></figure>\n")
     if series:
-        parts.append("<h2>Figures</h2>\n" + table(["work", "how", "ranks", "grid", "form", "ms", "efficiency", "MB sent by a rank"], figure_rows(series)))
+        parts.append("<h2>Figures</h2>\n" + table(["work", "asked for", "ran as", "ranks", "grid", "form", "ms", "least", "most", "efficiency",
+                                                         "MB sent by a rank"], figure_rows(study, series)))
     collectives = measured.collectives_of(document)
     if collectives:
         parts.append("<h2>Figures of collectives</h2>\n"

@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import program
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "form": str,
-          "copies": int, "panel": int, "storage": str, "transport": str, "device": str, "repetitions": int, "seconds": float, "gflops": float, "limit_gflops": float,
+          "copies": int, "panel": int, "storage": str, "transport": str, "device": str, "asked": dict, "repetitions": int, "samples": list, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float, "allowed_error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
@@ -68,6 +69,26 @@ def check_storage(suite):
                     "stationary-a,block", "--storage", "columns,packed", "--both", *QUICK, ranks=2)
     results = results_of(suite, run, COMMON, 2 * 2 * 2 * 2)
     suite.check(sum(result["storage"] == "packed" for result in results) == 8, "half of them are packed", results)
+
+
+def check_asked(suite):
+    """A result says what was asked for besides what ran, and what each repetition took."""
+    quick = [3 if word == 1 else word for word in QUICK]
+    run = suite.run("matmul", "--rows", "40", "--cols", "31", "--algorithm", "auto,stationary-a", "--storage", "auto,packed", "--transport", "auto,mpi",
+                    *quick, ranks=2)
+    results = results_of(suite, run, COMMON, 8)
+    found = sorted(tuple(result["asked"].values()) for result in results)
+    wanted = itertools.product(["auto", "stationary-a"], ["auto", "packed"], ["auto", "mpi"])
+    suite.check(found == sorted(wanted) and all(list(result["asked"]) == ["algorithm", "storage", "transport"] for result in results),
+                "what was asked for", found)
+    for result in results:
+        for name, word in result["asked"].items():
+            ran = result[name]
+            suite.check(ran != "auto" if word == "auto" else ran == word or name == "transport", name, "asked for", word, "ran", ran)
+        suite.check(len(result["samples"]) == 3 and statistics.median(result["samples"]) == result["seconds"], "samples", result)
+    run = suite.run("solve", "--rows", "40", "--cols", "31", "--iterations", 4, *quick, ranks=2)
+    for result in results_of(suite, run, SOLVE, 1):
+        suite.check(len(result["samples"]) == 3 and statistics.median(result["samples"]) == result["seconds_per_iteration"], "samples", result)
 
 
 def check_side_by_side(suite):
@@ -198,6 +219,7 @@ def check_refusals(suite):
 def test(suite, _):
     check_matmul(suite)
     check_storage(suite)
+    check_asked(suite)
     check_side_by_side(suite)
     check_solve(suite)
     check_kernels(suite)

@@ -16,6 +16,7 @@ import program
 
 SCALING = Path(__file__).resolve().parents[2] / "bench/scaling"
 sys.path.insert(0, str(SCALING.parent))
+from study import figures  # noqa: E402
 from study.fields import StudyError  # noqa: E402
 from study.plan import read_study  # noqa: E402
 
@@ -30,8 +31,9 @@ algorithms = ["summa"]
 transports = ["mpi"]
 """
 MACHINE = '[machine]\nlauncher = ["launch-stub"]\ntime = "00:02:05"\n'
-# In the place of both programs. It notes its command line, and takes 8 ms on one rank and 5 ms on two; with --iterations 7 it
-# waits until it is told that its time is over, and then saves its state unless it has gone on from there.
+# In the place of both programs. It notes its command line, and takes 8 ms on one rank, 5 ms on two and 4 ms on four, half of that
+# in one repetition and twice that in another. What is left to it runs by `block` and `mpi` on one rank, by others on more. With
+# --iterations 7 it waits until it is told that its time is over, and then saves its state unless it has gone on from there.
 PROGRAM = r"""#!/usr/bin/env python3
 import json, os, signal, sys, time
 words = sys.argv[1:]
@@ -39,7 +41,10 @@ option = lambda name: words[words.index(name) + 1]
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(" ".join(words) + "\n")
 ranks = int(os.environ["STUB_RANKS"])
-seconds = {1: 8e-3, 2: 5e-3}[ranks]
+seconds = {1: 8e-3, 2: 5e-3, 4: 4e-3}[ranks]
+asked = {name: option("--" + name) if "--" + name in words else "auto" for name in ("algorithm", "storage", "transport")}
+chosen = {"algorithm": {1: "block", 2: "summa", 4: "stationary-a"}[ranks], "storage": "columns", "transport": "mpi" if ranks == 1 else "shared"}
+ran = lambda name, word: chosen[name] if word == "auto" else word
 if "--iterations" in words and option("--iterations") == "7" and "--restart" not in words:
     def suspend(*_):
         os.makedirs(option("--checkpoint"))
@@ -50,12 +55,15 @@ if "--iterations" in words and option("--iterations") == "7" and "--restart" not
     time.sleep(60)
 grid = [int(n) for n in option("--grid").split("x")]
 if "--json" in words:
-    result = {"rows": int(option("--rows")), "cols": 31, "nrhs": 3, "dtype": "f64", "adjoint": False, "grid": grid,
-              "algorithm": "summa", "form": "1-D cols", "transport": "mpi", "seconds": seconds, "gflops": 1.0,
-              "limit_gflops": 2.0, "limit_read_gbs": 9.0, "bytes_sent": 2000 * (ranks - 1)}
-    text, path = {"environment": {"cpu": "a <cpu>", "load_average": 0.5}, "results": [result]}, option("--json")
+    form = "2-D" if min(grid) > 1 else "1-D cols"
+    results = [{"rows": int(option("--rows")), "cols": 31, "nrhs": 3, "dtype": "f64", "adjoint": False, "grid": grid, "form": form,
+                **{name: ran(name, word) for name, word in asked.items()}, "algorithm": ran("algorithm", algorithm),
+                "asked": {**asked, "algorithm": algorithm},
+                "seconds": seconds, "samples": [seconds, 2 * seconds, seconds / 2], "gflops": 1.0, "limit_gflops": 2.0,
+                "limit_read_gbs": 9.0, "bytes_sent": 2000 * (ranks - 1)} for algorithm in asked["algorithm"].split(",")]
+    text, path = {"environment": {"cpu": "a <cpu>", "load_average": 0.5}, "results": results}, option("--json")
 else:
-    text = {"transport": "mpi", "seconds": {"compute": seconds}, "bytes_sent": [0] * ranks}
+    text = {"transport": ran("transport", asked["transport"]), "seconds": {"compute": seconds}, "bytes_sent": [0] * ranks}
     path = option("--report")
 with open(path, "w") as out:
     json.dump(text, out)
@@ -273,10 +281,116 @@ def check_figures(suite):
         suite.check(any(f"--rows {rows} --cols 31" in call and "1x2" in call for call in calls), "sizes on two ranks", calls)
         suite.check(any(f"--sources {10 * int(rows) // 40}" in call for call in calls), "options on two ranks", calls)
         page = (stubs.out / "report.html").read_text(encoding="utf-8")
-        found = [(row[2], row[5], row[6], row[7]) for row in rows_of(page, "Figures")[1:]]
+        found = [(row[3], row[6], row[9], row[10]) for row in rows_of(page, "Figures")[1:]]
         one, two = ("1", "8.000", "1.00", "0.000"), ("2", "5.000", efficiency)
         suite.check(found == [one, (*two, "0.001"), one, (*two, "0.000")], "figures", found)
         suite.check("a &lt;cpu&gt;" in page, "text is escaped")
+
+
+AUTO = """name = "auto"
+scaling = "strong"
+ranks = [1, 2, 4]
+repetitions = 1
+
+[[products]]
+sizes = [[40, 31, 3]]
+grids = ["near-square", "Px1", "4x1"]
+algorithms = ["auto", "summa"]
+
+[[products]]
+sizes = [[40, 31, 3]]
+algorithms = ["summa"]
+options = { panel = 8 }
+
+[[programs]]
+command = "lsm"
+"""
+
+
+def check_what_was_asked_for(suite):
+    """Where a choice was left to the program, and differs with the ranks, the line is still one, and so is what it is compared
+    with: 8 ms on one rank, 5 ms on two and 4 ms on four are 1, 8/(2*5) = 0.8 and 8/(4*4) = 0.5."""
+    stubs = Stubs(suite, "asked")
+    stubs.study(AUTO + MACHINE)
+    suite.check(stubs.scaling("run").returncode == 0, "a study of stubs")
+    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")[1:]
+    found = {}
+    for work, asked, ran, ranks, grid, _, typical, least, most, efficiency, _ in rows:
+        milliseconds = {"1": 8.0, "2": 5.0, "4": 4.0}[ranks]
+        repeats = 1 if "gridlops" in work else 2
+        suite.check((float(typical), float(least), float(most)) == (milliseconds, milliseconds / repeats, milliseconds * repeats),
+                    "least and most", asked, ranks, typical, least, most)
+        found.setdefault(asked, []).append((ranks, grid, ran, efficiency))
+    shapes = {"near-square": ["1x1", "1x2", "2x2"], "Px1": ["1x1", "2x1", "4x1"], "4x1": ["4x1"]}
+    shares = {"1": "1.00", "2": "0.80", "4": "0.50"}
+    wanted = {}
+    for label, rule, ways in [
+            *((f"auto, auto, {rule}", rule, ["block, columns, mpi", "summa, columns, shared", "stationary-a, columns, shared"]) for rule in shapes),
+            *((f"summa, auto, {rule}", rule, ["summa, columns, mpi", "summa, columns, shared", "summa, columns, shared"]) for rule in shapes),
+            ("lsm, auto, Px1", "Px1", ["lsm, mpi", "lsm, shared", "lsm, shared"])]:
+        ranks = ["1", "2", "4"][-len(shapes[rule]):]
+        wanted[label] = [(*row, shares[row[0]]) for row in zip(ranks, shapes[rule], ways[-len(ranks):])]
+    # Two sections do this in the same way, with other options.
+    of_both = wanted.pop("summa, auto, near-square")
+    wanted |= {f"summa, auto, near-square, products {k}": of_both for k in (1, 2)}
+    suite.check(found == wanted, "figures are", found, "not", wanted)
+
+    # Without the result of one rank efficiencies are those of two, and say so.
+    for path in stubs.out.glob("results/products-1-np1-*"):
+        path.unlink()
+    suite.check(stubs.scaling("report").returncode == 0, "a report without one rank")
+    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")[1:]
+    found = [(row[3], row[9]) for row in rows if row[1] == "auto, auto, near-square"]
+    suite.check(found == [("2", "1.00 of 2 ranks"), ("4", "0.62 of 2 ranks")], "efficiencies without one rank", found)
+
+    path = next(stubs.out.glob("results/products-2-np1-*"))
+    path.write_text(path.read_text(encoding="utf-8").replace('"asked"', '"aksed"'), encoding="utf-8")
+    run = stubs.scaling("report")
+    suite.check(run.returncode == 1 and path.name in run.stderr and "--anew" in run.stderr and "Traceback" not in run.stderr,
+                "a result that does not say what was asked for", run.stderr)
+    check_pictures(suite, stubs)
+
+
+def check_pictures(suite, stubs):
+    """A series has one colour in all pictures, and bars from the least to the most of its repetitions."""
+    try:
+        from matplotlib import colors, pyplot
+        from study import pictures
+    except ImportError as error:
+        print("not tested: the marks in pictures, because there is no", error.name)
+        return
+    suite.check(stubs.scaling("run", "--anew").returncode == 0, "the study of stubs again")
+    study = read_study(stubs.folder / "s.toml")
+    series = figures.all_series(study, figures.figures_of(study, json.loads((stubs.out / "results.json").read_text(encoding="utf-8"))))
+    styles = pictures.styles_of(series)
+    drawn = {}
+    closed = pyplot.close
+    pyplot.close = lambda _: None  # so that they can be looked at
+    try:
+        for name, draw in {"efficiency": lambda: pictures.efficiency(study, series, styles), "times": lambda: pictures.times(study, series, styles),
+                           "forms": lambda: pictures.forms(series, styles), "traffic": lambda: pictures.traffic(study, series, styles),
+                           "roof": lambda: pictures.roof(series, styles)}.items():
+            if suite.check(draw() is not None, "there is no picture", name):
+                drawn[name] = pyplot.gcf()
+    finally:
+        pyplot.close = closed
+    seen = {}
+    for name, picture in drawn.items():
+        for axis in picture.axes:
+            for handle, label in zip(*axis.get_legend_handles_labels()):
+                color = getattr(handle, "get_color", None) or (lambda one=handle: one.patches[0].get_facecolor() if hasattr(one, "patches")
+                                                               else one.get_facecolor()[0][:3])
+                seen.setdefault(label, {})[name] = colors.to_hex(color())
+    suite.check(set(seen) == {one.label for one in series} and all(len(set(found.values())) == 1 for found in seen.values()),
+                "a series has several colours:", seen)
+    suite.check(all("times" in found for found in seen.values()) and len(seen.get("auto, auto, near-square", ())) == 5, "pictures have", seen)
+    # In the picture of times the bars at 1, 2 and 4 ranks reach from half to twice the median.
+    bars = {tuple(round(float(y), 6) for y in segment[:, 1]) for axis in drawn["times"].axes for lines in axis.collections
+            for segment in lines.get_segments()} if "times" in drawn else set()
+    suite.check({(4.0, 16.0), (2.5, 10.0), (2.0, 8.0)} <= bars, "bars of times", bars)
+    bars = {tuple(round(float(y), 6) for y in segment[:, 1]) for axis in drawn["efficiency"].axes for lines in axis.collections
+            for segment in lines.get_segments()} if "efficiency" in drawn else set()
+    suite.check({(0.5, 2.0), (0.4, 1.6), (0.25, 1.0)} <= bars, "bars of efficiencies", bars)
 
 
 def check_report(suite):
@@ -317,6 +431,7 @@ def test(suite, _):
     check_failure(suite)
     check_scripts(suite)
     check_figures(suite)
+    check_what_was_asked_for(suite)
     check_report(suite)
 
 
