@@ -99,6 +99,17 @@ def check_vectors(suite, rng):
         suite.check(len(run.output.splitlines()) == 1, "prints one line, not", run.output)
 
 
+def check_bytes_of_ranks(suite, rng):
+    """Of five rows of X the first rank has three: it sends them, and receives two."""
+    np.save(suite.folder / "A.npy", program.random_matrix(rng, (9, 5), "f64"))
+    np.save(suite.folder / "X.npy", program.random_matrix(rng, (5, 2), "f64"))
+    run = suite.run("multiply", "--matrix", "A.npy", "--input", "X.npy", "--output", "Y.npy", "--report", "R.json", "--grid", "2x1", "--algorithm",
+                    "stationary-a", ranks=2)
+    if suite.succeeded(run):
+        report = suite.report("R.json", "multiply", 2, (2, 1))
+        suite.check((report["bytes_sent"], report["bytes_received"]) == ([48, 32], [32, 48]), "bytes of ranks", report)
+
+
 def check_first_rank_decides(suite):
     """Arguments and environments of ranks other than 0, which launchers may lose or change, do not matter."""
     script = ('if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" != 0 ]; then'
@@ -116,6 +127,7 @@ def test(suite, full):
     check_transports(suite, rng, full)
     check_shapes(suite, rng, full)
     check_vectors(suite, rng)
+    check_bytes_of_ranks(suite, rng)
     check_first_rank_decides(suite)
 
 
