@@ -203,6 +203,23 @@ TEST_CASE("A flipped bit in x, a vector or a product is noticed in its column, a
   }
 }
 
+TEST_CASE("A flipped bit that changes 2^-27 of an element is noticed where the recurrence has the residual") {
+  constexpr int within_mantissa = 25;
+  for (const GridPtr& grid : compact_grids()) {
+    for (const char* name : {"cgls", "one-pass-cgls", "cg", "pcg"}) {
+      const Method& chosen = method(name);
+      const OperatorPtr<double> A = sound_operator(grid, chosen);
+      for (const Where where : {Where::x, Where::forward_result}) {
+        const Fault fault{where, 7, 2, within_mantissa};
+        const Solution<double> hit = solve_with_fault(chosen, A, fault);
+        if (!grid->is_member()) continue;
+        CAPTURE(name, describe(*grid), static_cast<int>(where));
+        check_noticed(chosen, hit, fault);
+      }
+    }
+  }
+}
+
 TEST_CASE("Columns that share a Krylov space begin anew together") {
   for (const GridPtr& grid : compact_grids()) {
     const Method& chosen = method("block-cgls");
