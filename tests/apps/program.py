@@ -199,15 +199,27 @@ def leftovers(folder):
     return sorted(path.name for path in Path(folder).rglob("*") if ".tmp." in path.name or ".try." in path.name)
 
 
+def leave_out(test, wanted):
+    """Makes functions of the test's file do nothing, but for those that are wanted."""
+    functions = {name for name in test.__globals__ if name.startswith(("check_", "test_"))}
+    if not wanted <= functions:
+        sys.exit(f"--only: there is no {', '.join(sorted(wanted - functions))}; there are {', '.join(sorted(functions))}")
+    test.__globals__.update({name: lambda *_, **__: None for name in functions - wanted})
+
+
 # What fails only because there is no GPU.
 PROBE = ("multiply", "--matrix", "none.npy", "--input", "none.npy", "--output", "none.npy")
 
 
 def main(test, description, probe=PROBE):
-    """Runs test(suite, full) with what the command line says. --durations prints what the runs of each function took."""
+    """Runs test(suite, full) with what the command line says. --durations prints what the runs of each function took; --only FUNCTION,…
+    leaves out the other functions check_… and test_… of the test."""
     arguments = [word for word in sys.argv[1:] if word not in ("--full", "--durations")]
+    if len(arguments) == 4 and arguments[2] == "--only":
+        leave_out(test, set(arguments[3].split(",")))
+        arguments = arguments[:2]
     if len(arguments) != 2:
-        sys.exit(f"{description}\nusage: {sys.argv[0]} LAUNCH PROGRAM [--full] [--durations]")
+        sys.exit(f"{description}\nusage: {sys.argv[0]} LAUNCH PROGRAM [--full] [--durations] [--only FUNCTION,…]")
     launch, program = (Path(word).resolve() for word in arguments)
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(launch, program, folder)
