@@ -224,6 +224,11 @@ TEST_CASE("Ranks that gather or scatter with different roots, or redistribute di
     DistMatrix<double> columns(grid, column_blocks(*grid, 7, 3)), copies(grid, replicated(7, 3));
     check_disagreement(grid->comm(), {"what it becomes: "},
                        [&] { redistribute(1.0, X, 0.0, am_odd ? columns : copies); });
+    columns.set_zero();
+    check_disagreement(grid->comm(), {difference("alpha", "1", "2", odd, ranks)},
+                       [&] { redistribute(am_odd ? 2.0 : 1.0, X, 0.0, columns); });
+    check_disagreement(grid->comm(), {difference("beta", "0", "1", odd, ranks)},
+                       [&] { redistribute(1.0, X, am_odd ? 1.0 : 0.0, columns); });
     redistribute(1.0, X, 0.0, columns);
     CHECK(gather(columns, 0) == gather(X, 0));
   });
