@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dependent_options.hpp"
 #include "gridlops/error.hpp"
 #include "machine_file.hpp"
 #include "option_parser.hpp"
@@ -85,7 +86,10 @@ class Gridlops : public CommandLine {
 
   void define_plan() {
     Options options = add_subcommand("plan", "Says how numbers of ranks would solve, and how long it takes",
-                                     [this](Communicator& world) { return plan(world, plan_); });
+                                     [this](Communicator& world) {
+                                       plan_by_solver_.check(name_of(plan_.asked.solver));
+                                       return plan(world, plan_);
+                                     });
     options
         .parsed(
             "--matrix-size",
@@ -115,14 +119,11 @@ class Gridlops : public CommandLine {
           }
         },
         "PxQ[,...]", "Plans for these grids [the fastest by the model]");
-    options.choice("--solver", plan_.solver,
-                   names_of({Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg,
-                             Solver::ista, Solver::fista}),
-                   "The method [cgls]");
-    options.choice("--one-pass", plan_.one_pass, words({"auto", "on", "off"}),
-                   "cgls: reads A once in an iteration, in stationary-a [off]");
+    options.choice("--solver", plan_.asked.solver, solvers(), "The method [cgls]");
+    options.choice("--one-pass", plan_.asked.one_pass, words({"auto", "on", "off"}),
+                   "reads A once in an iteration, in stationary-a [off]");
     options.whole("--iterations", plan_.iterations, "K", 0, "Iterations of every column [100]");
-    options.choice("--algorithm", plan_.algorithm, algorithms(), "How products are formed [auto]");
+    options.choice("--algorithm", plan_.asked.algorithm, algorithms(), "How products are formed [auto]");
     options.choice("--transport", plan_.transport, transports_of_plans(), "What carries the data [mpi]");
     options.parsed(
         "--memory-per-rank",
@@ -130,6 +131,7 @@ class Gridlops : public CommandLine {
         "The most memory that a rank may take; 4G [any]");
     options.text("--machine", plan_.machine, "FILE", about_machine);
     options.text("--json", plan_.json, "FILE", "Writes the plans as JSON");
+    plan_by_solver_.follow_solver_table(options);
     options.examples(
         {"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
          "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G"});
@@ -145,6 +147,7 @@ class Gridlops : public CommandLine {
 
   MakeProblemArguments problem_;
   PlanArguments plan_;
+  DependentOptions plan_by_solver_{"--solver"};
   CalibrateArguments calibrate_;
   std::vector<std::string> reports_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -47,6 +48,15 @@ void check(const MakeProblemArguments& arguments) {
   if (arguments.kind == Kind::spd && arguments.rows != arguments.cols) {
     throw UsageError(fmt::format("the kind spd is square, but --rows is {} and --cols {}", arguments.rows,
                                  arguments.cols));
+  }
+  const double most = type == ScalarType::f32 || type == ScalarType::c64
+                          ? 1 / std::numeric_limits<float>::epsilon()
+                          : 1 / std::numeric_limits<double>::epsilon();
+  if (arguments.condition && *arguments.condition > most) {
+    throw UsageError(fmt::format(
+        "--condition {} cannot be had with {}: rounding moves the smallest singular value by about "
+        "{:.1e} of the largest, and A would have another condition; take at most {:.0f}",
+        *arguments.condition, name_of(type), 1 / most, most));
   }
   const auto fits = [type](Index rows, Index cols) { return fits_npy(rows, cols, type); };
   if (!fits(arguments.rows, arguments.cols) || !fits(arguments.cols, arguments.nrhs) ||

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dependent_options.hpp"
 #include "gridlops/error.hpp"
 #include "machine_file.hpp"
 #include "option_parser.hpp"
+#include "solve_task.hpp"
 #include "subcommands.hpp"
 #include "sweep.hpp"
 
@@ -21,15 +22,6 @@ namespace {
 
 const Names<Threshold> thresholds{
     {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
-
-using Solvers = std::vector<std::string>;
-
-const Solvers all_solvers{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
-const Solvers least_squares{"cgls", "lsqr", "lsmr", "block-cgls"};
-const Solvers damped{"cgls", "lsqr", "lsmr", "block-cgls", "cg"};
-const Solvers swept{"cgls", "lsqr", "lsmr", "cg"};
-const Solvers bidiagonal{"lsqr", "lsmr"};
-const Solvers sparse{"ista", "fista"};
 
 /// "20" is a number of iterations, "30s", "10m" and "2h" are times.
 void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
@@ -84,6 +76,7 @@ class SolveCommand {
         "--storage", arguments_.storage, storages(),
         "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
+    by_solver_.follow_solver_table(options);
     options.examples({"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
                       "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista "
                       "--lambda-relative 0.1 --tolerance 1e-3",
@@ -103,24 +96,23 @@ class SolveCommand {
     options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
         ->required();
     options.group("Problem");
-    options.choice("--solver", arguments_.solver, words(all_solvers),
+    options.choice("--solver", arguments_.solver, solvers(),
                    "cgls, lsqr, lsmr, block-cgls: least squares; cg: (A + D^2 I) X = B with A Hermitian "
                    "positive definite; ista, fista: sparse X [cgls]");
-    CLI::Option* damp =
-        only(damped, options.number("--damp", arguments_.options.damp, "D", 0, "damping [0]"));
-    CLI::Option* damp_relative = only(damped, options.number("--damp-relative", arguments_.damp_relative, "F",
-                                                             0, "damping D = F |A|, where |A| is estimated"))
+    CLI::Option* damp = options.number("--damp", arguments_.options.damp, "D", 0, "damping [0]");
+    CLI::Option* damp_relative = options
+                                     .number("--damp-relative", arguments_.damp_relative, "F", 0,
+                                             "damping D = F |A|, where |A| is estimated")
                                      ->excludes(damp);
-    CLI::Option* lambda = only(sparse, options.number("--lambda", arguments_.lambda, "L", 0,
-                                                      "the weight of the penalty; PyLops' eps is 2 L"));
-    only(sparse,
-         options.number("--lambda-relative", arguments_.lambda_relative, "F", 0,
-                        "of each column: lambda = F |A^H b|_inf; with 1, and the soft threshold, x is 0; "
-                        "0.1 to 0.01 are a start"))
+    CLI::Option* lambda = options.number("--lambda", arguments_.lambda, "L", 0,
+                                         "the weight of the penalty; PyLops' eps is 2 L");
+    options
+        .number("--lambda-relative", arguments_.lambda_relative, "F", 0,
+                "of each column: lambda = F |A^H b|_inf; with 1, and the soft threshold, x is 0; "
+                "0.1 to 0.01 are a start")
         ->excludes(lambda);
-    only(sparse,
-         options.choice("--threshold", arguments_.threshold, thresholds,
-                        "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]"));
+    options.choice("--threshold", arguments_.threshold, thresholds,
+                   "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]");
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative);
   }
@@ -139,18 +131,18 @@ class SolveCommand {
         "column for all, or one for each");
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
-        "Chooses one of --damps: the corner of the L-curve; the largest with |B - A X| <= --noise; the least "
+        "chooses one of --damps: the corner of the L-curve; the largest with |B - A X| <= --noise; the least "
         "of the GCV function, with a random vector for each damping besides");
-    options.number("--noise", sweep.noise, "S", 0, "The norm of the noise in B, for --choose discrepancy")
+    options.number("--noise", sweep.noise, "S", 0, "the norm of the noise in B, for --choose discrepancy")
         ->needs(choose);
     options
         .choice("--save", sweep.save, words({"all", "chosen"}),
-                "Which solutions --output gets: a column for each of --damps, or the chosen one alone [all]")
+                "which solutions --output gets: a column for each of --damps, or the chosen one alone [all]")
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
     choose->needs(damps);
-    return only(swept, damps);
+    return damps;
   }
 
   void define_stop(Options& options) {
@@ -159,32 +151,27 @@ class SolveCommand {
     options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
     CLI::Option* tolerance =
         options.number("--tolerance", solver.tolerance, "T", 0,
-                       (tolerance_text(all_solvers) + " [1e-8; f32 and c64: 1e-4]").c_str());
+                       (tolerance_text(texts(solvers())) + " [1e-8; f32 and c64: 1e-4]").c_str());
     options
         .text("--tolerances", arguments_.tolerances, "T.npy",
               "A vector with a T for each column of B, or for each of --damps")
         ->excludes(tolerance);
-    only(bidiagonal, options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]"));
-    only(bidiagonal, options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]"));
-    only(bidiagonal, options.number("--conlim", solver.condition_limit, "C", 0,
-                                    "stops where cond(A) seems larger [0: never]"));
+    options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]");
+    options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]");
+    options.number("--conlim", solver.condition_limit, "C", 0, "stops where cond(A) seems larger [0: never]");
   }
 
   void define_method(Options& options) {
     options.group("Method");
-    precondition_ =
-        only(least_squares,
-             options.choice("--precondition", arguments_.precondition, words({"none", "column-norms"}),
-                            "column-norms solves with A's columns made equally long [none]"));
-    only({"cgls"}, options.choice("--one-pass", arguments_.one_pass, words({"auto", "on", "off"}),
-                                  "reads A once in an iteration, in stationary-a; auto: where that is faster "
-                                  "[off]"));
-    only(sparse,
-         options.number("--step", arguments_.step, "S", 0, "length of the steps [1/|A|^2, estimated]"));
-    only(sparse, options.flag("--backtracking", arguments_.backtracking,
-                              "shortens a column's steps where they are too long"));
-    only({"fista"}, options.flag("--monotone", arguments_.monotone,
-                                 "starts the momentum anew where the objective would rise"));
+    precondition_ = options.choice("--precondition", arguments_.precondition, words({"none", "column-norms"}),
+                                   "column-norms solves with A's columns made equally long [none]");
+    options.choice("--one-pass", arguments_.one_pass, words({"auto", "on", "off"}),
+                   "reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
+    options.number("--step", arguments_.step, "S", 0, "length of the steps [1/|A|^2, estimated]");
+    options.flag("--backtracking", arguments_.backtracking,
+                 "shortens a column's steps where they are too long");
+    options.flag("--monotone", arguments_.monotone,
+                 "starts the momentum anew where the objective would rise");
     options.whole("--batch", arguments_.options.batch, "COLUMNS", 0,
                   "So many columns at a time, to save memory [0: all]");
     options.flag("--column-stable", arguments_.options.column_stable,
@@ -195,9 +182,8 @@ class SolveCommand {
     define_report(options, arguments_.product);
     options.text("--history", arguments_.history, "H.csv",
                  "Writes each column's norms after each iteration as CSV");
-    variances_ = only({"lsqr"},
-                      options.text("--variances", arguments_.variances, "V.npy",
-                                   "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column"));
+    variances_ = options.text("--variances", arguments_.variances, "V.npy",
+                              "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
     options.flag("--quiet", arguments_.quiet, "Prints no tables");
   }
 
@@ -221,44 +207,29 @@ class SolveCommand {
                  "Fails with status 1, without X, if A has changed in memory during the solve");
   }
 
-  /// Makes an option one of these solvers only.
-  CLI::Option* only(const Solvers& solvers, CLI::Option* option) {
-    option->description(fmt::format("{}: {}", joined(words(solvers), ", "), option->get_description()));
-    solvers_of_options_.emplace_back(option, solvers);
-    return option;
-  }
-
   /// Throws UsageError if an option was given that the solver does not have, or if one is missing.
   void check() const {
-    const std::string& solver = arguments_.solver;
-    for (const auto& [option, solvers] : solvers_of_options_) {
-      if (option->count() == 0 || std::find(solvers.begin(), solvers.end(), solver) != solvers.end())
-        continue;
-      throw UsageError(fmt::format("{} is an option of --solver {}, and means nothing to {}",
-                                   option->get_name(), joined(words(solvers), ", "), solver));
-    }
+    const Solver solver = arguments_.solver;
+    by_solver_.check(name_of(solver));
+    require_compatible(asked_choices(arguments_));
     if (variances_->count() > 0 && precondition_->count() > 0) {
       throw UsageError(
           "--variances and --precondition exclude each other: with scaled columns the estimates are those of "
           "the scaled X");
     }
     check_sweep(arguments_);
-    if (arguments_.one_pass == "on" && arguments_.precondition == "column-norms") {
-      throw UsageError(
-          "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
-          "operator is a product, which has no normal product of its own");
-    }
-    if ((solver == "ista" || solver == "fista") && !arguments_.lambda && !arguments_.lambda_relative) {
+    if ((solver == Solver::ista || solver == Solver::fista) && !arguments_.lambda &&
+        !arguments_.lambda_relative) {
       throw UsageError(
           fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "
                       "--lambda-relative, 0.1 say; 0 would be least squares, which lsqr solves in far fewer "
                       "iterations",
-                      solver));
+                      name_of(solver)));
     }
   }
 
   SolveArguments arguments_;
-  std::vector<std::pair<const CLI::Option*, Solvers>> solvers_of_options_;
+  DependentOptions by_solver_{"--solver"};
   const CLI::Option *precondition_ = nullptr, *variances_ = nullptr;
 };
 

@@ -314,6 +314,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         run.solve({arguments.ny, arguments.nx, arguments.frequencies * arguments.sources, scalar_type_of<C>},
                   [&](const SolveOptions& options) { return report = frequencies.solve(data, X, options); });
         run.set_costs(frequencies.take_costs());
+        if (!arguments.common.tolerance) run.option("tolerance", default_tolerance(scalar_type_of<C>));
         note_iterations(run, report);
       },
       [&](const char* name, DistMatrix<C>& X, bool is_data) {
@@ -341,6 +342,8 @@ ExitStatus mdd(Communicator& world, const MddArguments& arguments) {
         "problem");
   }
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, {"model", "data", "adjoint", "inverted"});
+  run.option("domain", arguments.domain);
+  run.option("independent", arguments.independent);
   return run.run([&]<Scalar R>() { run_mdd<R>(run, arguments); });
 }
 

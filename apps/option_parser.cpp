@@ -12,6 +12,7 @@
 
 #include "console.hpp"
 #include "gridlops/mpi.hpp"
+#include "gridlops/solver_table.hpp"
 
 namespace gridlops::program {
 
@@ -207,6 +208,12 @@ UsageError unknown_name(const std::string& text, const Names<std::string>& names
   Texts known;
   for (const auto& entry : names) known.push_back(entry.first);
   return UsageError(fmt::format("'{}' is none of {}{}", text, joined(names, ", "), suggestion(text, known)));
+}
+
+Names<Solver> solvers() {
+  Names<Solver> names;
+  for (const Solver solver : named_solvers()) names.emplace_back(name_of(solver), solver);
+  return names;
 }
 
 Names<ScalarType> scalar_types() {

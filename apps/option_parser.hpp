@@ -15,6 +15,7 @@
 #include "gridlops/communicator.hpp"
 #include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/solver.hpp"
 #include "option_values.hpp"
 
 namespace gridlops::program {
@@ -34,6 +35,8 @@ Names<Value> names_of(std::initializer_list<Value> values) {
 /// Words that stand for themselves.
 Names<std::string> words(const std::vector<std::string>& texts);
 
+/// The solvers that are called by their names.
+Names<Solver> solvers();
 Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
@@ -51,6 +54,14 @@ std::string joined(const Names<Value>& names, const char* separator) {
 
 /// "'…' is none of …", and the name that may have been meant.
 UsageError unknown_name(const std::string& text, const Names<std::string>& names);
+
+/// The names alone.
+template <class Value>
+std::vector<std::string> texts(const Names<Value>& names) {
+  std::vector<std::string> all;
+  for (const auto& entry : names) all.push_back(entry.first);
+  return all;
+}
 
 /// The value of this name. Throws UsageError if there is none.
 template <class Value>
@@ -119,6 +130,8 @@ class Options {
         name, [&value, names](const std::string& text) { value = value_of(text, names); }, joined(names, "|"),
         about);
   }
+  /// The option of this name, as "--damp"; null if there is none.
+  CLI::Option* find(const std::string& name) { return app_.get_option_no_throw(name); }
   /// parse takes the option's text; a UsageError that it throws is told with the option's name.
   CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
                       const std::string& placeholder, const char* about);

@@ -10,6 +10,7 @@
 
 #include "console.hpp"
 #include "file_checks.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/text_file.hpp"
 #include "json_text.hpp"
@@ -55,23 +56,19 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   return memory_of_first_rank(solve);
 }
 
-/// The plan on one grid by one algorithm, with so many columns at once.
-Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Algorithm algorithm,
-             Index batch) {
+/// The plan on one grid by one algorithm, in one pass or two, with so many columns at once.
+Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const MachineModel& machine,
+             GridShape grid, Algorithm algorithm, bool one_pass) {
   const ProductShape& shape = arguments.shape;
   Plan plan;
   plan.grid = grid;
-  plan.batch = batch;
-  const ProductShape at_once = first_batch(algorithm, shape, grid, batch);
-  const bool one_pass =
-      arguments.solver == Solver::cgls && algorithm == Algorithm::stationary_a &&
-      (arguments.one_pass == "on" || (arguments.one_pass == "auto" && one_pass_is_faster(at_once, grid)));
-  plan.iteration = {arguments.solver, one_pass, algorithm, at_once, 0};
-  plan.storage = one_pass ? Storage::packed : faster_storage(algorithm, at_once, grid);
+  plan.batch = asked.batch;
+  plan.iteration = planned_iteration(asked, shape, algorithm, one_pass, grid);
+  plan.storage = storage_for(asked, plan.iteration, grid);
   plan.seconds = iteration_seconds(plan.iteration, grid, machine);
   plan.all_seconds =
-      plan.seconds *
-      static_cast<double>(arguments.iterations * batch_count(columns_of(algorithm, shape.nrhs, grid), batch));
+      plan.seconds * static_cast<double>(arguments.iterations *
+                                         batch_count(columns_of(algorithm, shape.nrhs, grid), asked.batch));
   plan.memory = with_scalar_type(shape.type, [&]<Scalar T>() { return memory_of<T>(arguments, plan); });
   return plan;
 }
@@ -79,18 +76,21 @@ Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridSh
 /// The plan on a grid. With `auto` it is by the algorithm that a run would choose; if that does not fit, by
 /// the fastest that does.
 Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Index batch) {
-  ProductShape at_once = arguments.shape;
-  at_once.nrhs = batch;
-  const bool is_open = arguments.algorithm == Algorithm::automatic && arguments.one_pass != "on" &&
-                       arguments.solver != Solver::block_cgls;
-  Algorithm algorithm = arguments.algorithm;
-  if (algorithm == Algorithm::automatic)
-    algorithm = is_open ? choose_algorithm(at_once, grid, machine) : Algorithm::stationary_a;
-  Plan plan = plan_on(arguments, machine, grid, algorithm, batch);
+  AskedChoices asked = arguments.asked;
+  asked.batch = batch;
+  const bool one_pass = reads_once(asked, arguments.shape, grid);
+  Algorithm algorithm = algorithm_for(asked, one_pass);
+  const bool is_open = algorithm == Algorithm::automatic;
+  if (is_open) {
+    ProductShape at_once = arguments.shape;
+    at_once.nrhs = batch;
+    algorithm = choose_algorithm(at_once, grid, machine);
+  }
+  Plan plan = plan_by(arguments, asked, machine, grid, algorithm, one_pass);
   if (!is_open || plan.memory <= arguments.memory_per_rank) return plan;
   for (const auto& [name, other] : algorithms()) {
     if (other == Algorithm::automatic) continue;
-    const Plan instead = plan_on(arguments, machine, grid, other, batch);
+    const Plan instead = plan_by(arguments, asked, machine, grid, other, false);
     if (instead.memory > arguments.memory_per_rank) continue;
     if (plan.memory > arguments.memory_per_rank || instead.all_seconds < plan.all_seconds) plan = instead;
   }
@@ -166,8 +166,8 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
       "{} x {} {}, {} right-hand sides; {} iterations of {} by {}; machine: {}\nof the rank that has most: "
       "memory, and what it receives in products, per iteration of a batch\n{}",
       shape.rows, shape.cols, name_of(shape.type), shape.nrhs, arguments.iterations,
-      arguments.one_pass == "on" ? "one-pass-cgls" : name_of(arguments.solver), arguments.transport,
-      machine.source, title());
+      arguments.asked.one_pass == "on" ? "one-pass-cgls" : name_of(arguments.asked.solver),
+      arguments.transport, machine.source, title());
   Json json{{"schema", "gridlops.plan/1"},
             {"machine", machine.source},
             {"transport", arguments.transport},
@@ -175,7 +175,7 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
             {"cols", shape.cols},
             {"nrhs", shape.nrhs},
             {"dtype", name_of(shape.type)},
-            {"solver", name_of(arguments.solver)},
+            {"solver", name_of(arguments.asked.solver)},
             {"iterations", arguments.iterations},
             {"results", Json::array()}};
   double first = 0;  // seconds of one rank, if work scaled back perfectly
@@ -203,6 +203,11 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
 }  // namespace
 
 ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
+  require_compatible(arguments.asked);
+  const ProductShape& shape = arguments.shape;
+  if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);
+      !refusal.empty())
+    throw UsageError(fmt::format("--matrix-size is {}", refusal));
   check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json, NamedFile::text}});
   const Machine machine = read_machine(world, arguments.machine);
   succeed_together(world, [&] {

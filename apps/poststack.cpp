@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dependent_options.hpp"
 #include "gridlops/array_operators.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/inversion.hpp"
@@ -18,14 +19,20 @@ namespace gridlops::program {
 namespace {
 
 enum class Regularization { none, normal_equations, stacked, tv };
+const Names<Regularization> regularizations{{"none", Regularization::none},
+                                            {"normal-equations", Regularization::normal_equations},
+                                            {"stacked", Regularization::stacked},
+                                            {"tv", Regularization::tv}};
 
 struct PoststackArguments {
   UseCaseArguments common;
   ImpedanceArguments impedance;
-  Regularization regularization = Regularization::none;
+  std::string regularization = "none";
   double weight = 100;  ///< ε² of the Laplacian
   double sigma = 1e-2, tau = 0.99 / 12;
   Index inner = 20;
+
+  Regularization kind() const { return value_of(regularization, regularizations); }
 };
 
 /// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, one band.
@@ -50,6 +57,16 @@ DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
   return x;
 }
 
+/// Notes the options that this regularization has a use for.
+void note_options(UseCase& run, const PoststackArguments& arguments) {
+  run.option("regularization", arguments.regularization);
+  if (arguments.kind() == Regularization::none) return;
+  if (arguments.kind() != Regularization::tv) return run.option("weight", arguments.weight);
+  run.option("sigma", arguments.sigma);
+  run.option("tau", arguments.tau);
+  run.option("inner", arguments.inner);
+}
+
 /// Inverts from the m that is there.
 template <Scalar T>
 void invert(UseCase& run, const PoststackArguments& arguments, const Space& space, const OperatorPtr<T>& G,
@@ -65,7 +82,7 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
     RegularizedTerms<T> terms;
     for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr})
       if (arguments.common.solver == name_of(solver)) terms.solver = solver;
-    switch (arguments.regularization) {
+    switch (arguments.kind()) {
       case Regularization::normal_equations:
         return normal_equations_inversion(G, d, m, normal_terms, options);
       case Regularization::tv:
@@ -87,9 +104,9 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
 
 ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
   if (arguments.common.iterations < 0)
-    arguments.common.iterations = arguments.regularization == Regularization::tv ? 40 : 100;
-  const bool has_own_solver = arguments.regularization == Regularization::normal_equations ||
-                              arguments.regularization == Regularization::tv;
+    arguments.common.iterations = arguments.kind() == Regularization::tv ? 40 : 100;
+  const bool has_own_solver =
+      arguments.kind() == Regularization::normal_equations || arguments.kind() == Regularization::tv;
   if (has_own_solver && arguments.common.solver != "cgls")
     throw UsageError(
         fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
@@ -97,6 +114,7 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
                     arguments.common.solver));
   UseCase run(world, "poststack", arguments.common, {world.size(), 1},
               {"model", "background", "data", "inverted"}, {{"--model", arguments.impedance.model}});
+  note_options(run, arguments);
   return run.run([&]<Scalar T>() {
     const Impedance impedance(run.grid(), arguments.impedance);
     const Space& space = impedance.space();
@@ -129,21 +147,25 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
 void add_poststack(CommandLine& command_line) {
   const auto arguments = std::make_shared<PoststackArguments>();
   arguments->common.iterations = -1;
+  const auto by_regularization = std::make_shared<DependentOptions>("--regularization");
   Options options = command_line.add_subcommand(
       "poststack", "Post-stack inversion: the acoustic impedance that seismic traces show",
-      [arguments](Communicator& world) { return poststack(world, *arguments); });
+      [arguments, by_regularization](Communicator& world) {
+        by_regularization->check(arguments->regularization);
+        return poststack(world, *arguments);
+      });
   define_impedance(options, arguments->impedance);
   options.group("Regularization");
-  options.choice("--regularization", arguments->regularization,
-                 Names<Regularization>{{"none", Regularization::none},
-                                       {"normal-equations", Regularization::normal_equations},
-                                       {"stacked", Regularization::stacked},
-                                       {"tv", Regularization::tv}},
+  options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
                  "A Laplacian, or total variation by ADMM, 40 iterations [none]");
-  options.number("--weight", arguments->weight, "E", 0, "Of the squared norm of the Laplacian [100]");
-  options.number("--sigma", arguments->sigma, "S", 0, "Of the total variation [0.01]");
-  options.number("--tau", arguments->tau, "T", 0, "Of ADMM [0.0825]");
-  options.whole("--inner", arguments->inner, "K", 1, "Iterations of CGLS in each of ADMM [20]");
+  by_regularization->only(
+      {"normal-equations", "stacked"},
+      options.number("--weight", arguments->weight, "E", 0, "of the squared norm of the Laplacian [100]"));
+  by_regularization->only(
+      {"tv"}, options.number("--sigma", arguments->sigma, "S", 0, "of the total variation [0.01]"));
+  by_regularization->only({"tv"}, options.number("--tau", arguments->tau, "T", 0, "of ADMM [0.0825]"));
+  by_regularization->only(
+      {"tv"}, options.whole("--inner", arguments->inner, "K", 1, "iterations of CGLS in each of ADMM [20]"));
   define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "100, of tv 40");
   options.examples({"mpirun -n 4 gridlops poststack --save poststack",
                     "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});

@@ -47,9 +47,12 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
       options.lambda = arguments.sigma;
       options.step = arguments.step;
       if (!arguments.common.cost.empty()) options.common.observers.push_back(objective);
-      if (gradient) return proximal_gradient(*A, l1, data, inverted, options);
-      return arguments.common.solver == "ista" ? ista(*A, data, inverted, options)
-                                               : fista(*A, data, inverted, options);
+      SolveReport report = gradient ? proximal_gradient(*A, l1, data, inverted, options)
+                           : arguments.common.solver == "ista" ? ista(*A, data, inverted, options)
+                                                               : fista(*A, data, inverted, options);
+      run.option("sigma", arguments.sigma);
+      run.option("step", report.step);
+      return report;
     });
     if (!arguments.common.cost.empty()) run.set_costs(objective->costs());
     run.save("inverted", space, inverted);

@@ -20,6 +20,7 @@
 #include "number_checks.hpp"
 #include "solve_progress.hpp"
 #include "solve_record.hpp"
+#include "solve_values.hpp"
 
 namespace gridlops::program {
 
@@ -37,7 +38,7 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
 /// models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
-  if (task.arguments.solver != "cg" || A->domain() == A->range()) return A;
+  if (task.arguments.solver != Solver::cg || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
@@ -55,7 +56,7 @@ void print_plan(const SolveTask& task) {
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
-  print(plan_text({solver_of(task), task.algorithm, task.shape, task.arguments.product.panel,
+  print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.options.batch, task.one_pass, is_damped(task), task.X0.has_value(),
                    is_scaled(task.arguments), !task.arguments.variances.empty(),
                    task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
@@ -75,7 +76,7 @@ double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
 }
 
 bool is_sparse(const SolveTask& task) {
-  return solver_of(task) == Solver::ista || solver_of(task) == Solver::fista;
+  return task.arguments.solver == Solver::ista || task.arguments.solver == Solver::fista;
 }
 
 /// λ of each column, 0 where Aᴴb is not finite; rank 0 says how large they are if it talks. X: scratch
@@ -97,6 +98,7 @@ SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions
   SparseOptions options;
   options.common = common;
   options.lambdas = lambdas;
+  if (arguments.lambda_relative) options.common.checkpoint.computed = {"lambda"};
   options.threshold = arguments.threshold;
   options.step = arguments.step;
   options.backtracking = arguments.backtracking;
@@ -108,7 +110,7 @@ template <Scalar T>
 SolveReport call_solver(const SolveTask& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
                         DistMatrix<T>& X, DistMatrix<T>* variances, const CostFunction& cost,
                         const SolveOptions& options) {
-  switch (solver_of(task)) {
+  switch (task.arguments.solver) {
     case Solver::ista:
       return ista(A, B, X, sparse_options(task.arguments, options, cost.lambdas));
     case Solver::fista:
@@ -145,6 +147,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   options.checkpoint.requested = end_is_requested;
   options.checkpoint.facts =
       facts_of_run(task.grid->shape(), task.algorithm, arguments.product, choices_of(task));
+  options.checkpoint.facts.merge(fixed_options(task));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
@@ -160,7 +163,8 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
     options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
   }
   if (P == nullptr) return call_solver(task, *A, B, X, variances, cost, options);
-  return preconditioned_inversion(A, B, X, {.P = P, .solver = solver_of(task), .damps_x = true}, options);
+  return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
+                                  options);
 }
 
 /// What this rank received in the products of an iteration, beside what the model says.
@@ -228,6 +232,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.compute(*grid, [&] {
     solved.report =
         run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress, solved.cost);
+    solved.cost.lambdas = solved.report.lambdas;  // of a restart those of the run that it goes on with
   });
   if (matrix)
     require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
@@ -257,8 +262,8 @@ std::string headline(const SolveTask& task) {
   return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
                      name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
-                     task.one_pass ? "one-pass-cgls" : name_of(solver_of(task)), name_of(task.algorithm),
-                     task.grid->rows(), task.grid->cols());
+                     task.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
+                     name_of(task.algorithm), task.grid->rows(), task.grid->cols());
 }
 
 /// What can be done about columns that are not finite, or broke down.

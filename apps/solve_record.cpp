@@ -3,23 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "solve_values.hpp"
+
 namespace gridlops::program {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char* name_of(Threshold threshold) {
-  switch (threshold) {
-    case Threshold::soft:
-      return "soft";
-    case Threshold::hard:
-      return "hard";
-    case Threshold::half:
-      break;
-  }
-  return "half";
-}
 
 const char* penalty_of(Threshold threshold) {
   switch (threshold) {
@@ -36,62 +26,11 @@ const char* penalty_of(Threshold threshold) {
 bool is_sparse(Solver solver) { return solver == Solver::ista || solver == Solver::fista; }
 
 std::string problem_of(const SolveTask& task) {
-  const Solver solver = solver_of(task);
+  const Solver solver = task.arguments.solver;
   if (solver == Solver::cg) return "(A + D^2 I) x = b";
   if (is_sparse(solver))
     return fmt::format("min |A x - b|^2 / 2 + lambda {}", penalty_of(task.arguments.threshold));
   return "min |A x - b|^2 + D^2 |x|^2";
-}
-
-Json options_of(const SweepArguments& sweep) {
-  Json options{{"damps", sweep.damps}};
-  if (sweep.rule == DampingRule::none) return options;
-  options["choose"] = name_of(sweep.rule);
-  options["save"] = sweep.save;
-  if (sweep.noise) options["noise"] = *sweep.noise;
-  return options;
-}
-
-/// Those that mean something to the solver, with the names that they have on the command line.
-Json options_of(const SolveTask& task, const Solved& solved) {
-  const SolveArguments& arguments = task.arguments;
-  const SolveOptions& common = arguments.options;
-  const Solver solver = solver_of(task);
-  const double tolerance = common.tolerance.value_or(default_tolerance(task.shape.type));
-  Json options{{"iterations", common.max_iterations}};
-  if (task.tolerances.empty()) {
-    options["tolerance"] = tolerance;
-  } else {
-    options["tolerances"] = arguments.tolerances;
-  }
-  if (solver == Solver::lsqr || solver == Solver::lsmr) {
-    if (common.atol || task.tolerances.empty()) options["atol"] = common.atol.value_or(tolerance);
-    if (common.btol || task.tolerances.empty()) options["btol"] = common.btol.value_or(tolerance);
-    options["conlim"] = common.condition_limit;
-  }
-  if (is_sparse(solver)) {
-    if (arguments.lambda) options["lambda"] = *arguments.lambda;
-    if (arguments.lambda_relative) options["lambda_relative"] = *arguments.lambda_relative;
-    options["threshold"] = name_of(arguments.threshold);
-    options["step"] = solved.report.step;
-    options["backtracking"] = arguments.backtracking;
-    if (solver == Solver::fista) options["monotone"] = arguments.monotone;
-  } else {
-    if (task.sweep) {
-      options.update(options_of(arguments.sweep));
-    } else {
-      options["damp"] = solved.cost.damp;
-    }
-    if (arguments.damp_relative) options["damp_relative"] = *arguments.damp_relative;
-    if (solver != Solver::cg) options["precondition"] = arguments.precondition;
-    if (solver == Solver::cgls) options["one_pass"] = task.one_pass;
-  }
-  options["panel"] = arguments.product.panel;
-  options["batch"] = common.batch;
-  options["column_stable"] = common.column_stable;
-  options["guard"] = common.guard;
-  options["verify_matrix"] = arguments.verify_matrix;
-  return options;
 }
 
 std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
@@ -145,7 +84,7 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
           .column_figures = column_figures_of(task, solved),
           .problem = problem_of(task),
-          .options = options_of(task, solved),
+          .options = used_options(task, solved),
           .sweep = solved.curve ? json_of(*solved.curve) : Json(),
           .files = files_of(task, solved),
           .hashes = task.arguments.product.hashes};

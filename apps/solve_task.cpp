@@ -7,63 +7,19 @@
 #include "file_checks.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "machine_file.hpp"
+#include "solve_values.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-bool may_be_stationary_a(const SolveArguments& arguments) {
-  const Algorithm asked = arguments.product.algorithm;
-  return asked == Algorithm::automatic || asked == Algorithm::stationary_a;
-}
-
-/// The products of the first batch.
-ProductShape shape_at_once(const SolveTask& task, Algorithm algorithm, GridShape grid) {
-  return first_batch(algorithm, task.shape, grid, task.arguments.options.batch);
-}
-
-/// Whether CGLS is to read A once in an iteration. A restart with `auto` goes on as the run was begun.
-bool reads_once(const SolveTask& task, GridShape grid) {
-  const SolveArguments& arguments = task.arguments;
-  if (arguments.solver != "cgls") return false;
-  if (arguments.one_pass != "auto") return arguments.one_pass == "on";
-  if (const std::string saved = saved_fact(task.saved, one_pass_fact); !saved.empty()) return saved == "on";
-  return may_be_stationary_a(arguments) && arguments.precondition == "none" &&
-         arguments.product.device == "cpu" &&
-         one_pass_is_faster(shape_at_once(task, Algorithm::stationary_a, grid), grid);
-}
-
-/// The algorithm that was asked for. block-cgls, whose right-hand sides must lie together, and one pass leave
-/// no choice.
-Algorithm algorithm_for(const SolveTask& task, bool one_pass) {
-  const SolveArguments& arguments = task.arguments;
-  if (arguments.solver != "block-cgls" && !one_pass) return arguments.product.algorithm;
-  if (!may_be_stationary_a(arguments)) {
-    throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
-                                 one_pass ? "--one-pass" : "--solver block-cgls",
-                                 name_of(arguments.product.algorithm)));
-  }
-  return Algorithm::stationary_a;
-}
-
-/// How A is stored; for one pass it is packed. A restart with `auto` goes on as the run was begun, if the
-/// algorithm is the same.
-Storage storage_for(const SolveTask& task) {
-  const bool on_host = task.arguments.product.device == "cpu";
-  if (task.one_pass && on_host) return Storage::packed;
-  if (task.arguments.storage) return *task.arguments.storage;
+/// How A is stored. A restart with `auto` goes on as the run was begun, if the algorithm is the same.
+Storage storage_of_run(const SolveTask& task) {
+  AskedChoices asked = asked_choices(task);
   if (const std::string saved = saved_fact(task.saved, storage_fact);
-      !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
-    return parse_storage(saved);
-  const GridShape grid = task.grid->shape();
-  return on_host ? faster_storage(task.algorithm, shape_at_once(task, task.algorithm, grid), grid)
-                 : Storage::columns;
-}
-
-PlannedIteration planned_iteration(const SolveTask& task, Algorithm algorithm, bool one_pass,
-                                   GridShape grid) {
-  return {solver_of(task), one_pass, algorithm, shape_at_once(task, algorithm, grid),
-          task.arguments.product.panel};
+      !asked.storage && !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
+    asked.storage = parse_storage(saved);
+  return storage_for(asked, planned_iteration(task), task.grid->shape());
 }
 
 /// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
@@ -73,10 +29,12 @@ GridShape grid_for(const SolveTask& task, int ranks) {
   if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
     if (const GridShape grid = parse_grid_shape(saved); grid.size() == ranks) return grid;
   return choose_grid(ranks, [&](GridShape grid) {
-    const bool one_pass = reads_once(task, grid);
-    Algorithm algorithm = algorithm_for(task, one_pass);
+    const AskedChoices asked = asked_choices(task);
+    const bool one_pass = reads_once(asked, task.shape, grid);
+    Algorithm algorithm = algorithm_for(asked, one_pass);
     if (algorithm == Algorithm::automatic) algorithm = choose_algorithm(task.shape, grid, task.machine);
-    return iteration_seconds(planned_iteration(task, algorithm, one_pass, grid), grid, task.machine);
+    return iteration_seconds(planned_iteration(asked, task.shape, algorithm, one_pass, grid), grid,
+                             task.machine);
   });
 }
 
@@ -122,10 +80,8 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments, const 
   }
   check_operand(matrix, task.A, arguments.rhs, task.B,
                 {task.A.rows, "rows of A", "did you transpose A? Its transpose would fit"});
-  if (arguments.solver == "cg" && task.A.rows != task.A.cols) {
-    throw InputError(fmt::format("{} is {} x {}, but --solver cg needs a square matrix; cgls takes any",
-                                 matrix, task.A.rows, task.A.cols));
-  }
+  if (const std::string refusal = shape_refusal(arguments.solver, task.A.rows, task.A.cols); !refusal.empty())
+    throw InputError(fmt::format("{} is {}", matrix, refusal));
   if (!arguments.initial.empty()) {
     task.X0 = read_npy_header(world, arguments.initial);
     check_operand(matrix, task.A, arguments.initial, *task.X0,
@@ -149,18 +105,32 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments, const 
   task.machine_source = machine.source;
   task.grid = make_grid(ranks, grid_for(task, world.size()));
   adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
-  task.one_pass = reads_once(task, task.grid->shape());
-  task.algorithm = resolve(algorithm_for(task, task.one_pass), task.shape, *task.grid, task.machine);
-  task.storage = storage_for(task);
+  const AskedChoices asked = asked_choices(task);
+  task.one_pass = reads_once(asked, task.shape, task.grid->shape());
+  require_same_options(task);
+  require_compatible(asked);  // with what a restart has taken from its run
+  task.algorithm = resolve(algorithm_for(asked, task.one_pass), task.shape, *task.grid, task.machine);
+  task.storage = storage_of_run(task);
   task.grid = matrix_grid(task.algorithm, task.grid);
   return task;
 }
 
-Solver solver_of(const SolveTask& task) {
-  for (const Solver solver :
-       {Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg, Solver::ista, Solver::fista})
-    if (task.arguments.solver == name_of(solver)) return solver;
-  return Solver::cgls;
+AskedChoices asked_choices(const SolveArguments& arguments) {
+  return {.solver = arguments.solver,
+          .one_pass = arguments.one_pass,
+          .algorithm = arguments.product.algorithm,
+          .storage = arguments.storage,
+          .panel = arguments.product.panel,
+          .batch = arguments.options.batch,
+          .scaled = arguments.precondition == "column-norms",
+          .on_host = arguments.product.device == "cpu"};
+}
+
+AskedChoices asked_choices(const SolveTask& task) {
+  AskedChoices asked = asked_choices(task.arguments);
+  const std::string saved = saved_fact(task.saved, one_pass_fact);
+  if (asked.one_pass == "auto" && !saved.empty()) asked.one_pass = saved;
+  return asked;
 }
 
 Layout layout_of_matrix(const SolveTask& task) {
@@ -168,7 +138,8 @@ Layout layout_of_matrix(const SolveTask& task) {
 }
 
 PlannedIteration planned_iteration(const SolveTask& task) {
-  return planned_iteration(task, task.algorithm, task.one_pass, task.grid->shape());
+  return planned_iteration(asked_choices(task), task.shape, task.algorithm, task.one_pass,
+                           task.grid->shape());
 }
 
 std::string choices_of(const SolveTask& task) { return task.calibration.source_of_choices(task.shape.type); }

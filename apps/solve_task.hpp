@@ -10,7 +10,7 @@
 #include "checkpointing.hpp"
 #include "grid.hpp"
 #include "gridlops/npy.hpp"
-#include "gridlops/plan.hpp"
+#include "solver_choices.hpp"
 #include "subcommands.hpp"
 #include "sweep.hpp"
 
@@ -36,10 +36,12 @@ struct SolveTask {
 };
 
 /// Reads the headers of all inputs, and chooses what the arguments leave open (collective over world). Throws
-/// InputError or UsageError on all ranks.
+/// InputError or UsageError on all ranks, also if a restart has other options than its run.
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
-Solver solver_of(const SolveTask& task);
+AskedChoices asked_choices(const SolveArguments& arguments);
+/// The same, where a restart with `--one-pass auto` goes on as the run was begun.
+AskedChoices asked_choices(const SolveTask& task);
 Layout layout_of_matrix(const SolveTask& task);
 /// An iteration with all columns of the first batch, as the model has it.
 PlannedIteration planned_iteration(const SolveTask& task);

@@ -14,6 +14,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/process_grid.hpp"
 #include "gridlops/solver.hpp"
+#include "solver_choices.hpp"
 
 namespace gridlops::program {
 
@@ -41,9 +42,7 @@ struct PlanArguments {
   ProductShape shape;
   std::vector<Index> ranks{1};
   std::vector<GridShape> grids;  ///< instead of numbers of ranks
-  Solver solver = Solver::cgls;
-  Algorithm algorithm = Algorithm::automatic;
-  std::string one_pass = "off";
+  AskedChoices asked;
   Index iterations = 100;
   Index memory_per_rank = std::numeric_limits<Index>::max();
   std::string transport = "mpi";
@@ -80,7 +79,7 @@ struct SweepArguments {
 struct SolveArguments {
   ProductArguments product;
   std::string rhs, output, initial, tolerances, variances, history;
-  std::string solver = "cgls";
+  Solver solver = Solver::cgls;
   SolveOptions options;  ///< without what only the run knows
   std::optional<double> damp_relative;
   SweepArguments sweep;

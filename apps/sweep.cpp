@@ -72,7 +72,7 @@ std::optional<std::vector<double>> damping_range(const std::string& text) {
 }
 
 void check_sweep(const SolveArguments& arguments) {
-  const std::string& solver = arguments.solver;
+  const Solver solver = arguments.solver;
   const DampingRule rule = arguments.sweep.rule;
   if (arguments.sweep.damps.empty()) return;
   if (arguments.precondition != "none") {
@@ -80,13 +80,13 @@ void check_sweep(const SolveArguments& arguments) {
         "--damps and --precondition exclude each other: with scaled columns the damping is part of the "
         "operator, which all columns share");
   }
-  if (!arguments.initial.empty() && (solver == "lsqr" || solver == "lsmr")) {
+  if (!arguments.initial.empty() && (solver == Solver::lsqr || solver == Solver::lsmr)) {
     throw UsageError(
         fmt::format("--damps and --initial exclude each other with --solver {}, where the damping is then "
                     "part of the operator; cgls takes both",
-                    solver));
+                    name_of(solver)));
   }
-  if (solver == "cg" && (rule == DampingRule::lcurve || rule == DampingRule::gcv))
+  if (solver == Solver::cg && (rule == DampingRule::lcurve || rule == DampingRule::gcv))
     throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to cg", name_of(rule)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");

@@ -107,7 +107,6 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
   for (const std::vector<NamedFile>* named : {&inputs, &std::as_const(outputs)})
     for (const NamedFile& file : *named)
       if (file.path != arguments.report) facts_.files.push_back({file.option, file.path, {}});
-  facts_.options = {{"iterations", arguments.iterations}, {"tolerance", arguments.tolerance.value_or(0)}};
   check_outputs(world, inputs, outputs);
 }
 
@@ -152,6 +151,8 @@ void UseCase::solve(const ProductShape& shape,
   SolveOptions options;
   options.max_iterations = arguments_.iterations;
   options.tolerance = arguments_.tolerance.value_or(0);
+  option("iterations", options.max_iterations);
+  option("tolerance", *options.tolerance);
   if (world_.rank() == 0 && !arguments_.quiet)
     options.observers.push_back(std::make_shared<SolveProgress>(1));
   measured_.setup_seconds += clock_.lap();

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,6 +84,11 @@ class UseCase {
   template <Scalar T>
   void save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X);
 
+  /// Notes an option that the inversion used, for the report.
+  template <class Value>
+  void option(const std::string& name, const Value& value) {
+    facts_.options[name] = value;
+  }
   /// Notes a number of the result, for the terminal and the report.
   void figure(const std::string& name, double value) { facts_.figures.emplace_back(name, value); }
 

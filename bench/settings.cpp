@@ -63,7 +63,7 @@ Cost cost_of_solve(const Problem& problem) {
   DistMatrix<double> X(grid, A->domain().layout(problem.nrhs));
   SolveOptions options;
   options.max_iterations = problem.iterations;
-  options.tolerance = options.atol = options.btol = 0;
+  options.tolerance = 0;
   world.barrier();
   const Index agreements = grid->comm().traffic().agreements;
   const double begin = bench::now();

@@ -61,7 +61,7 @@ class Problem {
         X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
     // No column ends early, because so few iterations bring none to its rounding level.
     options_.max_iterations = method.iterations;
-    options_.tolerance = options_.atol = options_.btol = 0;
+    options_.tolerance = 0;
     options_.one_pass = method.reads_once();
     options_.observers = {after_each_iteration([this](const IterationInfo&) {
       ends_.push_back(now());

@@ -42,6 +42,7 @@ py::dict dict_of(const SolveReport& report) {
   result["reference_norms"] = references;
   result["tested_norms"] = tested;
   result["step"] = report.step;
+  result["lambdas"] = report.lambdas;
   py::list history, alarms;
   for (const IterationRecord& record : report.history) {
     py::dict entry;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "gridlops/communicator.hpp"
 #include "gridlops/export.hpp"
@@ -14,8 +15,8 @@ namespace gridlops {
 /// can go on. With the operands and options of the first run, on a grid of the same shape, with the same
 /// operator and BLAS, a restart ends with the same bits as a run that was never interrupted, if sums over
 /// ranks repeat theirs (NCCL's may not; column_stable makes them); on another grid with the same result to
-/// within rounding. More iterations and another tolerance may be asked for: the end at the limit of
-/// iterations is saved, too.
+/// within rounding. Options that solver_options() calls honoured may have other values, such as more
+/// iterations: the end at their limit is saved, too. Those that it calls fixed must have the same.
 ///
 /// The directory holds the newest two checkpoints and a manifest.json of the newest, which is written last.
 /// The files are written by all members of the grid, and are checked against their hashes when read.
@@ -34,8 +35,12 @@ struct CheckpointOptions {
   /// They are kept in the manifest, for example to say what made the operator.
   std::map<std::string, std::string> facts{};
   /// A directory with a checkpoint to go on from; empty: starts anew. InputError on all ranks if it is
-  /// damaged or was written for another problem, which is told by a product with the operator.
+  /// damaged, or was written for another problem, which is told by a product with the operator, or with
+  /// another value of a fixed option.
   std::string restart{};
+  /// Fixed options, "lambda" so far, whose values the caller computed from A and B, so that they differ by
+  /// rounding on another grid. A restart takes those that were saved.
+  std::vector<std::string> computed{};
 };
 
 /// The facts of the checkpoint in a directory (collective over comm): those it was written with, the

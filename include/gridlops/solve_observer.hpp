@@ -23,7 +23,8 @@ struct SolveStart {
   ScalarType type = ScalarType::f64;
   double tolerance = 0, damp = 0;
   Index max_iterations = 0;
-  int rank = 0;  ///< of this process in the grid
+  int rank = 0;       ///< of this process in the grid
+  Index batches = 1;  ///< that are solved one after the other
 };
 
 /// X as it is after an iteration. It can be read while an observer is told of that iteration. Columns are
@@ -66,6 +67,7 @@ struct IterationInfo {
   bool at_start = false;  ///< of a batch, or of a restart: no iteration has been made
   Index active_columns = 0;
   std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
+  std::span<const double> first_residual_norms;  ///< at the start of the batch, also after a restart
   std::span<const double> tested_norms;  ///< what the tolerance is compared with, relative to its reference
   std::span<const double> x_norms;       ///< ‖x‖
   std::span<const double> objectives;    ///< ½‖b − Ax‖² + λP(x), of solvers with a penalty P; else 0
@@ -116,9 +118,9 @@ class GRIDLOPS_EXPORT ModelErrors final : public SolveObserver {
   std::vector<ColumnScalars> errors_;
 };
 
-/// Ends all columns once ‖B − AX‖, one norm of all columns, has fallen to this part of that at the first step
-/// that it was told of. It is for solves without batches. SolveOptions::residual_ratio is for each column by
-/// itself.
+/// Ends all columns once ‖B − AX‖, one norm of all columns, has fallen to this part of that at the start,
+/// also after a restart. The solver throws UsageError if there are several batches, since columns of the
+/// later ones have not begun. SolveOptions::residual_ratio is for each column by itself.
 GRIDLOPS_EXPORT std::shared_ptr<SolveObserver> stop_at_cost_ratio(double ratio);
 
 /// Ends all columns as soon as one of them is not finite. Without it that column ends alone.

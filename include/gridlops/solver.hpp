@@ -120,8 +120,9 @@ struct SolveReport {
   std::vector<ColumnReport> columns;
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
   std::vector<GuardAlarm> alarms;
-  double step = 0;           ///< the first, of solvers whose steps have a length that is given; else 0
-  Index guard_products = 0;  ///< columns that were multiplied with A or Aᴴ for SolveOptions::guard
+  double step = 0;              ///< the first, of solvers whose steps have a length that is given; else 0
+  std::vector<double> lambdas;  ///< of each column, of solvers with a penalty; else empty
+  Index guard_products = 0;     ///< columns that were multiplied with A or Aᴴ for SolveOptions::guard
 };
 
 /// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš:

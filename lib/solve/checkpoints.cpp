@@ -2,11 +2,13 @@
 #include "solve/checkpoints.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
@@ -28,10 +30,10 @@ void check_options(const CheckpointOptions& options) {
                       " seconds is impossible; 0 means that time is no reason for one");
 }
 
-/// Says in words what the recurrence depends on besides A and B.
-std::string recurrence_text(const std::string& parameters, const SolveOptions& options) {
-  if (!parameters.empty()) return parameters;
-  return options.damps.empty() ? message("damping ", options.damp) : "a damping for each column";
+/// The shortest text that this number alone has.
+std::string exact_text(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 }  // namespace
@@ -49,13 +51,17 @@ std::string unfinished_checkpoint(Communicator& comm, const std::string& directo
 }
 
 template <Scalar T>
-Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, const SolveOptions& options,
-                            const ConstDistMatrix<T>& B, DistMatrix<T>& X, Index matrices)
+Checkpoints<T>::Checkpoints(ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
+                            DistMatrix<T>& X, Index matrices)
     : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X), damps_(options.damps) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
-  problem_ = message(method.name(), " with ", recurrence_text(method.parameters(), options), " of a ",
-                     A_.rows(), " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
+  if (damps_.empty()) damps_.assign(at(B.cols()), options.damp);
+  fixed_ = method.fixed_options();
+  fixed_.insert(fixed_.begin(), {"damp", damps_});
+  const std::string parameters = method.parameters();
+  problem_ = message(method.name(), parameters.empty() ? "" : " with ", parameters, " of a ", A_.rows(),
+                     " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
                      name_of(scalar_type_of<T>), ", ", options.batch, " at a time (0: all)");
   if (saves()) {
     directory_ = std::make_unique<CheckpointDirectory>(grid_->comm(), options_.directory, options_.restart);
@@ -93,14 +99,30 @@ void Checkpoints<T>::open_saved(const std::string& directory) {
                       ", and a restart goes on from the x that was saved; leave the guess out",
                       begun_from.empty() ? "" : ", or give the one it was begun with");
   guess_ = std::move(begun_from);
-  std::vector<double> saved_damps;
-  saved_numbers_.visit_list(saved_damps);
-  for (std::size_t j = 0; j < damps_.size(); ++j)
-    require<InputError>(saved_damps.at(j) == damps_[j], directory,
-                        " holds a checkpoint with other dampings: that of column ", j, " is ", damps_[j],
-                        " here, and was ", saved_damps[j], "; restart with those it was written with");
+  for (const FixedOption& option : fixed_) take_fixed(option);
   reader->read(x_name, X_);
   saved_ = std::move(reader);
+}
+
+/// Compares the values of an option with those that were saved, or takes those.
+template <Scalar T>
+void Checkpoints<T>::take_fixed(const FixedOption& option) {
+  std::vector<double> saved;
+  saved_numbers_.visit_list(saved);
+  const std::span<double> values = option.values;
+  require<InputError>(saved.size() == values.size(), options_.restart, " holds ", saved.size(), " values of ",
+                      option.name, ", but here are ", values.size(),
+                      "; restart with those it was written with");
+  const bool is_computed = option.computed || std::find(options_.computed.begin(), options_.computed.end(),
+                                                        option.name) != options_.computed.end();
+  for (std::size_t j = 0; j < saved.size(); ++j) {
+    if (is_computed) values[j] = saved[j];
+    require<InputError>(saved[j] == values[j], options_.restart, " holds a checkpoint of a run with ",
+                        option.name, " ", exact_text(saved[j]),
+                        saved.size() == 1 ? "" : message(" in entry ", j), ", but here it is ",
+                        exact_text(values[j]),
+                        ": the iterations so far rest on the old value; restart with that, or begin anew");
+  }
 }
 
 template <Scalar T>
@@ -135,7 +157,10 @@ StateArchive Checkpoints<T>::begin_numbers() {
   StateArchive numbers;
   numbers.visit_list(fingerprint_);
   numbers.visit_list(guess_);
-  numbers.visit_list(damps_);
+  for (const FixedOption& option : fixed_) {
+    std::vector<double> values(option.values.begin(), option.values.end());
+    numbers.visit_list(values);
+  }
   return numbers;
 }
 

@@ -9,6 +9,7 @@
 #include "dist/agree_on_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "solve/method_state.hpp"
+#include "solve/option_checks.hpp"
 #include "solve/problem_scale.hpp"
 #include "solve/verdicts.hpp"
 
@@ -48,8 +49,10 @@ class ColumnMethod {
   virtual bool judges_start() const { return true; }
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
-  /// Says in words what the recurrence depends on besides A, B and the damping; by default nothing.
+  /// Says in words what the recurrence depends on besides A, B and numbers; by default nothing.
   virtual std::string parameters() const { return {}; }
+  /// Names the numbers that it depends on besides the damping; by default none. A checkpoint fixes them.
+  virtual std::vector<FixedOption> fixed_options() { return {}; }
   /// Says in words why columns cannot have dampings of their own; null if they can.
   virtual const char* refuses_damps() const { return nullptr; }
 

@@ -17,6 +17,7 @@ ColumnState ColumnState::in_given_units(ToleranceTest test) const {
   given.operator_norm = std::ldexp(operator_norm, -scale.A);
   given.x_norm = std::ldexp(x_norm, -scale.x());
   given.residual_norm = std::ldexp(residual_norm, -scale.b);
+  given.first_residual_norm = std::ldexp(first_residual_norm, -scale.b);
   given.final_residual_norm = std::ldexp(final_residual_norm, -scale.b);
   given.final_normal_norm = std::ldexp(final_normal_norm, -of_gradient);
   return given;

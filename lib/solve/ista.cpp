@@ -37,12 +37,13 @@ class Ista final : public ColumnMethod<T> {
  public:
   /// sparsity: the sparsifying operator S, or null for I. The operands must outlive this.
   Ista(const char* name, const LinearOperator<T>& op, const LinearOperator<T>* sparsity, ProximalPtr<T> term,
-       const SparseOptions& options, Acceleration acceleration)
+       SparseOptions& options, Acceleration acceleration)
       : ColumnMethod<T>(op),
         name_(name),
         S(sparsity),
         g(std::move(term)),
         options_(options),
+        step_is_given_(options.step.has_value()),
         acceleration_(acceleration),
         momentum(acceleration != Acceleration::none) {}
 
@@ -50,6 +51,11 @@ class Ista final : public ColumnMethod<T> {
   ToleranceTest test() const override { return ToleranceTest::own; }
   double absolute_tolerance() const override { return options_.absolute_tolerance; }
   std::string parameters() const override;
+  std::vector<FixedOption> fixed_options() override {
+    return {{"lambda", options_.lambdas},
+            {"step", {&*options_.step, 1}, !step_is_given_},
+            {"decay", options_.decay}};
+  }
   const char* refuses_damps() const override { return "sparse models are not damped"; }
   void describe(MethodState<T>& state) override;
 
@@ -91,7 +97,8 @@ class Ista final : public ColumnMethod<T> {
   const char* const name_;
   const LinearOperator<T>* const S;
   const KeptProximal<T> g;
-  const SparseOptions& options_;
+  SparseOptions& options_;
+  const bool step_is_given_;
   const Acceleration acceleration_;
   const bool momentum;
   DistMatrix<T> x, b, r, y_, r_y_;  // last
@@ -103,10 +110,9 @@ class Ista final : public ColumnMethod<T> {
 
 template <Scalar T>
 std::string Ista<T>::parameters() const {
-  const char* const accelerations[] = {"", "", "Vandenberghe's acceleration, "};
+  const char* const accelerations[] = {"no momentum", "FISTA's momentum", "Vandenberghe's momentum"};
   return message(g.describe(), ", ", accelerations[static_cast<int>(acceleration_)],
-                 S == nullptr ? "" : "a sparsifying operator, ",
-                 options_.lambdas.empty() ? message("lambda ", options_.lambda) : "a lambda for each column",
+                 S == nullptr ? "" : ", a sparsifying operator",
                  options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
 }
 
@@ -128,10 +134,9 @@ void Ista<T>::describe(MethodState<T>& state) {
 template <Scalar T>
 void Ista<T>::start(ColumnRun<T>& run) {
   const Index columns = run.active_count();
-  lambda = ColumnScalars(columns, options_.lambda);
+  lambda = ColumnScalars(columns);
   alpha = ColumnScalars(columns, *options_.step);
-  if (!options_.lambdas.empty())
-    for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambdas[at(run.right_hand_side(k))];
+  for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambdas[at(run.right_hand_side(k))];
   run.copy_data(b);
   copy(b, r);
   if (!run.begins_from_data()) A.apply(-1, x, 1, r);
@@ -330,13 +335,13 @@ ColumnScalars Ista<T>::residual_gap(ColumnRun<T>& run) {
 
 template <Scalar T>
 MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
-                       ProximalPtr<T> g, const SparseOptions& options, Acceleration acceleration) {
+                       ProximalPtr<T> g, SparseOptions& options, Acceleration acceleration) {
   return std::make_unique<Ista<T>>(name, A, S, std::move(g), options, acceleration);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                    \
   template MethodPtr<T> make_ista(const char*, const LinearOperator<T>&, const LinearOperator<T>*, \
-                                  ProximalPtr<T>, const SparseOptions&, Acceleration);
+                                  ProximalPtr<T>, SparseOptions&, Acceleration);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -27,9 +27,10 @@ MethodPtr<T> make_lsmr(const LinearOperator<T>& A, const SolveOptions& options);
 template <Scalar T>
 MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
 /// Makes ISTA, FISTA and the proximal gradient method, all for λg. S: the sparsifying operator, or null.
-/// options.step must have been chosen when the method starts.
+/// options has a lambda for each column; options.step must have been chosen when the method starts. A restart
+/// gives both the values that were saved.
 template <Scalar T>
 MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
-                       ProximalPtr<T> g, const SparseOptions& options, Acceleration acceleration);
+                       ProximalPtr<T> g, SparseOptions& options, Acceleration acceleration);
 
 }  // namespace gridlops

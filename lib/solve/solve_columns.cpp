@@ -111,6 +111,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
     agreement.on("the solver", method->name())
         .on("its parameters", method->parameters())
         .on("the operator", method->op().rows(), " x ", method->op().cols());
+    require_taken(method->name(), options);
     check_solve_arguments(*method, B, X, options);
   });
   return method;
@@ -129,7 +130,8 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   FailureScope failures;
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
              options.tolerance.value_or(default_tolerance(scalar_type_of<T>)), options.damp,
-             options.max_iterations, B.grid()->comm().rank()});
+             options.max_iterations, B.grid()->comm().rank(),
+             batch_count(B.layout().cols.partition, options.batch)});
   const Guard guard = make_guard(method.op(), options, log.report());
   MethodState<T> state(method.op().domain());
   method.describe(state);

@@ -16,6 +16,7 @@ SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const Con
     : options_(options),
       X_(X),
       residual_norms_(at(X.cols()), 0.0),
+      first_residual_norms_(residual_norms_),
       tested_norms_(residual_norms_),
       x_norms_(residual_norms_),
       objectives_(residual_norms_),
@@ -56,6 +57,7 @@ void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Ve
     const ColumnState column = verdicts.reported(columns.column(k));
     const Index number = numbers_[at(columns.column(k))];
     residual_norms_[at(number)] = column.residual_norm;
+    first_residual_norms_[at(number)] = column.first_residual_norm;
     tested_norms_[at(number)] = column.relative_norm();
     x_norms_[at(number)] = column.x_norm;
     objectives_[at(number)] = column.objective;
@@ -78,7 +80,7 @@ void SolveLog<T>::tell_observers(const ConstDistMatrix<T>& X, Index iteration, b
   for (std::size_t position = 0; position < order.size(); ++position)
     places_[at(first_here_ + order[position])] = first_here_ + static_cast<Index>(position);
   const Iterate iterate(X, places_);
-  const IterationInfo info{iteration,     at_start, active,      residual_norms_,
+  const IterationInfo info{iteration,     at_start, active,      residual_norms_, first_residual_norms_,
                            tested_norms_, x_norms_, objectives_, iterate};
   tell_all([&](SolveObserver& observer) {
     if (observer.step(info)) stop_is_wanted_ = true;
@@ -121,7 +123,8 @@ void SolveLog<T>::visit(StateArchive& archive) {
   archive.visit_list(saved_limits);
   has_other_limits_ = saved_limits != limits();
   archive.visit(batch_, report_.iterations, report_.guard_products);
-  for (std::vector<double>* norms : {&residual_norms_, &tested_norms_, &x_norms_, &objectives_})
+  for (std::vector<double>* norms :
+       {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_})
     archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,

@@ -55,8 +55,8 @@ class SolveLog {
   const SolveOptions& options_;
   const ConstDistMatrix<T>& X_;
   SolveReport report_;
-  std::vector<double> residual_norms_, tested_norms_, x_norms_,
-      objectives_;  // the last known, per column of B
+  std::vector<double> residual_norms_, first_residual_norms_, tested_norms_, x_norms_,
+      objectives_;  // the last known, per column of B; the second at the start
   bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;

@@ -43,19 +43,19 @@ class AfterEachIteration final : public SolveObserver {
 class StopAtCostRatio final : public SolveObserver {
  public:
   explicit StopAtCostRatio(double ratio) : ratio_(ratio) {}
-  void start(const SolveStart&) override { first_.reset(); }
+  void start(const SolveStart& start) override {
+    require<UsageError>(start.batches == 1,
+                        "stop_at_cost_ratio() ends all columns by one norm, but there are ", start.batches,
+                        " batches, and columns of the later ones have none when the first is "
+                        "solved; take all columns at once, or SolveOptions::residual_ratio");
+  }
   bool step(const IterationInfo& info) override {
-    const double cost = joint_norm(info.residual_norms);
-    if (info.iteration == 0 || !first_) {
-      first_ = cost;
-      return false;
-    }
-    return cost <= ratio_ * *first_;
+    return info.iteration > 0 &&
+           joint_norm(info.residual_norms) <= ratio_ * joint_norm(info.first_residual_norms);
   }
 
  private:
   double ratio_;
-  std::optional<double> first_;
 };
 
 class StopOnNonFinite final : public SolveObserver {

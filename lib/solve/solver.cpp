@@ -73,7 +73,7 @@ namespace {
 
 /// A method that is only described, and never run. Its operands have no elements.
 MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, const LinearOperator<double>& M,
-                            const SolveOptions& options, const SparseOptions& sparse_options) {
+                            const SolveOptions& options, SparseOptions& sparse_options) {
   switch (solver) {
     case Solver::cgls:
       return make_cgls(A, options);
@@ -109,7 +109,7 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     options.damp = damp;
     options.one_pass = of.one_pass;
     options.guard = of.guarded ? 1 : 0;
-    const SparseOptions sparse_options;
+    SparseOptions sparse_options;
     const OperatorPtr<double> M = identity<double>(A.domain());
     MethodState<double> state(A.domain());
     const MethodPtr<double> method = method_of(of.solver, A, *M, options, sparse_options);

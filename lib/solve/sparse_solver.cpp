@@ -7,6 +7,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/spectrum.hpp"
@@ -75,6 +76,7 @@ SolveReport solve_sparse(const char* name, const LinearOperator<T>& A, const Lin
                           " operator and what the ", S->rows(), " x ", S->cols(),
                           " sparsifying operator makes differ in size or layout; they must agree");
     g->require_any_columns(B.cols(), name);
+    if (chosen.lambdas.empty()) chosen.lambdas.assign(at(B.cols()), options.lambda);
     return make_ista(name, A, S, g, chosen, acceleration);
   };
   const MethodPtr<T> method = begin_solve<T>(make, B, X, options.common);
@@ -82,6 +84,7 @@ SolveReport solve_sparse(const char* name, const LinearOperator<T>& A, const Lin
   chosen.step = first_step(A, options);
   SolveReport report = solve_columns(*method, B, X, options.common);
   report.step = *chosen.step;
+  report.lambdas = std::move(chosen.lambdas);
   return report;
 }
 

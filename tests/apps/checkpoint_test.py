@@ -257,7 +257,7 @@ def test_guesses(suite):
     np.save(suite.folder / "other_X0.npy", -np.load(suite.folder / "small_X0.npy"))
     suite.run(*solve, "whole_small.npy", "--iterations", "9", "--initial", "small_X0.npy", ranks=FEW_RANKS)
     for begun, wrong, text in ((["--initial", "small_X0.npy"], ["--initial", "other_X0.npy"], "another initial guess"),
-                               ([], ["--initial", "small_X0.npy"], "begun from zero")):
+                               ([], ["--initial", "small_X0.npy"], "--initial is given here, and was none")):
         suite.run(*solve, "small_X.npy", "--iterations", "4", *begun, "--checkpoint", "small", ranks=FEW_RANKS)
         for more in (begun, []):
             suite.run(*solve, "small_X.npy", "--iterations", "9", *more, "--restart", "small", ranks=FEW_RANKS)
@@ -303,8 +303,8 @@ def test_refusals(suite):
         (65, "the checkpoint is damaged", ["--restart", "damaged"]),
         (65, "right-hand side 3", ["--restart", "saved", "--rhs", "B2.npy"]),
         (65, "another operator", ["--restart", "saved", "--matrix", "A2.npy"]),
-        (65, "but this is lsqr", ["--restart", "saved", "--solver", "lsqr"]),
-        (65, "but this is one-pass-cgls", ["--restart", "saved", "--one-pass", "on"]),
+        (65, "--solver is lsqr here, and was cgls", ["--restart", "saved", "--solver", "lsqr"]),
+        (65, "--one-pass is on here, and was off", ["--restart", "saved", "--one-pass", "on"]),
         (74, "file: checkpoints cannot be kept there", ["--checkpoint", "file"]),
         (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "0"]),
         (2, "--checkpoint-every", ["--checkpoint", "c", "--checkpoint-every", "5q"]),

@@ -19,6 +19,8 @@ PYLOPS_COSTS = {0: 190.55998746, 1: 75.68966098, 10: 10.66001435}
 # alike; how they differ by rounding, CGLS amplifies, by 1e9 in 20 iterations of ADMM's system.
 INVERSIONS = {"none": 15, "normal-equations": 10, "stacked": 15, "tv": 3}
 INNER = 3
+# Those that each of them has a use for, as reports have them.
+OPTIONS = {"none": {}, "normal-equations": {"weight": 100}, "stacked": {"weight": 100}, "tv": {"sigma": 0.01, "tau": 0.0825, "inner": INNER}}
 
 
 class Problem:
@@ -133,8 +135,9 @@ def check_against_numpy(suite, shape, cases):
     problem = Problem(np.tile(np.log(section)[:, ::2].T, (lines, 1, 1)))
     expected = {kind: getattr(problem, kind.replace("-", "_"))(iterations) for kind, iterations in INVERSIONS.items()}
     for kind, ranks, words in cases:
-        result = invert(suite, "poststack", NAMES, ranks, *words, model="impedance.npy", lines=lines, decimate=2,
-                        regularization=kind, inner=INNER, iterations=INVERSIONS[kind])
+        of_kind = ["--inner", INNER] if kind == "tv" else []
+        result = invert(suite, "poststack", NAMES, ranks, *words, *of_kind, model="impedance.npy", lines=lines, decimate=2,
+                        regularization=kind, iterations=INVERSIONS[kind])
         if result is None:
             continue
         costs, saved, report = result
@@ -151,6 +154,8 @@ def check_against_numpy(suite, shape, cases):
         suite.check(abs(report["figures"]["relative model error"] - relative(inverted, problem.model)) < 10 * bound,
                     "model error", report["figures"], *about)
         suite.check(report["iterations"] == INVERSIONS[kind], "iterations", report["iterations"], *about)
+        options = {name: value for name, value in report["options"].items() if name not in ("iterations", "tolerance")}
+        suite.check(options == {"regularization": kind, **OPTIONS[kind]}, "options in the report", options, *about)
         suite.check(report["solver"] == {"tv": "admm", "normal-equations": "cg"}.get(kind, "cgls"), "solver", *about)
 
 
@@ -211,7 +216,11 @@ def check_errors(suite):
                                 (["--model", "empty.npy"], 65, "without elements"), (["--model", "none.npy"], 65, "none.npy"),
                                 (["--lines", "0"], 2, "--lines"), (["--decimate", "0"], 2, "--decimate"),
                                 (["--regularization", "l2"], 2, "--regularization"), (["--solver", "cg"], 2, "--solver"),
-                                (["--regularization", "tv", "--tau", "0"], 2, "tau is 0"), (["--inner", "0"], 2, "--inner")]:
+                                (["--regularization", "tv", "--tau", "0"], 2, "tau is 0"), (["--inner", "0"], 2, "--inner"),
+                                *[(words, 2, f"{words[0]} is an option of --regularization")
+                                  for words in (["--weight", "7"], ["--sigma", "5"], ["--tau", "3"], ["--inner", "2"],
+                                                ["--weight", "7", "--regularization", "tv"],
+                                                ["--tau", "3", "--regularization", "stacked"])]]:
         run = suite.run("poststack", *words, ranks=3)
         suite.succeeded(run, status)
         suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)

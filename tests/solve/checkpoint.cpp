@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/proximal.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "io/checkpoint_files.hpp"
@@ -483,16 +484,16 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   says(refusal(other, options), "but this is one-pass-cgls");
   other = problem;
   other.how.damp = 0.5;
-  says(refusal(other, options), "but this is cgls with damping 0.5");
+  says(refusal(other, options), "with damp 0 in entry 0, but here it is 0.5");
   other.how.damp = 0;
   other.how.damps = some_damps;
-  says(refusal(other, options), "but this is cgls with a damping for each column");
+  says(refusal(other, options), "with damp 0 in entry 1, but here it is 1");
   Problem<double> sweep = other;
   SolveOptions of_sweep;
   sweep.suspend(of_sweep, folder.file("sweep"), 4, 0);
   of_sweep.checkpoint.restart = folder.file("sweep");
   sweep.how.damps[2] = 0.2;
-  says(refusal(sweep, of_sweep), "that of column 2 is 0.2");
+  says(refusal(sweep, of_sweep), "with damp 0.1 in entry 2, but here it is 0.2");
   other = problem;
   other.A = dense_operator<double>(grid, Algorithm::stationary_a, m, n, [&](Index i, Index j) {
     return problem.matrix(i, j) + (i == m - 1 && j == n - 1 ? 1e-6 : 0);
@@ -546,4 +547,131 @@ TEST_CASE("A damaged checkpoint is refused on all ranks, whatever byte it is") {
     world().barrier();
   }
   CHECK_NOTHROW(problem.solve_with(options));
+}
+
+TEST_CASE("A restart of a sparse solver refuses another lambda, step, decay or momentum, with both values") {
+  const GridPtr grid = compact_grids().back();
+  const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+  const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+  DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+  B.fill(random_elements<double>(4));
+  const ScratchFolder folder;
+  SparseOptions begun;
+  begun.lambda = 0.05;
+  begun.step = 0.1;
+  begun.decay = {2, 1};
+  begun.common.max_iterations = 4;
+  begun.common.checkpoint.directory = folder.file("saved");
+  const ProximalPtr<double> penalty = threshold_penalty<double>(Threshold::soft);
+  const auto refusal = [&](const SparseOptions& options) {
+    return message_of<InputError>([&] { proximal_gradient(*A, penalty, B, X, options); });
+  };
+  const auto says = [&](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK((!grid->is_member() || text.find(part) != std::string::npos));
+  };
+  proximal_gradient(*A, penalty, B, X, begun);
+  world().barrier();
+  begun.common.checkpoint.directory = "";
+  begun.common.checkpoint.restart = folder.file("saved");
+  begun.common.max_iterations = 1000;
+  SparseOptions other = begun;
+  other.lambda = 0.5;
+  says(refusal(other), "with lambda 0.05 in entry 0, but here it is 0.5");
+  other.lambdas.assign(static_cast<std::size_t>(nrhs), 0.05);
+  other.lambdas[3] = 0.25;
+  says(refusal(other), "with lambda 0.05 in entry 3, but here it is 0.25");
+  other = begun;
+  other.step = 0.2;
+  says(refusal(other), "with step 0.1, but here it is 0.2");
+  other = begun;
+  other.decay[1] = 0.5;
+  says(refusal(other), "with decay 1 in entry 1, but here it is 0.5");
+  other.decay = {2};
+  says(refusal(other), "2 values of decay, but here are 1");
+  other = begun;
+  other.acceleration = Acceleration::none;
+  says(refusal(other), "no momentum");
+  SolveReport resumed;
+  CHECK_NOTHROW(resumed = proximal_gradient(*A, penalty, B, X, begun));
+  if (grid->is_member()) CHECK(resumed.iterations > 4);
+}
+
+TEST_CASE("A restart takes the step and the lambdas that its run computed, and reports them") {
+  for (const GridPtr& grid : compact_grids()) {
+    const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+    const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const ScratchFolder folder;
+    SparseOptions options;
+    options.lambdas = {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07};
+    options.step = 0.125;
+    options.common.max_iterations = 4;
+    options.common.checkpoint.directory = folder.file("saved");
+    DistMatrix<double> B(grid, A->range().layout(nrhs));
+    B.fill(random_elements<double>(4));
+    const auto solve_with = [&](const SparseOptions& how) {
+      DistMatrix<double> X(grid, A->domain().layout(nrhs));
+      SolveReport report = fista(*A, B, X, how);
+      return Solution<double>{std::move(report), everywhere(X)};
+    };
+    const SparseOptions whole = [&] {
+      SparseOptions all = options;
+      all.common.max_iterations = 50;
+      all.common.checkpoint = {};
+      return all;
+    }();
+    solve_with(options);
+    SparseOptions again = options;
+    again.step.reset();  // computed anew, it would be another one
+    for (double& lambda : again.lambdas) lambda *= 1 + 1e-15;
+    again.common.max_iterations = 50;
+    again.common.checkpoint = {};
+    again.common.checkpoint.restart = folder.file("saved");
+    again.common.checkpoint.computed = {"lambda"};
+    const Solution<double> expected = solve_with(whole), resumed = solve_with(again);
+    if (!grid->is_member()) continue;
+    CHECK(resumed.report.step == 0.125);
+    CHECK(resumed.report.lambdas == options.lambdas);
+    if (!needs_order()) CHECK(same_bits(resumed.X, expected.X));
+    again.common.checkpoint.computed = {};
+    CHECK_THROWS_AS(solve_with(again), InputError);
+  }
+}
+
+TEST_CASE(
+    "The ratio of the joint residual is that to the start, also after a restart, and batches are refused") {
+  for (const GridPtr& grid : compact_grids()) {
+    const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+    SolveOptions options;
+    double ratio = 0;  // after iteration 5
+    options.observers = {after_each_iteration([&ratio](const IterationInfo& info) {
+      const auto joint = [](std::span<const double> norms) {
+        return norm_of(std::vector<double>(norms.begin(), norms.end()));
+      };
+      if (info.iteration == 5) ratio = joint(info.residual_norms) / joint(info.first_residual_norms);
+      return info.iteration == 5;
+    })};
+    problem.solve_with(options);
+    options.observers = {stop_at_cost_ratio(ratio * (1 + 1e-9))};
+    const Solution<double> whole = problem.solve_with(options);
+    const ScratchFolder folder;
+    SolveOptions begun;
+    begun.max_iterations = 2;
+    begun.checkpoint.directory = folder.file("saved");
+    problem.solve_with(begun);
+    options.checkpoint.restart = folder.file("saved");
+    const Solution<double> resumed = problem.solve_with(options);
+    options.checkpoint.restart = "";
+    options.batch = 2;
+    const std::string refusal = message_of<UsageError>([&] { problem.solve_with(options); });
+    if (!grid->is_member()) continue;
+    CHECK(whole.report.iterations == 5);
+    CHECK(0.1 < ratio);
+    CHECK(ratio < 0.99);
+    CHECK(whole.verdict(0).reason == StopReason::user_stop);
+    CHECK(resumed.report.iterations == whole.report.iterations);
+    CHECK(same_bits(resumed.X, whole.X));
+    CAPTURE(refusal);
+    CHECK(refusal.find("there are 4 batches") != std::string::npos);
+  }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // These are the options of cgls(), and what it refuses.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
 
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
+#include "gridlops/solver_table.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -251,4 +253,36 @@ TEST_CASE("Stop reasons have the names that reports use") {
   CHECK(std::string(name_of(StopReason::user_stop)) == "user_stop");
   CHECK(std::string(name_of(StopReason::breakdown)) == "breakdown");
   CHECK(std::string(name_of(StopReason::non_finite)) == "non_finite");
+}
+
+TEST_CASE("A solver refuses the options that the table does not give it, on all ranks") {
+  const auto grid = compact_grids().back();
+  const OperatorPtr<double> A =
+      dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(n, n, geometric(n, 3)));
+  const std::pair<const char*, std::function<void(SolveOptions&)>> cases[] = {
+      {"atol", [](SolveOptions& options) { options.atol = 0; }},
+      {"btol", [](SolveOptions& options) { options.btol = 1e-3; }},
+      {"conlim", [](SolveOptions& options) { options.condition_limit = 1e8; }},
+      {"one-pass", [](SolveOptions& options) { options.one_pass = true; }}};
+  const std::pair<Solver, SolverFunction<double>> functions[] = {{Solver::cgls, cgls<double>},
+                                                                 {Solver::lsqr, lsqr<double>},
+                                                                 {Solver::lsmr, lsmr<double>},
+                                                                 {Solver::block_cgls, block_cgls<double>}};
+  for (const auto& [name, give] : cases) {
+    for (const auto& [solver, function] : functions) {
+      CAPTURE(name, name_of(solver));
+      SolveOptions options;
+      give(options);
+      const auto run = [&, solve_by = function] {
+        solve<double>(solve_by, *A, nrhs, random_elements<double>(4), options);
+      };
+      if (solver_option(name).is_taken_by(solver)) {
+        CHECK_NOTHROW(run());
+      } else if (grid->is_member()) {
+        const std::string refusal = message_of<UsageError>(run);
+        CHECK(refusal.find(std::string(name) + " is an option of ") == 0);
+        CHECK(refusal.find("means nothing to ") != std::string::npos);
+      }
+    }
+  }
 }
