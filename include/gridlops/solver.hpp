@@ -41,8 +41,8 @@ struct SolveOptions {
   /// over one right-hand side are copies of it, and share every product with A. cgls(), lsqr(), lsmr() and
   /// cg() take dampings, but lsqr() and lsmr() not with an initial guess; every solver takes tolerances.
   std::vector<double> damps = {}, tolerances = {};
-  // For lsqr() and lsmr(). atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are the tolerance. The
-  // limit is one of cond(A); 0: none.
+  // For lsqr() and lsmr(); others refuse them. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are
+  // the tolerance. The limit is one of cond(A); 0: none.
   std::optional<double> atol{}, btol{};
   double condition_limit = 0;
   bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
@@ -53,8 +53,8 @@ struct SolveOptions {
   /// the other columns.
   bool column_stable = false;
   bool record_history = true;
-  /// For cgls(): one A.normal_product() gives q = A p, Aᴴr and Aᴴq, and the next gradient is
-  /// Aᴴr − α Aᴴq − D²x. So an iteration reads A once if A.has_one_pass(). The iterates are as accurate as
+  /// For cgls(); others refuse it. One A.normal_product() gives q = A p, Aᴴr and Aᴴq, and the next gradient
+  /// is Aᴴr − α Aᴴq − D²x. So an iteration reads A once if A.has_one_pass(). The iterates are as accurate as
   /// without, since r itself is updated and no error of a gradient is carried on. An iteration takes half as
   /// many operations again, so this is for a few columns only; one_pass_is_faster() says when.
   bool one_pass = false;

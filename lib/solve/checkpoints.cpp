@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/instantiate.hpp"
@@ -34,6 +35,11 @@ void check_options(const CheckpointOptions& options) {
 std::string exact_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// Whether all are the same.
+bool is_uniform(std::span<const double> values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
 }  // namespace
@@ -115,12 +121,12 @@ void Checkpoints<T>::take_fixed(const FixedOption& option) {
                       "; restart with those it was written with");
   const bool is_computed = option.computed || std::find(options_.computed.begin(), options_.computed.end(),
                                                         option.name) != options_.computed.end();
+  const bool one_for_all = is_uniform(saved) && is_uniform(values);
   for (std::size_t j = 0; j < saved.size(); ++j) {
     if (is_computed) values[j] = saved[j];
     require<InputError>(saved[j] == values[j], options_.restart, " holds a checkpoint of a run with ",
-                        option.name, " ", exact_text(saved[j]),
-                        saved.size() == 1 ? "" : message(" in entry ", j), ", but here it is ",
-                        exact_text(values[j]),
+                        option.name, " ", exact_text(saved[j]), one_for_all ? "" : message(" in entry ", j),
+                        ", but here it is ", exact_text(values[j]),
                         ": the iterations so far rest on the old value; restart with that, or begin anew");
   }
 }

@@ -64,6 +64,19 @@ def check_spectra(suite):
             suite.close(found, np.geomspace(1, 1 / condition, 25), 10 * program.epsilon(dtype), "eigenvalues", dtype)
 
 
+def check_condition(suite):
+    """The largest condition that a type can have is made, and more is refused with that."""
+    for kind in ("random", "spd"):
+        for dtype, most in (("f32", 8388608), ("f64", 4503599627370496)):
+            words = ["make-problem", "--rows", 50, "--cols", 50, "--rhs", 1, "--kind", kind, "--dtype", dtype, "--out", "c", "--condition"]
+            suite.succeeded(suite.run(*words, most))
+            A = np.load(suite.folder / "c" / "A.npy").astype(float)
+            suite.check(0.5 < np.linalg.cond(A) / most < 2, "condition of", kind, dtype, np.linalg.cond(A))
+            run = suite.run(*words, "1e200")
+            suite.succeeded(run, 2)
+            suite.check(len(run.error_lines) == 1 and f"take at most {most}" in run.error_lines[0], "should say the most:", run.errors)
+
+
 def multiples(rows, cols):
     """The sum over k = 0 … 4 of (−0.8)^k exp(ıκr_k)/r_k, with r_k from vertical distances of 100 m + k·150 m."""
     i, j = np.arange(rows)[:, None] - (rows - 1) / 2, np.arange(cols) - (cols - 1) / 2
@@ -97,6 +110,7 @@ def check_noise(suite):
 def test(suite, full):
     check_random(suite)
     check_spectra(suite)
+    check_condition(suite)
     check_multiples(suite)
     check_noise(suite)
 

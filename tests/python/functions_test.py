@@ -220,6 +220,8 @@ def test_sparse_solvers():
     boxed, _ = gl.proximal_gradient(op, gl.box(-0.1, 0.1), data, max_iterations=2000)
     assert not boxed.local.size or abs(boxed.local).max() <= 0.1
     expect_error(gl.UsageError, lambda: gl.ista(op, data, lambda_=1, threshold="firm"), "firm", "soft")
+    expect_error(gl.UsageError, lambda: gl.lsqr(op, data, one_pass=True), "one-pass is an option of cgls", "lsqr")
+    expect_error(gl.UsageError, lambda: gl.cgls(op, data, condition_limit=1e8), "conlim is an option of lsqr, lsmr", "cgls")
 
 
 def test_total_variation_against_bounded_least_squares():

@@ -484,7 +484,7 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   says(refusal(other, options), "but this is one-pass-cgls");
   other = problem;
   other.how.damp = 0.5;
-  says(refusal(other, options), "with damp 0 in entry 0, but here it is 0.5");
+  says(refusal(other, options), "with damp 0, but here it is 0.5");
   other.how.damp = 0;
   other.how.damps = some_damps;
   says(refusal(other, options), "with damp 0 in entry 1, but here it is 1");
@@ -577,7 +577,7 @@ TEST_CASE("A restart of a sparse solver refuses another lambda, step, decay or m
   begun.common.max_iterations = 1000;
   SparseOptions other = begun;
   other.lambda = 0.5;
-  says(refusal(other), "with lambda 0.05 in entry 0, but here it is 0.5");
+  says(refusal(other), "with lambda 0.05, but here it is 0.5");
   other.lambdas.assign(static_cast<std::size_t>(nrhs), 0.05);
   other.lambdas[3] = 0.25;
   says(refusal(other), "with lambda 0.05 in entry 3, but here it is 0.25");

@@ -62,6 +62,7 @@ class SolveReport(TypedDict):
     reference_norms: npt.NDArray[np.float64]  #: what the tolerance is relative to: ‖Aᴴb‖, for cg ‖b‖, for ista ‖x‖, …
     tested_norms: npt.NDArray[np.float64]  #: the norm that is tested, from its definition, over its reference
     step: float  #: the first, of ista and fista; else 0
+    lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
     guard_products: int
@@ -80,7 +81,7 @@ class SolveOptions:
     #: b, which share every product with A. cgls, lsqr, lsmr and cg take dampings (lsqr and lsmr without a guess), all take tolerances.
     damps: Sequence[float] = field(default_factory=list)
     tolerances: Sequence[float] = field(default_factory=list)
-    #: For lsqr and lsmr. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
+    #: For lsqr and lsmr; others refuse them. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
     atol: float | None = None
     btol: float | None = None
     #: For lsqr and lsmr: a column ends when the condition number is estimated above it. 0: never.
@@ -90,7 +91,7 @@ class SolveOptions:
     #: Sums over ranks are in rank order.
     column_stable: bool = False
     record_history: bool = True
-    #: For cgls: an iteration reads a packed matrix once.
+    #: For cgls; others refuse it. An iteration reads a packed matrix once.
     one_pass: bool = False
     #: A column ends with "user_stop" once ‖b − Ax‖ is at most this part of that at the start. 0: never.
     residual_ratio: float = 0
@@ -162,7 +163,10 @@ class _CallbackObserver:
 
 
 def stop_at_cost_ratio(ratio: float) -> Any:
-    """An observer that ends all columns once ‖B − AX‖, of all together, has fallen to this part of that at the start."""
+    """An observer that ends all columns once ‖B − AX‖, of all together, has fallen to this part of that at the start.
+
+    With several batches the solver raises UsageError.
+    """
     return _native.stop_at_cost_ratio(ratio)
 
 
