@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random problems with structure, and what must hold of every one.
+
+campaign.py [--build BUILD] [--seconds N] [--seed S] [--areas AREA,…] [--examples N] [--failures FOLDER]
+campaign.py [--build BUILD] --replay FOLDER
+
+It draws cases until the time is over. A case that breaks a property is made smaller, and kept with its arrays in a folder of its
+own; the last lines have a command for each, which runs it again. --examples draws a fixed number of each area instead, the same
+ones each time. The status is 1 if a property was broken."""
+import argparse
+import collections
+import hashlib
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+import numpy as np
+
+from properties import Violation
+from problems import Problem
+from workers import Lost, Workers
+
+AREAS = ("solve", "tree")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Over(BaseException):
+    """The time is over. Hypothesis lets it through."""
+
+
+class Findings:
+    """The smallest case that broke each property, kept in a folder."""
+
+    def __init__(self, folder, command):
+        self.folder, self.command = Path(folder), command
+        self.size_of, self.text_of, self.seen = {}, {}, collections.Counter()
+
+    def add(self, name, case, text):
+        self.seen[name] += 1
+        size = len(json.dumps(case))
+        if name in self.size_of and self.size_of[name] <= size:
+            return
+        self.size_of[name], self.text_of[name] = size, text
+        place = self.place(name)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "case.json").write_text(json.dumps(case, indent=1) + "\n", encoding="utf-8")
+        (place / "found.txt").write_text(f"{name}\n{text}\n{self.replay(name)}\n", encoding="utf-8")
+        if case["area"] == "solve":
+            problem = Problem(case)
+            np.savez(place / "arrays.npz", **{key: value for key, value in
+                                              (("A", problem.A), ("B", problem.B), ("X0", problem.X0), ("d", problem.d)) if value is not None})
+
+    def place(self, name):
+        return self.folder / ("".join(c if c.isalnum() else "-" for c in name) + "-" + hashlib.sha256(name.encode()).hexdigest()[:4])
+
+    def replay(self, name):
+        return f"{self.command} --replay {self.place(name)}"
+
+    def tell(self):
+        for name in sorted(self.text_of):
+            print(f"BROKEN: {name} ({self.seen[name]} times)\n    {self.text_of[name][:1500]}\n    {self.replay(name)}")
+
+
+def area_of(name):
+    return importlib.import_module(f"{name}_area")
+
+
+def hang_of(case):
+    """The name of a hang: cases with the same transport, and idle ranks or none, hang for one reason."""
+    how = case["how"]
+    return f"hang, {how['transport']}" + (", idle ranks" if how["grid"][0] * how["grid"][1] < how["ranks"] else "")
+
+
+def explore(name, seed, examples, until, workers, findings, counts):
+    """Draws this many cases of an area."""
+    area = area_of(name)
+
+    def run(case):
+        if time.monotonic() > until:
+            raise Over
+        if hang_of(case) in findings.seen:
+            return  # a minute for each would leave no time for others
+        counts["cases"] += 1
+        try:
+            counts.update(f"{name}: {verdict}" for verdict in area.check(case, workers))
+        except Violation as violation:
+            known = violation.name in known_before
+            findings.add(violation.name, case, str(violation))
+            if not known:
+                raise
+        except Lost as lost:
+            # Not made smaller, since each try may take minutes.
+            findings.add(hang_of(case) if lost.how == "hang" else f"crash, {case.get('solver', name)}", case, str(lost))
+
+    known_before = set(findings.seen)
+    settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
+                                   phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet)
+    try:
+        hypothesis.seed(seed)(settings(hypothesis.given(area.cases())(run)))()
+    except (Violation, ExceptionGroup, hypothesis.errors.Flaky, Over):
+        pass  # what is found is noted
+
+
+def replay(folder, workers):
+    case = json.loads((Path(folder) / "case.json").read_text(encoding="utf-8"))
+    print(json.dumps(case))
+    try:
+        print("holds:", *area_of(case["area"]).check(case, workers))
+    except (Violation, Lost) as broken:
+        print("BROKEN:", broken)
+        return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--areas", default=",".join(AREAS))
+    parser.add_argument("--examples", type=int)
+    parser.add_argument("--failures", type=Path)
+    parser.add_argument("--replay")
+    given = parser.parse_args()
+    build = given.build.resolve()
+    with Workers(build) as workers:
+        if given.replay:
+            return replay(given.replay, workers)
+        findings = Findings((given.failures or build / "campaign").resolve(), f"{Path(__file__).resolve()} --build {build}")
+        counts, begin = collections.Counter(), time.monotonic()
+        until = begin + given.seconds if given.examples is None else float("inf")
+        seed = given.seed
+        while time.monotonic() < until:
+            for name in given.areas.split(","):
+                explore(name, seed, given.examples or 200, until, workers, findings, counts)
+            print(f"{counts['cases']} cases in {time.monotonic() - begin:.0f} s, seed {seed}, {len(findings.seen)} properties broken", flush=True)
+            if given.examples is not None:
+                break
+            seed += 1
+    findings.tell()
+    print("; ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+    return 1 if findings.seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

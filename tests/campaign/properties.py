@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What must hold of a solve, whatever its problem. Norms are recomputed in long double, whose range no norm here leaves.
+
+What rounding explains. u is the type's ε. A product of length n is off by about √n·u‖A‖‖x‖ (errors of both signs; the proven bound
+n·u is never met), complex arithmetic and sums over ranks cost small factors. A program that computes r = b − Ax in its own type is off by
+c·u(‖b‖ + ‖A‖‖x‖), and so is one that has to store x in its type. Its Aᴴr − D²x is off by ‖A‖ times that, and by c·u(‖A‖‖r‖ + D²‖x‖).
+c = 16 + 4√(m + n)."""
+import numpy as np
+
+from problems import HERMITIAN, SPARSE
+
+SOLVED = {"converged", "stagnated"}
+REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite", "corrupted"}
+
+
+class Violation(AssertionError):
+    """A property does not hold. Its class has the property's name, since Hypothesis tells faults apart by their classes."""
+
+
+KINDS = {}
+
+
+def require(condition, name, *detail):
+    if not condition:
+        kind = KINDS.setdefault(name, type("Violation_" + "".join(c if c.isalnum() else "_" for c in name), (Violation,), {"name": name}))
+        raise kind(name + ": " + " ".join(map(str, detail)))
+
+
+def wide(X):
+    return X.astype(np.clongdouble if np.iscomplexobj(X) else np.longdouble)
+
+
+def norms(X):
+    """Of each column, as long double."""
+    return np.sqrt((X.real**2 + X.imag**2).sum(axis=0)) if X.size else np.zeros(X.shape[1], np.longdouble)
+
+
+class Truth:
+    """The norms of a solution from their definitions, and what rounding explains."""
+
+    def __init__(self, problem, X):
+        case, A, B, X = problem.case, wide(problem.A), wide(problem.B), wide(X)
+        D = np.array(problem.D, np.longdouble)
+        m, n = A.shape
+        self.hermitian = case["solver"] in HERMITIAN
+        r = B - A @ X
+        gradient = A.conj().T @ r - D**2 * X
+        self.r, self.x, self.b, self.normal = norms(r), norms(X), norms(B), norms(gradient)
+        # ‖A‖ of the plain matrix, and its power of two.
+        self.norm_A = np.ldexp(np.longdouble(problem.norm_plain), case["scale_A"])
+        self.D = D
+        c = np.longdouble((16 + 4 * np.sqrt(m + n)) * problem.eps)
+        self.unit = c
+        # Numbers below the normal ones have an absolute error.
+        tiny = np.longdouble(np.finfo(problem.A.dtype).tiny) * problem.eps * np.sqrt(np.longdouble(max(m, n, 1)))
+        self.r_error = c * (self.b + self.norm_A * self.x) + self.norm_A * tiny + tiny
+        self.normal_error = self.norm_A * self.r_error + c * (self.norm_A * self.r + D**2 * self.x) + D**2 * tiny + tiny
+        if self.hermitian:
+            self.tested = norms(r - D**2 * X)
+            self.tested_error = self.r_error + c * D**2 * self.x
+            self.reference = self.b
+        else:
+            self.tested, self.tested_error = self.normal, self.normal_error
+            self.reference = norms(A.conj().T @ B)
+        self.reference_error = c * (self.b if self.hermitian else self.norm_A * self.b)
+        self.damped_r = np.hypot(self.r, D * self.x)
+        self.norm_F = np.sqrt(norms(A).dot(norms(A)) + n * D**2)
+
+
+def finite(problem, X, report):
+    """Finite input gives finite output; what is called non_finite is NaN."""
+    for j, reason in enumerate(report["reasons"]):
+        require(np.isfinite(X[:, j]).all(), f"finite, {problem.case['solver']}", "column", j, reason, X[:, j], "although all input is finite")
+        require(reason != "non_finite", f"finite, {problem.case['solver']}", "column", j, "is called non_finite, although all input is finite")
+
+
+def complete(problem, X, report):
+    """One entry for each column, names that exist, limits that are kept."""
+    case, k = problem.case, problem.B.shape[1]
+    name = f"complete, {case['solver']}"
+    require(X.shape == (case["cols"], k) and len(report["reasons"]) == k, name, X.shape, report["reasons"])
+    require(set(report["reasons"]) <= REASONS, name, report["reasons"])
+    iterations = report["column_iterations"]
+    require(report["iterations"] == max(iterations, default=0), name, report["iterations"], iterations)
+    for reason, taken in zip(report["reasons"], iterations):
+        require(0 <= taken <= case["iterations"], name, taken, "iterations, where", case["iterations"], "are allowed")
+        require(reason != "iteration_limit" or taken == case["iterations"], name, reason, "after", taken, "of", case["iterations"])
+
+
+def same_number(reported, true, error, name, *detail):
+    if true > np.finfo(float).max:
+        return
+    require(abs(np.longdouble(reported) - true) <= error + 1e-12 * true, name, *detail, "is reported as", reported, "and is", true, "+-", error)
+
+
+def true_norms(problem, truth, report):
+    """Reported norms are those of the definitions."""
+    solver = problem.case["solver"]
+    for j, reason in enumerate(report["reasons"]):
+        same_number(report["residual_norms"][j], truth.r[j], truth.r_error[j], f"norms, residual, {solver}", "column", j, reason)
+        same_number(report["normal_residual_norms"][j], truth.normal[j], truth.normal_error[j], f"norms, gradient, {solver}", "column", j, reason)
+        if solver not in SPARSE:
+            same_number(report["reference_norms"][j], truth.reference[j], truth.reference_error[j], f"norms, reference, {solver}", "column", j, reason)
+            if truth.reference[j] > 2 * truth.reference_error[j]:
+                quotient = truth.tested[j] / truth.reference[j]
+                error = (truth.tested_error[j] + quotient * truth.reference_error[j]) / truth.reference[j]
+                same_number(report["tested_norms"][j], quotient, 2 * error, f"norms, tested, {solver}", "column", j, reason)
+
+
+def spectrum(problem):
+    """The singular values of the plain matrix in double precision."""
+    A = problem.A
+    p = problem.case["scale_A"]
+    plain = np.ldexp(A.real.astype(float), -p) + (1j * np.ldexp(A.imag.astype(float), -p) if np.iscomplexobj(A) else 0)
+    return np.linalg.svd(plain, compute_uv=False) if min(A.shape) else np.zeros(0)
+
+
+def no_larger_than_a_solution(problem, truth, j):
+    """Whether ‖x‖ is at most what a solution, or a guess and a solution, can have. So an x that has exploded meets no bound."""
+    values = spectrum(problem)
+    kept = values[values > 4 * problem.eps * max(problem.A.shape) * values[0]] if values.size and values[0] > 0 else values[:0]
+    damping = truth.D[j] ** 2 if truth.hermitian else truth.D[j]
+    smallest = max(np.ldexp(np.longdouble(kept[-1]), problem.case["scale_A"]) if kept.size else 0, damping) or np.inf
+    guess = norms(wide(problem.X0))[j] if problem.X0 is not None else 0
+    return truth.x[j] <= 100 * (truth.b[j] / smallest + guess)
+
+
+def solved(problem, truth, report):
+    """What is called converged or stagnated is solved: to its tolerance, or to the rounding level of its own b and x."""
+    case = problem.case
+    solver = case["solver"]
+    for j, reason in enumerate(report["reasons"]):
+        if reason not in SOLVED:
+            continue
+        what = ("column", j, "is", reason, "after", report["column_iterations"][j], "iterations:")
+        rounding = truth.tested_error[j]
+        bound = problem.T[j] * (truth.reference[j] + truth.reference_error[j]) + rounding if reason == "converged" else rounding
+        ok = truth.tested[j] <= bound
+        if reason == "converged" and solver in ("lsqr", "lsmr") and not ok:
+            # Paige and Saunders's own two tests; their ‖A‖ is that of the bidiagonal matrix, which grows after its end.
+            norm_A = truth.norm_F[j] * np.sqrt(1 + report["column_iterations"][j] / max(1, min(problem.A.shape)))
+            ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.x[j]) + truth.r_error[j]
+                  or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
+        require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],
+                "tolerance", problem.T[j], "rounding", rounding)
+        require(no_larger_than_a_solution(problem, truth, j), f"solved, exploded, {solver}", *what, "norm of x is", truth.x[j])
+        if not truth.hermitian and problem.X0 is None:
+            # From x = 0 each method descends: the solution is no worse than the start.
+            require(truth.damped_r[j] <= truth.b[j] * (1 + truth.unit) + truth.r_error[j], f"solved, worse than 0, {solver}", *what,
+                    "damped residual", truth.damped_r[j], "norm of b", truth.b[j])
+
+
+def threshold(X, limit):
+    """The proximal map of limit·‖x‖₁."""
+    size = np.sqrt(X.real**2 + X.imag**2)
+    return X * np.where(size > limit, (size - limit) / np.where(size > 0, size, 1), 0)
+
+
+def sparse_solved(problem, truth, X, report):
+    """A step from what is called solved moves it no further than the tolerance, or than rounding. The step is 1/‖A‖² here, longer
+    than the solver's, times a factor that is never above the ratio of the two: steps grow with their length, no more than in proportion."""
+    case, A, B, X = problem.case, wide(problem.A), wide(problem.B), wide(X)
+    solver, step = case["solver"], np.longdouble(report["step"])
+    for j, reason in enumerate(report["reasons"]):
+        if reason not in SOLVED:
+            continue
+        x = X[:, j]
+        moved = threshold(x + step * (A.conj().T @ (B[:, j] - A @ x)), step * np.longdouble(problem.lambdas[j]))
+        update = norms((moved - x)[:, None])[0]
+        rounding = truth.unit * (truth.x[j] + np.sqrt(step) * truth.b[j])
+        bound = rounding + (problem.T[j] * truth.x[j] if reason == "converged" else 0)
+        require(update <= bound, f"solved, {reason}, {solver}", "column", j, "after", report["column_iterations"][j], "iterations: a step moves x by", update,
+                "norm of x", truth.x[j], "tolerance", problem.T[j], "rounding", rounding)
+
+
+def effective_condition(problem, truth, j):
+    """Of the singular values that the tolerance can see, with damping and preconditioner; infinity where it cannot be told."""
+    case, p = problem.case, problem.case["scale_A"]
+    A = np.ldexp(problem.A.real.astype(float), -p) + (1j * np.ldexp(problem.A.imag.astype(float), -p) if np.iscomplexobj(problem.A) else 0)
+    if problem.d is not None and truth.hermitian:
+        root = np.sqrt(np.ldexp(problem.d.real.astype(float), p))
+        A = root[:, None] * A * root
+    elif problem.d is not None:
+        A = A * problem.d
+    if not min(A.shape):
+        return 1.0
+    values = np.linalg.svd(A, compute_uv=False)
+    D = float(np.ldexp(truth.D[j], -(p // 2 if truth.hermitian else p)))
+    if problem.d is not None and D > 0:
+        return np.inf  # D²P² is no multiple of I
+    values = values + D**2 if truth.hermitian else np.hypot(values, D)
+    if values[0] == 0:
+        return 1.0
+    if D == 0:
+        # b excites a direction by at most σ‖b‖ in the gradient. Where that is far below the tolerance it need not be solved.
+        plain_b, scale = truth.b[j], np.ldexp(truth.reference[j], 0 if truth.hermitian else -p)
+        seen = values * float(plain_b / scale) > 0.01 * problem.T[j] if scale > 0 else values > 0
+        if truth.hermitian:
+            seen = values > 4 * problem.eps * max(A.shape) * values[0]
+        values = values[seen]
+    return float(values[0] / values[-1]) if values.size else 1.0
+
+
+def ends(problem, truth, report):
+    """Problems that are well conditioned are solved where iterations suffice: CG's error falls by (κ − 1)/(κ + 1) an iteration, for
+    least squares κ is cond(A) (Björck 1996, §7.4), and the tolerance is far above rounding."""
+    case = problem.case
+    if case["solver"] in SPARSE:
+        return
+    for j, reason in enumerate(report["reasons"]):
+        if reason in SOLVED or problem.X0 is not None or problem.T[j] * truth.reference[j] < 10 * (truth.tested_error[j] + truth.reference_error[j]):
+            continue
+        if truth.hermitian and case["matrix"]["lost_rank"]:
+            continue  # a singular system need not have a solution
+        kappa = effective_condition(problem, truth, j)
+        root = np.sqrt(kappa) if truth.hermitian else kappa
+        needed = 20 + 2 * root * np.log(4 * kappa**2 / problem.T[j])
+        require(not (kappa < 100 and case["iterations"] >= needed), f"ends, {reason}, {case['solver']}", "column", j, "is", reason, "after",
+                report["column_iterations"][j], "iterations, where a condition of", kappa, "lets", needed, "suffice")

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Hypothesis draws: descriptions of cases, as JSON. The first of several is what it shrinks to."""
+from hypothesis import strategies as st
+
+SOLVERS = ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "pcg", "ista", "fista")
+LEAST_SQUARES = ("cgls", "lsqr", "lsmr", "block-cgls")
+seeds = st.integers(0, 999)
+
+
+def one_of(*values):
+    return st.sampled_from(values)
+
+
+@st.composite
+def matrices(draw, hermitian):
+    kind = draw(one_of("integers", "svd", "svd", "identity", "laplacian", "zero"))
+    return {"kind": kind, "seed": draw(seeds), "lost_rank": draw(one_of(0, 0, 1, 3)),
+            "spectrum": draw(one_of("geometric", "equal", "clusters", "outlier", "gap")),
+            "digits": draw(one_of(0, 1, 3, 6, 10)) if kind == "svd" else 0,
+            "columns": [] if hermitian else draw(st.lists(st.fixed_dictionaries(
+                {"at": st.integers(0, 30), "from": st.integers(0, 30), "what": one_of("zero", "equal", "graded")}), max_size=2))}
+
+
+def right_hand_sides(largest, single):
+    powers = (0, 0, 0, 10, -10, 20, -20) if single else (0, 0, 0, 10, -10, 60, -60)
+    kinds = one_of("in range", "random", "ones", "zero", "unit", "orthogonal", "nearly orthogonal", "equal")
+    return st.lists(st.fixed_dictionaries({"kind": kinds, "seed": seeds, "scale": one_of(*powers)}),
+                    min_size=0, max_size=largest)
+
+
+def sizes():
+    return st.one_of(st.integers(1, 6), st.integers(0, 1), st.integers(7, 40))
+
+
+@st.composite
+def shapes(draw, square):
+    rows = draw(sizes())
+    return rows, rows if square or draw(st.booleans()) else draw(sizes())
+
+
+@st.composite
+def scales(draw, name):
+    """Powers of two for A and B, even, so that A and D² fit: up to 1e±147, in single precision 1e±27."""
+    largest, within = (490, 860) if name in ("f64", "c128") else (70, 60)
+    even = st.integers(-largest // 2, largest // 2).map(lambda half: 2 * half)
+    # The solution has the scale q − p, and must fit the type; gradients have p + q.
+    return draw(st.tuples(even, even).filter(lambda pq: abs(pq[1] - pq[0]) <= within and abs(pq[0] + pq[1]) <= within))
+
+
+@st.composite
+def ways(draw, ranks, solver):
+    """How it is computed: what must not change the answer."""
+    P = draw(st.integers(1, ranks))
+    grid = [P, draw(st.integers(1, ranks // P))]
+    algorithm = "stationary-a" if solver == "block-cgls" else draw(one_of("stationary-a", "summa", "stationary-b", "block"))
+    return {"ranks": ranks, "grid": grid, "algorithm": algorithm,
+            "transport": draw(one_of("mpi", "chain", "shared", "one-sided", "mixed", "auto")),
+            "storage": draw(one_of("columns", "packed")) if algorithm == "stationary-a" else "columns",
+            "panel": draw(one_of(0, 1, 3)), "column_stable": draw(st.booleans())}
+
+
+@st.composite
+def solves(draw):
+    name, solver = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of(*SOLVERS))
+    hermitian, single = solver in ("cg", "pcg"), name in ("f32", "c64")
+    rows, cols = draw(shapes(hermitian))
+    rhs = draw(right_hand_sides(12 if draw(st.integers(0, 3)) == 0 else 4, single))
+    p, q = draw(scales(name)) if draw(st.integers(0, 2)) == 0 else (0, 0)
+    kinds = one_of("zero", "random", "solution", "near", "far")
+    guess = draw(st.none() | st.fixed_dictionaries({"kind": kinds, "seed": seeds, "digits": one_of(0)}))
+    if guess and guess["kind"] == "near":
+        guess["digits"] = draw(one_of(-3, -8))
+    if guess and guess["kind"] == "far":
+        guess["digits"] = draw(one_of(3, 8, 10, 12))
+    damp = draw(one_of(0, 0, 0.1, 1e-4, 10)) if solver not in ("ista", "fista") else 0
+    if damp and solver in ("cgls", "cg", "lsqr", "lsmr") and not (guess and solver in ("lsqr", "lsmr")) and draw(st.booleans()):
+        damp = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(rhs), max_size=len(rhs)))
+    tolerances = one_of(1e-4, 1e-2, 1e-5, 1e-12) if single else one_of(1e-8, 1e-2, 1e-12, 1e-15)
+    tolerance = draw(tolerances)
+    if draw(st.integers(0, 4)) == 0:
+        tolerance = draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs)))
+    how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver))
+    preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(st.integers(0, 5)) == 0)
+    case = {"area": "solve", "type": name, "solver": solver, "rows": rows, "cols": cols, "matrix": draw(matrices(hermitian)),
+            "rhs": rhs, "scale_A": p, "scale_B": q, "guess": guess, "damp": damp, "tolerance": tolerance,
+            "iterations": draw(one_of(500, 500, 500, 1, 3, 0)), "batch": draw(one_of(0, 0, 1, 3)),
+            "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,
+            "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
+            "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()), "monotone": solver == "fista" and draw(st.booleans()),
+            "how": how, "other": None}
+    if case["one_pass"]:
+        how["algorithm"] = "stationary-a"
+    change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
+    if change == "way":
+        case["other"] = {"change": "way", "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), solver))}
+        if case["one_pass"]:
+            case["other"]["how"]["algorithm"] = "stationary-a"
+    elif change == "scale":
+        case["other"] = {"change": "scale", "to": list(draw(scales(name)))}
+    elif change:
+        case["other"] = {"change": change}
+    return case
+
+
+def leaves(has_dims, algorithms):
+    """Operators from a space of arrays, or of no arrays. algorithms: those whose columns are cut as those of the space."""
+    dims = {"dim": st.integers(0, 2)}
+    differences = {**dims, "how": one_of("centered", "forward", "backward"), "edge": st.booleans()}
+    kinds = [st.just({"kind": "identity"}), st.fixed_dictionaries({"kind": st.just("diagonal"), "seed": seeds}), st.just({"kind": "zero"}),
+             st.fixed_dictionaries({"kind": st.just("python"), "by": one_of(1, 2, -3)})]
+    if algorithms:
+        kinds.append(st.fixed_dictionaries({"kind": st.just("matrix"), "seed": seeds, "rows": st.integers(1, 9),
+                                            "algorithm": one_of(*algorithms)}))
+    if has_dims:
+        kinds += [st.fixed_dictionaries({"kind": st.just("recut"), "cut": st.integers(0, 2)}),
+                  st.fixed_dictionaries({"kind": one_of("first_derivative", "second_derivative", "laplacian", "gradient"), **differences}),
+                  st.fixed_dictionaries({"kind": st.just("convolution"), **dims, "centre": st.integers(0, 4),
+                                         "filter": st.lists(st.integers(-2, 2).map(float), min_size=1, max_size=5)}),
+                  st.fixed_dictionaries({"kind": st.just("smoothing"), **dims, "length": one_of(1, 3)}),
+                  st.fixed_dictionaries({"kind": st.just("restriction"), **dims, "at": st.lists(st.integers(0, 9), min_size=1, max_size=3)}),
+                  st.fixed_dictionaries({"kind": st.just("halo"), "width": st.integers(0, 2)})]
+    return st.one_of(kinds)
+
+
+KEEPS_DIMS = {"identity", "diagonal", "zero", "python", "recut", "first_derivative", "second_derivative", "laplacian", "convolution", "smoothing",
+              "restriction", "scale", "sum", "normal", "horizontal"}
+ENDS_WHERE_IT_BEGINS = KEEPS_DIMS - {"recut", "restriction"}
+
+
+def keeps_dims(node):
+    """Whether the range of a node is one of arrays where its domain is."""
+    kind = node["kind"]
+    if kind == "product":
+        return all(map(keeps_dims, node["of"]))
+    if kind in ("normal", "horizontal"):
+        return True
+    if kind == "scale":
+        return keeps_dims(node["of"])
+    if kind == "sum":
+        return keeps_dims(node["of"][0])
+    return kind in KEEPS_DIMS
+
+
+def ends_where_it_begins(node):
+    kind = node["kind"]
+    if kind == "product":
+        return all(map(ends_where_it_begins, node["of"]))
+    if kind == "scale":
+        return ends_where_it_begins(node["of"])
+    if kind == "sum":
+        return ends_where_it_begins(node["of"][0])
+    return kind in ENDS_WHERE_IT_BEGINS
+
+
+@st.composite
+def nodes(draw, depth, has_dims, algorithms):
+    kind = draw(one_of("leaf", "product", "scale", "sum", "normal", "vertical", "horizontal", "blocks", "damped")) if depth > 0 else "leaf"
+    if kind == "leaf":
+        return draw(leaves(has_dims, algorithms))
+    if kind == "product":
+        first = draw(nodes(depth - 1, has_dims, algorithms))
+        return {"kind": kind, "of": [first, draw(nodes(depth - 1, has_dims and keeps_dims(first), algorithms))]}
+    if kind == "sum":
+        first = draw(nodes(depth - 1, has_dims, algorithms))
+        more = nodes(depth - 1, has_dims and keeps_dims(first), algorithms).filter(ends_where_it_begins)
+        return {"kind": kind, "of": [first, draw(more)]}
+    if kind == "scale":
+        return {"kind": kind, "by": draw(one_of(1, 2, -1, 0)), "power": 0, "of": draw(nodes(depth - 1, has_dims, algorithms))}
+    if kind == "damped":
+        return {"kind": kind, "damp": draw(one_of(1, 0.5, 0)), "of": draw(nodes(depth - 1, has_dims, algorithms))}
+    if kind == "normal":
+        return {"kind": kind, "of": draw(nodes(depth - 1, has_dims, algorithms))}
+    return {"kind": kind, "of": draw(st.lists(nodes(depth - 1, has_dims, algorithms), min_size=1, max_size=3))}
+
+
+@st.composite
+def trees(draw):
+    ranks = draw(one_of(1, 1, 2, 4, 3, 6))
+    P = draw(st.integers(1, ranks))
+    axis, columns = draw(one_of(("all", "uncut"), ("all", "uncut"), ("grid_rows", "uncut"), ("grid_rows", "grid_cols")))
+    name = draw(one_of("f64", "f32", "c128", "c64"))
+    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    algorithms = {("all", "uncut"): ["stationary-a"], ("grid_rows", "uncut"): [], ("grid_rows", "grid_cols"): ["summa", "stationary-b"]}[axis, columns]
+    node = draw(nodes(draw(st.integers(0, 3)), True, algorithms))
+    power = draw(one_of(0, 0, 0, 30, -30)) if name in ("f32", "c64") else draw(one_of(0, 0, 0, 500, -500))
+    if power:
+        node = {"kind": "scale", "by": 1, "power": power, "of": node}
+    return {"area": "tree", "type": name, "sizes": sizes, "cut": draw(st.integers(0, 2)), "axis": axis, "columns": columns, "tree": node,
+            "power": power, "seed": draw(seeds), "wrong": draw(st.booleans()), "solve": None if power else draw(one_of(None, None, "cgls", "regularized")),
+            "how": {"ranks": ranks, "grid": [P, draw(st.integers(1, ranks // P))], "transport": draw(one_of("mpi", "chain", "shared", "auto"))}}

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ranks that run the campaign's cases in one process each, through the Python package: worker.py SOCKET, under mpirun.
+
+The driver sends (task, request) to rank 0 by the socket, and gets a reply for each: what every rank raised, whether all members of
+the grid returned the same, and what rank 0 did. Ranks that wait for the next case sleep."""
+import functools
+import multiprocessing.connection
+import pickle
+import sys
+import time
+import traceback
+
+import mpi4py
+
+mpi4py.rc.thread_level = "serialized"  # Open MPI has windows by messages where no two threads call it at once
+
+import gridlops as gl  # noqa: E402
+import numpy as np  # noqa: E402
+import trees  # noqa: E402
+from mpi4py import MPI  # noqa: E402
+
+COMM = MPI.COMM_WORLD
+
+
+@functools.lru_cache(maxsize=6)
+def grid_of(shape, transport):
+    return gl.Grid(COMM, shape, transport=transport)
+
+
+def whole(grid, array):
+    """An array for scatter(), which takes it on one rank."""
+    return array if grid.is_member and grid.rank == 0 else None
+
+
+def digest(report):
+    """What every rank must know alike. NaN must equal NaN."""
+    return pickle.dumps({name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in report.items()
+                         if name != "history"})
+
+
+def matrix_operator(grid, request):
+    """The operator of request["A"], and its matrix."""
+    how, A = request["how"], request["A"]
+    layout = grid.matrix_layout(*A.shape, how["algorithm"])
+    matrix = gl.Matrix(grid, layout, A.dtype).scatter(whole(grid, A))
+    op = gl.matrix_mult(matrix, how["algorithm"], panel=how["panel"], column_stable=how["column_stable"], storage=how["storage"])
+    if request["solver"] in ("cg", "pcg") and op.domain != op.range:
+        op = gl.identity(op.domain, op.range, dtype=op.dtype) @ op
+    return op, matrix
+
+
+def solve(request):
+    how, options = request["how"], dict(request["options"])
+    grid = grid_of(tuple(how["grid"]), how["transport"])
+    op, matrix = matrix_operator(grid, request)
+    given = matrix.local.copy()
+    nrhs = request["B"].shape[1]
+    B = gl.zeros(op.range, nrhs, op.dtype).scatter(whole(grid, request["B"]))
+    data = B.local.copy()
+    if request["X0"] is not None:
+        options["x0"] = gl.zeros(op.domain, nrhs, op.dtype).scatter(whole(grid, request["X0"]))
+    if request["d"] is not None:
+        d = gl.Matrix(grid, gl.Space(grid, op.domain.rows).layout(1), op.dtype).scatter(whole(grid, request["d"][:, None]))
+        P = gl.diagonal(op.domain, d)
+    solver = request["solver"]
+    refused = None
+    try:
+        if request["out_is_B"]:
+            options["out"] = B
+        if solver == "pcg":
+            X, report = gl.cg(op, B, M=P, **options)
+        elif request["d"] is not None:
+            X, report = gl.preconditioned_inversion(op, P, B, solver=solver, damps_x=True, **options)
+        else:
+            X, report = getattr(gl, solver.replace("-", "_"))(op, B, **options)
+    except gl.Error as error:
+        refused = error
+    intact = np.array_equal(given, matrix.local) and (request["out_is_B"] and not refused or np.array_equal(data, B.local, equal_nan=True))
+    if not COMM.allreduce(intact, MPI.LAND):
+        raise Damaged("A or B was changed" + (f" by a call that was refused: {refused}" if refused else ""))
+    if refused:
+        raise refused
+    gathered = X.gather()
+    report.pop("alarms")
+    if not grid.is_member:
+        return None
+    return gathered, report
+
+
+class Damaged(Exception):
+    """An operand is no longer what it was."""
+
+
+def change(request):
+    """Products before and after the caller changed A in place, with and without saying so."""
+    how = request["how"]
+    grid = grid_of(tuple(how["grid"]), how["transport"])
+    op, matrix = matrix_operator(grid, request)
+    X = gl.zeros(op.domain, request["X"].shape[1], op.dtype).scatter(whole(grid, request["X"]))
+    first = (op @ X).gather()
+    matrix.local[...] = gl.Matrix(grid, matrix.layout, op.dtype).scatter(whole(grid, request["A_new"])).local
+    if hasattr(op, "matrix_changed"):
+        op.matrix_changed()
+    return (first, (op @ X).gather(), hasattr(op, "matrix_changed")) if grid.is_member else None
+
+
+def tree(request):
+    grid = grid_of(tuple(request["grid"]), request["transport"])
+    return trees.measure(grid, request)
+
+
+TASKS = {"solve": solve, "change": change, "tree": tree}
+
+
+def run(task, request):
+    """What the driver gets: a reply that every rank has its part in."""
+    value, error = None, None
+    try:
+        value = TASKS[task](request)
+    except gl.Error as raised:
+        error = (type(raised).__name__, str(raised))
+    except Damaged as raised:
+        error = ("Damaged", str(raised))
+    known = None if value is None else digest(value[1]) if task == "solve" else b""
+    parts = COMM.gather((error, known))
+    if COMM.rank != 0:
+        return None
+    errors = [part[0] for part in parts]
+    different = {part[1] for part in parts if part[1] is not None}
+    return {"errors": errors, "alike": len(different) <= 1, "value": value}
+
+
+def next_message(socket):
+    """What rank 0 receives, on every rank."""
+    message = pickle.loads(socket.recv_bytes()) if COMM.rank == 0 else None
+    waiting = COMM.Ibarrier()
+    while not waiting.Test():
+        time.sleep(0.001)
+    return COMM.bcast(message)
+
+
+def main(address):
+    socket = multiprocessing.connection.Client(address) if COMM.rank == 0 else None
+    while (message := next_message(socket)) is not None:
+        reply = run(*message)
+        if COMM.rank == 0:
+            socket.send(reply)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        COMM.Abort(70)
