@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random problems with structure, and what must hold of every one.
 
-campaign.py [--build BUILD] [--seconds N] [--seed S] [--areas AREA,…] [--examples N] [--failures FOLDER]
+campaign.py [--build BUILD] [--seconds N] [--seed S] [--areas AREA,…] [--examples N] [--failures FOLDER] [--without FEATURE,…]
 campaign.py [--build BUILD] --replay FOLDER
 
 It draws cases until the time is over. A case that breaks a property is made smaller, and kept with its arrays in a folder of its
 own; the last lines have a command for each, which runs it again. --examples draws a fixed number of each area instead, the same
-ones each time. The status is 1 if a property was broken."""
+ones each time. --without leaves out guess, scale, one-sided or idle ranks, to look behind faults that are known. The status is 1 if a property was broken."""
 import argparse
 import collections
 import hashlib
@@ -25,7 +25,7 @@ from properties import Violation
 from problems import Problem
 from workers import Lost, Workers
 
-AREAS = ("solve", "tree")
+AREAS = ("solve", "tree", "program", "gpu")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,7 +50,7 @@ class Findings:
         place.mkdir(parents=True, exist_ok=True)
         (place / "case.json").write_text(json.dumps(case, indent=1) + "\n", encoding="utf-8")
         (place / "found.txt").write_text(f"{name}\n{text}\n{self.replay(name)}\n", encoding="utf-8")
-        if case["area"] == "solve":
+        if case["area"] != "tree":
             problem = Problem(case)
             np.savez(place / "arrays.npz", **{key: value for key, value in
                                               (("A", problem.A), ("B", problem.B), ("X0", problem.X0), ("d", problem.d)) if value is not None})
@@ -67,7 +67,7 @@ class Findings:
 
 
 def area_of(name):
-    return importlib.import_module(f"{name}_area")
+    return importlib.import_module("program_area" if name == "gpu" else f"{name}_area")
 
 
 def hang_of(case):
@@ -76,15 +76,22 @@ def hang_of(case):
     return f"hang, {how['transport']}" + (", idle ranks" if how["grid"][0] * how["grid"][1] < how["ranks"] else "")
 
 
-def explore(name, seed, examples, until, workers, findings, counts):
+def has(case, feature):
+    how = case["how"]
+    return {"guess": case.get("guess") is not None, "one-sided": "one-sided" in json.dumps(case),
+            "scale": any(case.get(key) for key in ("scale_A", "scale_B", "power")) or (case.get("other") or {}).get("change") == "scale",
+            "idle": how["grid"][0] * how["grid"][1] < how["ranks"]}[feature]
+
+
+def explore(name, seed, examples, until, without, workers, findings, counts):
     """Draws this many cases of an area."""
     area = area_of(name)
 
     def run(case):
         if time.monotonic() > until:
             raise Over
-        if hang_of(case) in findings.seen:
-            return  # a minute for each would leave no time for others
+        if hang_of(case) in findings.seen or any(has(case, feature) for feature in without):
+            return  # of hangs, because minutes for each would leave no time for others
         counts["cases"] += 1
         try:
             counts.update(f"{name}: {verdict}" for verdict in area.check(case, workers))
@@ -101,7 +108,7 @@ def explore(name, seed, examples, until, workers, findings, counts):
     settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
                                    phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet)
     try:
-        hypothesis.seed(seed)(settings(hypothesis.given(area.cases())(run)))()
+        hypothesis.seed(seed)(settings(hypothesis.given(area.cases("gpu") if name == "gpu" else area.cases())(run)))()
     except (Violation, ExceptionGroup, hypothesis.errors.Flaky, Over):
         pass  # what is found is noted
 
@@ -125,6 +132,7 @@ def main():
     parser.add_argument("--areas", default=",".join(AREAS))
     parser.add_argument("--examples", type=int)
     parser.add_argument("--failures", type=Path)
+    parser.add_argument("--without", default="")
     parser.add_argument("--replay")
     given = parser.parse_args()
     build = given.build.resolve()
@@ -137,7 +145,7 @@ def main():
         seed = given.seed
         while time.monotonic() < until:
             for name in given.areas.split(","):
-                explore(name, seed, given.examples or 200, until, workers, findings, counts)
+                explore(name, seed, given.examples or 200, until, [f for f in given.without.split(",") if f], workers, findings, counts)
             print(f"{counts['cases']} cases in {time.monotonic() - begin:.0f} s, seed {seed}, {len(findings.seen)} properties broken", flush=True)
             if given.examples is not None:
                 break

@@ -63,6 +63,11 @@ class Truth:
             self.tested, self.tested_error = self.normal, self.normal_error
             self.reference = norms(A.conj().T @ B)
         self.reference_error = c * (self.b if self.hermitian else self.norm_A * self.b)
+        # With a preconditioner P of least squares the test is that of the problem with AP (docs/solvers.md).
+        if problem.d is not None and not self.hermitian:
+            d = wide(problem.d)[:, None]
+            self.tested, self.reference = norms(d * gradient), norms(d * (A.conj().T @ B))
+            self.tested_error, self.reference_error = abs(d).max(initial=0) * self.tested_error, abs(d).max(initial=0) * self.reference_error
         self.damped_r = np.hypot(self.r, D * self.x)
         self.norm_F = np.sqrt(norms(A).dot(norms(A)) + n * D**2)
 

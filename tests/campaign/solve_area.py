@@ -7,7 +7,7 @@ import numpy as np
 import properties
 from problems import HERMITIAN, SPARSE, Problem
 from properties import SOLVED, require
-from strategies import solves as cases
+from strategies import all_solves as cases
 
 __all__ = ["cases", "check"]
 

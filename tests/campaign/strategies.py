@@ -60,6 +60,21 @@ def ways(draw, ranks, solver):
 
 
 @st.composite
+def plateaus(draw):
+    """Problems whose norms stay for hundreds of iterations: half the size of tridiag(-1, 2, -1)."""
+    case = draw(solves())
+    size = draw(one_of(1040, 700))
+    case.update(solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size, rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None,
+                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=3 * size, preconditioner=0, one_pass=False)
+    case["how"].update(ranks=1, grid=[1, 1])
+    return case
+
+
+def all_solves():
+    return st.integers(0, 79).flatmap(lambda n: plateaus() if n == 79 else solves())
+
+
+@st.composite
 def solves(draw):
     name, solver = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of(*SOLVERS))
     hermitian, single = solver in ("cg", "pcg"), name in ("f32", "c64")
@@ -83,7 +98,7 @@ def solves(draw):
     preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(st.integers(0, 5)) == 0)
     case = {"area": "solve", "type": name, "solver": solver, "rows": rows, "cols": cols, "matrix": draw(matrices(hermitian)),
             "rhs": rhs, "scale_A": p, "scale_B": q, "guess": guess, "damp": damp, "tolerance": tolerance,
-            "iterations": draw(one_of(500, 500, 500, 1, 3, 0)), "batch": draw(one_of(0, 0, 1, 3)),
+            "iterations": draw(one_of(500, 500, 500, 1, 3, 0) if how["ranks"] < 3 else one_of(100, 100, 1, 0)), "batch": draw(one_of(0, 0, 1, 3)),
             "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,
             "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
             "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()), "monotone": solver == "fista" and draw(st.booleans()),
@@ -188,3 +203,39 @@ def trees(draw):
     return {"area": "tree", "type": name, "sizes": sizes, "cut": draw(st.integers(0, 2)), "axis": axis, "columns": columns, "tree": node,
             "power": power, "seed": draw(seeds), "wrong": draw(st.booleans()), "solve": None if power else draw(one_of(None, None, "cgls", "regularized")),
             "how": {"ranks": ranks, "grid": [P, draw(st.integers(1, ranks // P))], "transport": draw(one_of("mpi", "chain", "shared", "auto"))}}
+
+
+@st.composite
+def programs(draw, device="cpu"):
+    """Cases for the program: a solve without what only the Python package has, and a scenario."""
+    case = draw(solves())
+    case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)
+    if case["solver"] == "pcg":
+        case["solver"] = "cg"
+    case["rows"], case["cols"] = max(case["rows"], 1), max(case["cols"], 1)
+    case["rhs"] = case["rhs"] or [{"kind": "in range", "seed": 0, "scale": 0}]
+    if isinstance(case["damp"], list):
+        case["damp"] = case["damp"][0] if case["damp"] else 0
+    if isinstance(case["tolerance"], list):
+        case["tolerance"] = case["tolerance"] + [1e-2] * (len(case["rhs"]) - len(case["tolerance"]))
+    if case["scale_A"] or case["scale_B"]:
+        case["lambda"] = 0  # it is one number, and has a scale
+    how = case["how"]
+    if device == "gpu":
+        how["transport"], how["storage"] = draw(one_of("mpi", "nccl")), "columns"
+        how["ranks"] = draw(one_of(1, 2, 3))
+        how["grid"] = [how["ranks"], 1]
+    kind = draw(one_of("plain", "restarted", "bad", "killed", "again", "two_jobs"))
+    scenario = {"kind": kind, "every": draw(one_of(5, 1, 2))}
+    if kind not in ("plain", "bad"):
+        case["iterations"] = min(case["iterations"], 50)  # each checkpoint waits for the disk
+    if kind == "restarted":
+        scenario["before"] = {"iterations": draw(one_of(1, 3, 50)), "tolerance": draw(one_of(case["tolerance"], 0.1)),
+                              "damp": draw(one_of(case["damp"], 1)) if case["solver"] not in ("ista", "fista") else 0,
+                              "lambda": draw(one_of(case["lambda"], case["lambda"] / 2))}
+    elif kind == "killed":
+        scenario.update(signal=draw(one_of("SIGKILL", "SIGTERM", "SIGUSR1")), after=draw(one_of(0.3, 0.1, 0.6, 1.0)))
+    elif kind == "bad":
+        scenario["wrong"] = draw(one_of("rows", "cut short", "integers", "tolerance", "damp", "grid", "restart"))
+    case["scenario"] = scenario
+    return case

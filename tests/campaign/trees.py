@@ -74,7 +74,11 @@ class Garden:
         A = integers(node["seed"], (node["rows"], space.dimension), self.dtype)
         layout = self.grid.matrix_layout(*A.shape, node["algorithm"])
         op = gl.matrix_mult(gl.Matrix(self.grid, layout, self.dtype).scatter(on_rank(self.grid, A)), node["algorithm"])
-        where = gl.identity(op.domain, space, dtype=self.dtype)
+        if space.sizes:  # cut along the first dimension, arrays have the order of vectors
+            first = gl.Space.array(self.grid, space.sizes, 0, axis=space.rows.axis, columns=space.columns)
+            where = gl.identity(op.domain, first, dtype=self.dtype) @ gl.identity(first, space, dtype=self.dtype)
+        else:
+            where = gl.identity(op.domain, space, dtype=self.dtype)
         return op @ where, A @ self.leaf(where)[1]
 
     def recut(self, node, space):

@@ -75,7 +75,7 @@ class Worker:
 class Workers:
     """One worker for each number of ranks."""
 
-    def __init__(self, build, seconds=90):
+    def __init__(self, build, seconds=60):
         self.build, self.seconds = build, seconds
         self.folder = tempfile.TemporaryDirectory(prefix="gridlops-campaign-")
         self.running = {}
@@ -89,10 +89,19 @@ class Workers:
         self.folder.cleanup()
 
     def call(self, ranks, task, request):
-        if ranks not in self.running:
-            self.running[ranks] = Worker(self.build, ranks, self.folder.name)
         try:
-            return self.running[ranks].call(task, request, self.seconds)
+            return self.worker(ranks).call(task, request, self.seconds)
+        except Lost as lost:
+            del self.running[ranks]
+            if lost.how == "crash":
+                raise
+        try:  # a busy machine is no hang
+            return self.worker(ranks).call(task, request, 4 * self.seconds)
         except Lost:
             del self.running[ranks]
             raise
+
+    def worker(self, ranks):
+        if ranks not in self.running:
+            self.running[ranks] = Worker(self.build, ranks, self.folder.name)
+        return self.running[ranks]
