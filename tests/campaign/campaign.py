@@ -3,11 +3,14 @@
 """Random problems with structure, and what must hold of every one.
 
 campaign.py [--build BUILD] [--seconds N] [--seed S] [--areas AREA,…] [--examples N] [--failures FOLDER] [--without FEATURE,…]
+            [--patience SECONDS]
 campaign.py [--build BUILD] --replay FOLDER
 
 It draws cases until the time is over. A case that breaks a property is made smaller, and kept with its arrays in a folder of its
 own; the last lines have a command for each, which runs it again. --examples draws a fixed number of each area instead, the same
-ones each time. --without leaves out guess, scale, one-sided or idle ranks, to look behind faults that are known. The status is 1 if a property was broken."""
+ones each time. --without leaves out guess, scale, one-sided, idle (ranks), many (ranks, more than two) or alias (X in the memory
+of B), to look behind faults that are known. A case hangs if it takes longer than --patience, and once more longer than four times
+that. The status is 1 if a property was broken."""
 import argparse
 import collections
 import hashlib
@@ -17,15 +20,19 @@ import sys
 import time
 from pathlib import Path
 
-import hypothesis
-from hypothesis import HealthCheck, Phase
-import numpy as np
+try:
+    import hypothesis
+    import numpy as np
+    from hypothesis import HealthCheck, Phase
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
 
-from properties import Violation
 from problems import Problem
+from properties import Violation
 from workers import Lost, Workers
 
-AREAS = ("solve", "tree", "program", "gpu")
+AREAS = ("solve", "tree", "change", "program", "gpu")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,7 +57,7 @@ class Findings:
         place.mkdir(parents=True, exist_ok=True)
         (place / "case.json").write_text(json.dumps(case, indent=1) + "\n", encoding="utf-8")
         (place / "found.txt").write_text(f"{name}\n{text}\n{self.replay(name)}\n", encoding="utf-8")
-        if case["area"] != "tree":
+        if case["area"] in ("solve", "program"):
             problem = Problem(case)
             np.savez(place / "arrays.npz", **{key: value for key, value in
                                               (("A", problem.A), ("B", problem.B), ("X0", problem.X0), ("d", problem.d)) if value is not None})
@@ -80,7 +87,7 @@ def has(case, feature):
     how = case["how"]
     return {"guess": case.get("guess") is not None, "one-sided": "one-sided" in json.dumps(case),
             "scale": any(case.get(key) for key in ("scale_A", "scale_B", "power")) or (case.get("other") or {}).get("change") == "scale",
-            "idle": how["grid"][0] * how["grid"][1] < how["ranks"]}[feature]
+            "many": how["ranks"] > 2, "alias": case.get("out_is_B", False), "idle": how["grid"][0] * how["grid"][1] < how["ranks"]}[feature]
 
 
 def explore(name, seed, examples, until, without, workers, findings, counts):
@@ -93,6 +100,7 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
         if hang_of(case) in findings.seen or any(has(case, feature) for feature in without):
             return  # of hangs, because minutes for each would leave no time for others
         counts["cases"] += 1
+        begin = time.monotonic()
         try:
             counts.update(f"{name}: {verdict}" for verdict in area.check(case, workers))
         except Violation as violation:
@@ -103,6 +111,9 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
         except Lost as lost:
             # Not made smaller, since each try may take minutes.
             findings.add(hang_of(case) if lost.how == "hang" else f"crash, {case.get('solver', name)}", case, str(lost))
+        finally:
+            if time.monotonic() - begin > 20:
+                print(f"slow, {time.monotonic() - begin:.0f} s: {json.dumps(case)}", flush=True)
 
     known_before = set(findings.seen)
     settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
@@ -133,10 +144,14 @@ def main():
     parser.add_argument("--examples", type=int)
     parser.add_argument("--failures", type=Path)
     parser.add_argument("--without", default="")
+    parser.add_argument("--patience", type=float, default=60)
     parser.add_argument("--replay")
     given = parser.parse_args()
     build = given.build.resolve()
-    with Workers(build) as workers:
+    if not list(build.glob("apps/python/gridlops/_native*")):
+        print(f"skipped: the Python package is not built in {build}")
+        sys.exit(77)
+    with Workers(build, given.patience) as workers:
         if given.replay:
             return replay(given.replay, workers)
         findings = Findings((given.failures or build / "campaign").resolve(), f"{Path(__file__).resolve()} --build {build}")

@@ -42,7 +42,7 @@ def answer(workers, request):
     require(reply["alike"], "ranks know the same")
     if errors:
         name, text = errors.pop()
-        require(name in ("UsageError", "ShapeError"), "refused", name, text)
+        require(name in ("UsageError", "ShapeError"), f"refused as {name}", text)
         return None, text
     return reply["value"]
 
@@ -54,9 +54,10 @@ def must_be_refused(case):
 def check(case, workers):
     """Raises a Violation if a property does not hold. Returns the verdicts, to be counted."""
     problem = Problem(case)
-    X, report = answer(workers, request_of(problem))
+    X, report = answer(workers, request_of(problem, case["out_is_B"]))
+    require(X is None or not case["out_is_B"] or not X.size, f"X shares memory with B, {case['solver']}", report if X is None else report["reasons"])
     if X is None:
-        require(must_be_refused(case), f"refused without need, {case['solver']}", report)
+        require(must_be_refused(case) or case["out_is_B"], f"refused without need, {case['solver']}", report)
         return ["refused"]
     properties.complete(problem, X, report)
     properties.finite(problem, X, report)

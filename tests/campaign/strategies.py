@@ -63,11 +63,19 @@ def ways(draw, ranks, solver):
 def plateaus(draw):
     """Problems whose norms stay for hundreds of iterations: half the size of tridiag(-1, 2, -1)."""
     case = draw(solves())
-    size = draw(one_of(1040, 700))
-    case.update(solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size, rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None,
-                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=3 * size, preconditioner=0, one_pass=False)
-    case["how"].update(ranks=1, grid=[1, 1])
+    size = 1040
+    case.update(type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size, rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None,
+                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=1100, preconditioner=0, one_pass=False)
+    case["how"].update(ranks=1, grid=[1, 1], algorithm="stationary-a", panel=0)
     return case
+
+
+@st.composite
+def changes(draw):
+    """A that the caller changes in place between two products, in two ways to compute them."""
+    rows, cols = draw(shapes(False))
+    return {"area": "change", "type": draw(one_of("f64", "f32", "c128", "c64")), "rows": rows, "cols": cols, "seed": draw(seeds), "columns": draw(one_of(1, 3, 20)),
+            "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")), "other": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls"))}
 
 
 def all_solves():
@@ -102,7 +110,7 @@ def solves(draw):
             "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,
             "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
             "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()), "monotone": solver == "fista" and draw(st.booleans()),
-            "how": how, "other": None}
+            "how": how, "other": None, "out_is_B": draw(st.integers(0, 19)) == 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
