@@ -14,7 +14,6 @@ that. The status is 1 if a property was broken."""
 import argparse
 import collections
 import hashlib
-import importlib
 import json
 import sys
 import time
@@ -28,11 +27,21 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+import change_area
+import program_area
+import solve_area
+import strategies
+import tree_area
 from problems import Problem
 from properties import Violation
 from workers import Lost, Workers
 
-AREAS = ("solve", "tree", "change", "program", "gpu")
+# What checks a case, and what draws one.
+AREAS = {"solve": (solve_area.check, strategies.all_solves()),
+         "tree": (tree_area.check, strategies.trees()),
+         "change": (change_area.check, strategies.changes()),
+         "program": (program_area.check, strategies.programs("cpu")),
+         "gpu": (program_area.check, strategies.programs("gpu"))}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -73,10 +82,6 @@ class Findings:
             print(f"BROKEN: {name} ({self.seen[name]} times)\n    {self.text_of[name][:1500]}\n    {self.replay(name)}")
 
 
-def area_of(name):
-    return importlib.import_module("program_area" if name == "gpu" else f"{name}_area")
-
-
 def hang_of(case):
     """The name of a hang: cases with the same transport, and idle ranks or none, hang for one reason."""
     how = case["how"]
@@ -92,7 +97,7 @@ def has(case, feature):
 
 def explore(name, seed, examples, until, without, workers, findings, counts):
     """Draws this many cases of an area."""
-    area = area_of(name)
+    check, cases = AREAS[name]
 
     def run(case):
         if time.monotonic() > until:
@@ -102,7 +107,7 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
         counts["cases"] += 1
         begin = time.monotonic()
         try:
-            counts.update(f"{name}: {verdict}" for verdict in area.check(case, workers))
+            counts.update(f"{name}: {verdict}" for verdict in check(case, workers))
         except Violation as violation:
             known = violation.name in known_before
             findings.add(violation.name, case, str(violation))
@@ -119,7 +124,7 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
     settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
                                    phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet)
     try:
-        hypothesis.seed(seed)(settings(hypothesis.given(area.cases("gpu") if name == "gpu" else area.cases())(run)))()
+        hypothesis.seed(seed)(settings(hypothesis.given(cases)(run)))()
     except (Violation, ExceptionGroup, hypothesis.errors.Flaky, Over):
         pass  # what is found is noted
 
@@ -128,7 +133,7 @@ def replay(folder, workers):
     case = json.loads((Path(folder) / "case.json").read_text(encoding="utf-8"))
     print(json.dumps(case))
     try:
-        print("holds:", *area_of(case["area"]).check(case, workers))
+        print("holds:", *AREAS[case["area"]][0](case, workers))
     except (Violation, Lost) as broken:
         print("BROKEN:", broken)
         return 1

@@ -4,9 +4,6 @@ import numpy as np
 
 from problems import TYPES, integers
 from properties import require
-from strategies import changes as cases
-
-__all__ = ["cases", "check"]
 
 
 def check(case, workers):

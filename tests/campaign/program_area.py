@@ -13,10 +13,7 @@ import numpy as np
 import properties
 from problems import SPARSE, Problem
 from properties import SOLVED, require
-from strategies import programs as cases
 from workers import LAUNCH, Lost
-
-__all__ = ["cases", "check"]
 
 REFUSED = {2, 65}
 OLD = b"what was there before\n"
@@ -99,7 +96,7 @@ class Job:
     def report(self):
         return json.loads((self.folder / (self.name("report") + ".json")).read_text(encoding="utf-8"))
 
-    def check(self, may_be_refused=False):
+    def check(self, may_be_refused=False, done=0, was_killed=False):
         """Exit status, report and files agree, and what is called solved is solved."""
         solver, allowed = self.case["solver"], {0, 3} | (REFUSED if may_be_refused else set())
         require(self.status in allowed, f"program, status {self.status}, {solver}", self.what())
@@ -122,7 +119,7 @@ class Job:
                   ("tested_norms", "tested_norm"))}
         found.update(reasons=[column["reason"] for column in columns], column_iterations=np.array([column["iterations"] for column in columns], int),
                      iterations=report["iterations"], step=report["options"].get("step", 0))
-        properties.complete(self.problem, X, found)
+        properties.complete(self.problem, X, found, done)
         properties.finite(self.problem, X, found)
         truth = properties.Truth(self.problem, X)
         (properties.sparse_solved if solver in SPARSE else lambda p, t, _, r: properties.solved(p, t, r))(self.problem, truth, X, found)
@@ -132,7 +129,7 @@ class Job:
                 properties.same_number(number.get(column[name], column[name]), norm[j], norm[j] * truth.unit, f"program, {name}, {solver}", "column", j)
         self.same_options(report["options"])
         leftovers = [path.name for path in self.folder.rglob("*") if ".tmp." in path.name or ".try." in path.name]
-        require(not leftovers, "program, temporary files are left", leftovers)
+        require(was_killed or not leftovers, "program, temporary files are left", leftovers)
         return found["reasons"]
 
     def same_options(self, options):
@@ -176,7 +173,7 @@ def restarted(case, build, folder):
     if not (Path(folder) / "saved/manifest.json").exists():
         require(second.status == 65, "program, restart from nothing", second.what())
         return ["refused"]
-    return second.check(may_be_refused=changed)
+    return second.check(may_be_refused=changed, done=before["iterations"])
 
 
 def killed(case, build, folder):
@@ -186,7 +183,7 @@ def killed(case, build, folder):
     first.start(*saving(case)).end(signal.Signals[how], case["scenario"]["after"])
     second = Job(build, folder, case)
     second.run(*(["--restart", "saved"] if (Path(folder) / "saved/manifest.json").exists() else []))
-    return second.check()
+    return second.check(was_killed=True)
 
 
 def two_jobs(case, build, folder):

@@ -79,17 +79,18 @@ def finite(problem, X, report):
         require(reason != "non_finite", f"finite, {problem.case['solver']}", "column", j, "is called non_finite, although all input is finite")
 
 
-def complete(problem, X, report):
-    """One entry for each column, names that exist, limits that are kept."""
+def complete(problem, X, report, done=0):
+    """One entry for each column, names that exist, limits that are kept. done: iterations that there may be already."""
     case, k = problem.case, problem.B.shape[1]
+    limit = max(case["iterations"], done)
     name = f"complete, {case['solver']}"
     require(X.shape == (case["cols"], k) and len(report["reasons"]) == k, name, X.shape, report["reasons"])
     require(set(report["reasons"]) <= REASONS, name, report["reasons"])
     iterations = report["column_iterations"]
     require(report["iterations"] == max(iterations, default=0), name, report["iterations"], iterations)
     for reason, taken in zip(report["reasons"], iterations):
-        require(0 <= taken <= case["iterations"], name, taken, "iterations, where", case["iterations"], "are allowed")
-        require(reason != "iteration_limit" or taken == case["iterations"], name, reason, "after", taken, "of", case["iterations"])
+        require(0 <= taken <= limit, name, taken, "iterations, where", limit, "are allowed")
+        require(reason != "iteration_limit" or case["iterations"] <= taken, name, reason, "after", taken, "of", case["iterations"])
 
 
 def same_number(reported, true, error, name, *detail):

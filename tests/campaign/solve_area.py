@@ -7,9 +7,6 @@ import numpy as np
 import properties
 from problems import HERMITIAN, SPARSE, Problem
 from properties import SOLVED, require
-from strategies import all_solves as cases
-
-__all__ = ["cases", "check"]
 
 
 def request_of(problem, out_is_B=False):

@@ -214,7 +214,7 @@ def trees(draw):
 
 
 @st.composite
-def programs(draw, device="cpu"):
+def programs(draw, device):
     """Cases for the program: a solve without what only the Python package has, and a scenario."""
     case = draw(solves())
     case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)

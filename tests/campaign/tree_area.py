@@ -5,9 +5,6 @@ import numpy as np
 import properties
 from problems import TYPES
 from properties import require
-from strategies import trees as cases
-
-__all__ = ["cases", "check"]
 
 
 def check(case, workers):
