@@ -95,6 +95,13 @@ def matrix(of, rows, cols, name, hermitian):
     return A.astype(complex) if is_complex(name) else A
 
 
+def singular_values_of(of, A):
+    """In double precision; those of the large matrices are known."""
+    if of["kind"] == "laplacian" and A.shape[0] == A.shape[1] and not of["columns"]:
+        return 2 + 2 * np.cos(np.pi * np.arange(1, A.shape[0] + 1) / (A.shape[0] + 1))
+    return np.linalg.svd(A, compute_uv=False) if min(A.shape) else np.zeros(0)
+
+
 def left_null_space(A):
     """Orthonormal vectors that Aᴴ takes to rounding."""
     if min(A.shape) == 0:
@@ -159,7 +166,8 @@ class Problem:
         wide = np.result_type(kind, np.float64)
         data = np.array(columns, wide).T.reshape(rows, len(columns)).astype(kind)
         scales = [case["scale_B"] + of["scale"] for of in case["rhs"]]
-        self.norm_plain = float(np.linalg.norm(plain.astype(wide), 2)) if min(rows, cols) else 0.0
+        self.values = singular_values_of(case["matrix"], plain.astype(wide))
+        self.norm_plain = float(self.values[0]) if self.values.size else 0.0
         unit = self.norm_plain or 1.0
         relative = case["damp"]
         # D² is added to A where A is Hermitian, and D appended to it elsewhere.

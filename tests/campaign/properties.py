@@ -90,7 +90,9 @@ def complete(problem, X, report, done=0):
     require(report["iterations"] == max(iterations, default=0), name, report["iterations"], iterations)
     for reason, taken in zip(report["reasons"], iterations):
         require(0 <= taken <= limit, name, taken, "iterations, where", limit, "are allowed")
-        require(reason != "iteration_limit" or case["iterations"] <= taken, name, reason, "after", taken, "of", case["iterations"])
+        # Batches that have ended stay so at a restart.
+        reached = case["iterations"] <= taken or (case["batch"] and taken == done)
+        require(reason != "iteration_limit" or reached, name, reason, "after", taken, "of", case["iterations"])
 
 
 def same_number(reported, true, error, name, *detail):
@@ -113,18 +115,11 @@ def true_norms(problem, truth, report):
                 same_number(report["tested_norms"][j], quotient, 2 * error, f"norms, tested, {solver}", "column", j, reason)
 
 
-def spectrum(problem):
-    """The singular values of the plain matrix in double precision."""
-    A = problem.A
-    p = problem.case["scale_A"]
-    plain = np.ldexp(A.real.astype(float), -p) + (1j * np.ldexp(A.imag.astype(float), -p) if np.iscomplexobj(A) else 0)
-    return np.linalg.svd(plain, compute_uv=False) if min(A.shape) else np.zeros(0)
-
-
 def no_larger_than_a_solution(problem, truth, j):
     """Whether ‖x‖ is at most what a solution, or a guess and a solution, can have. So an x that has exploded meets no bound."""
-    values = spectrum(problem)
-    kept = values[values > 4 * problem.eps * max(problem.A.shape) * values[0]] if values.size and values[0] > 0 else values[:0]
+    values = problem.values
+    # A is what the type holds, so that values far below its ε are as true as others.
+    kept = values[values > 4 * np.finfo(float).eps * max(problem.A.shape) * values[0]] if values.size and values[0] > 0 else values[:0]
     damping = truth.D[j] ** 2 if truth.hermitian else truth.D[j]
     smallest = max(np.ldexp(np.longdouble(kept[-1]), problem.case["scale_A"]) if kept.size else 0, damping) or np.inf
     guess = norms(wide(problem.X0))[j] if problem.X0 is not None else 0
@@ -182,15 +177,13 @@ def sparse_solved(problem, truth, X, report):
 def effective_condition(problem, truth, j):
     """Of the singular values that the tolerance can see, with damping and preconditioner; infinity where it cannot be told."""
     case, p = problem.case, problem.case["scale_A"]
-    A = np.ldexp(problem.A.real.astype(float), -p) + (1j * np.ldexp(problem.A.imag.astype(float), -p) if np.iscomplexobj(problem.A) else 0)
-    if problem.d is not None and truth.hermitian:
-        root = np.sqrt(np.ldexp(problem.d.real.astype(float), p))
-        A = root[:, None] * A * root
-    elif problem.d is not None:
-        A = A * problem.d
-    if not min(A.shape):
+    if not min(problem.A.shape):
         return 1.0
-    values = np.linalg.svd(A, compute_uv=False)
+    values = problem.values
+    if problem.d is not None:
+        A = np.ldexp(problem.A.real.astype(float), -p) + (1j * np.ldexp(problem.A.imag.astype(float), -p) if np.iscomplexobj(problem.A) else 0)
+        root = np.sqrt(np.ldexp(problem.d.real.astype(float), p))
+        values = np.linalg.svd(root[:, None] * A * root if truth.hermitian else A * problem.d, compute_uv=False)
     D = float(np.ldexp(truth.D[j], -(p // 2 if truth.hermitian else p)))
     if problem.d is not None and D > 0:
         return np.inf  # D²P² is no multiple of I
@@ -202,7 +195,7 @@ def effective_condition(problem, truth, j):
         plain_b, scale = truth.b[j], np.ldexp(truth.reference[j], 0 if truth.hermitian else -p)
         seen = values * float(plain_b / scale) > 0.01 * problem.T[j] if scale > 0 else values > 0
         if truth.hermitian:
-            seen = values > 4 * problem.eps * max(A.shape) * values[0]
+            seen = values > 4 * problem.eps * max(problem.A.shape) * values[0]
         values = values[seen]
     return float(values[0] / values[-1]) if values.size else 1.0
 

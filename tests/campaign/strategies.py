@@ -63,9 +63,10 @@ def ways(draw, ranks, solver):
 def plateaus(draw):
     """Problems whose norms stay for hundreds of iterations: half the size of tridiag(-1, 2, -1)."""
     case = draw(solves())
-    size = 1040
+    size = 1100
     case.update(type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size, rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None,
-                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=1100, preconditioner=0, one_pass=False)
+                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=1200, preconditioner=0, one_pass=False, batch=0,
+                scale_A=0, scale_B=0, out_is_B=False)
     case["how"].update(ranks=1, grid=[1, 1], algorithm="stationary-a", panel=0)
     return case
 
