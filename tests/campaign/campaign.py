@@ -122,7 +122,8 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
 
     known_before = set(findings.seen)
     settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
-                                   phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet)
+                                   phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
+                                   verbosity=hypothesis.Verbosity.quiet)
     try:
         hypothesis.seed(seed)(settings(hypothesis.given(cases)(run)))()
     except (Violation, ExceptionGroup, hypothesis.errors.Flaky, Over):

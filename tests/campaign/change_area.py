@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The caller changes A in place between two products: every way to compute them follows one rule."""
-import numpy as np
-
 from problems import TYPES, integers
 from properties import require
 

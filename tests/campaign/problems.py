@@ -190,7 +190,8 @@ class Problem:
         self.lambdas = []
         if solver in SPARSE:
             gradients = abs(plain.astype(wide).conj().T @ data.astype(wide)).max(axis=0, initial=0)
-            self.lambdas = [case["lambda"]] * len(columns) if case.get("area") == "program" else [float(np.ldexp(case["lambda"] * g, p + q)) for g, q in zip(gradients, scales)]
+            relative = case["area"] != "program"  # whose λ is one number
+            self.lambdas = [float(np.ldexp(case["lambda"] * g, p + q)) if relative else case["lambda"] for g, q in zip(gradients, scales)]
 
     @staticmethod
     def guess(of, A, B, damps, name):

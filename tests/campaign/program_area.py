@@ -54,7 +54,8 @@ class Job:
         if case["one_pass"]:
             options["one-pass"] = "on"
         flags = ["--quiet"] + ["--column-stable"] * how["column_stable"]
-        flags += ["--backtracking"] * (case["solver"] in SPARSE and case["backtracking"]) + ["--monotone"] * (case["solver"] == "fista" and case["monotone"])
+        flags += ["--backtracking"] * (case["solver"] in SPARSE and case["backtracking"])
+        flags += ["--monotone"] * (case["solver"] == "fista" and case["monotone"])
         return [word for key, value in options.items() for word in (f"--{key}", str(value))] + flags
 
     def write(self, stem, array):
@@ -112,7 +113,9 @@ class Job:
         X = X.reshape(self.problem.A.shape[1], -1)
         solved = all(column["reason"] in SOLVED for column in columns)
         require((self.status == 0) == solved, f"program, status and verdicts, {solver}", self.what(), columns)
-        require(X.dtype == self.problem.A.dtype and report["rows"] == X.shape[0] * 0 + self.case["rows"], "program, report and X", X.dtype, report["dtype"])
+        facts = (report["rows"], report["cols"], report["nrhs"], report["dtype"], X.dtype.name)
+        expected = (*self.problem.A.shape, X.shape[1], self.case["type"], self.problem.A.dtype.name)
+        require(facts == expected, "program, report and X", facts, expected)
         number = {None: np.nan}
         found = {key: np.array([number.get(column[name], column[name]) for column in columns], float) for key, name in
                  (("residual_norms", "residual_norm"), ("normal_residual_norms", "normal_residual_norm"), ("reference_norms", "reference_norm"),
@@ -126,7 +129,8 @@ class Job:
         properties.true_norms(self.problem, truth, found)
         for name, norm in (("rhs_norm", truth.b), ("x_norm", truth.x)):
             for j, column in enumerate(columns):
-                properties.same_number(number.get(column[name], column[name]), norm[j], norm[j] * truth.unit, f"program, {name}, {solver}", "column", j)
+                properties.same_number(number.get(column[name], column[name]), norm[j], norm[j] * truth.unit,
+                                       f"program, {name}, {solver}", "column", j)
         self.same_options(report["options"])
         leftovers = [path.name for path in self.folder.rglob("*") if ".tmp." in path.name or ".try." in path.name]
         require(was_killed or not leftovers, "program, temporary files are left", leftovers)

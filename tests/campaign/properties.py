@@ -108,7 +108,8 @@ def true_norms(problem, truth, report):
         same_number(report["residual_norms"][j], truth.r[j], truth.r_error[j], f"norms, residual, {solver}", "column", j, reason)
         same_number(report["normal_residual_norms"][j], truth.normal[j], truth.normal_error[j], f"norms, gradient, {solver}", "column", j, reason)
         if solver not in SPARSE:
-            same_number(report["reference_norms"][j], truth.reference[j], truth.reference_error[j], f"norms, reference, {solver}", "column", j, reason)
+            same_number(report["reference_norms"][j], truth.reference[j], truth.reference_error[j], f"norms, reference, {solver}",
+                        "column", j, reason)
             if truth.reference[j] > 2 * truth.reference_error[j]:
                 quotient = truth.tested[j] / truth.reference[j]
                 error = (truth.tested_error[j] + quotient * truth.reference_error[j]) / truth.reference[j]
@@ -170,8 +171,8 @@ def sparse_solved(problem, truth, X, report):
         update = norms((moved - x)[:, None])[0]
         rounding = truth.unit * (truth.x[j] + np.sqrt(step) * truth.b[j])
         bound = rounding + (problem.T[j] * truth.x[j] if reason == "converged" else 0)
-        require(update <= bound, f"solved, {reason}, {solver}", "column", j, "after", report["column_iterations"][j], "iterations: a step moves x by", update,
-                "norm of x", truth.x[j], "tolerance", problem.T[j], "rounding", rounding)
+        require(update <= bound, f"solved, {reason}, {solver}", "column", j, "after", report["column_iterations"][j],
+                "iterations: a step moves x by", update, "norm of x", truth.x[j], "tolerance", problem.T[j], "rounding", rounding)
 
 
 def effective_condition(problem, truth, j):

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 import properties
-from problems import HERMITIAN, SPARSE, Problem
+from problems import SPARSE, Problem
 from properties import SOLVED, require
 
 

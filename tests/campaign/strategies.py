@@ -64,9 +64,10 @@ def plateaus(draw):
     """Problems whose norms stay for hundreds of iterations: half the size of tridiag(-1, 2, -1)."""
     case = draw(solves())
     size = 1100
-    case.update(type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size, rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None,
-                matrix={**case["matrix"], "kind": "laplacian"}, damp=0, tolerance=1e-3, iterations=1200, preconditioner=0, one_pass=False, batch=0,
-                scale_A=0, scale_B=0, out_is_B=False)
+    case.update(type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size,
+                rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None, damp=0, tolerance=1e-3,
+                matrix={**case["matrix"], "kind": "laplacian", "columns": []}, iterations=1200, preconditioner=0, one_pass=False,
+                batch=0, scale_A=0, scale_B=0, out_is_B=False)
     case["how"].update(ranks=1, grid=[1, 1], algorithm="stationary-a", panel=0)
     return case
 
@@ -75,8 +76,9 @@ def plateaus(draw):
 def changes(draw):
     """A that the caller changes in place between two products, in two ways to compute them."""
     rows, cols = draw(shapes(False))
-    return {"area": "change", "type": draw(one_of("f64", "f32", "c128", "c64")), "rows": rows, "cols": cols, "seed": draw(seeds), "columns": draw(one_of(1, 3, 20)),
-            "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")), "other": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls"))}
+    return {"area": "change", "type": draw(one_of("f64", "f32", "c128", "c64")), "rows": rows, "cols": cols, "seed": draw(seeds),
+            "columns": draw(one_of(1, 3, 20)), "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")),
+            "other": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls"))}
 
 
 def all_solves():
@@ -110,7 +112,8 @@ def solves(draw):
             "iterations": draw(one_of(500, 500, 500, 1, 3, 0) if how["ranks"] < 3 else one_of(100, 100, 1, 0)), "batch": draw(one_of(0, 0, 1, 3)),
             "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,
             "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
-            "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()), "monotone": solver == "fista" and draw(st.booleans()),
+            "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()),
+            "monotone": solver == "fista" and draw(st.booleans()),
             "how": how, "other": None, "out_is_B": draw(st.integers(0, 19)) == 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
@@ -204,13 +207,14 @@ def trees(draw):
     axis, columns = draw(one_of(("all", "uncut"), ("all", "uncut"), ("grid_rows", "uncut"), ("grid_rows", "grid_cols")))
     name = draw(one_of("f64", "f32", "c128", "c64"))
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    algorithms = {("all", "uncut"): ["stationary-a"], ("grid_rows", "uncut"): [], ("grid_rows", "grid_cols"): ["summa", "stationary-b"]}[axis, columns]
+    algorithms = {("all", "uncut"): ["stationary-a"], ("grid_rows", "grid_cols"): ["summa", "stationary-b"]}.get((axis, columns), [])
     node = draw(nodes(draw(st.integers(0, 3)), True, algorithms))
     power = draw(one_of(0, 0, 0, 30, -30)) if name in ("f32", "c64") else draw(one_of(0, 0, 0, 500, -500))
     if power:
         node = {"kind": "scale", "by": 1, "power": power, "of": node}
     return {"area": "tree", "type": name, "sizes": sizes, "cut": draw(st.integers(0, 2)), "axis": axis, "columns": columns, "tree": node,
-            "power": power, "seed": draw(seeds), "wrong": draw(st.booleans()), "solve": None if power else draw(one_of(None, None, "cgls", "regularized")),
+            "power": power, "seed": draw(seeds), "wrong": draw(st.booleans()),
+            "solve": None if power else draw(one_of(None, None, "cgls", "regularized")),
             "how": {"ranks": ranks, "grid": [P, draw(st.integers(1, ranks // P))], "transport": draw(one_of("mpi", "chain", "shared", "auto"))}}
 
 

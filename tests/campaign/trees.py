@@ -82,8 +82,9 @@ class Garden:
         return op @ where, A @ self.leaf(where)[1]
 
     def recut(self, node, space):
-        return self.leaf(gl.identity(gl.Space.array(self.grid, space.sizes, node["cut"] % len(space.sizes), axis=space.rows.axis, columns=space.columns),
-                                     space, dtype=self.dtype))
+        cut = node["cut"] % len(space.sizes)
+        other = gl.Space.array(self.grid, space.sizes, cut, axis=space.rows.axis, columns=space.columns)
+        return self.leaf(gl.identity(other, space, dtype=self.dtype))
 
     def first_derivative(self, node, space):
         return self.leaf(gl.first_derivative(space, node["dim"] % len(space.sizes), kind=node["how"], edge=node["edge"], dtype=self.dtype))
@@ -95,7 +96,8 @@ class Garden:
         return self.leaf(gl.laplacian(space, range(len(space.sizes)), kind=node["how"], edge=node["edge"], dtype=self.dtype))
 
     def convolution(self, node, space):
-        return self.leaf(gl.convolution(space, node["dim"] % len(space.sizes), node["filter"], node["centre"] % len(node["filter"]), dtype=self.dtype))
+        dim, centre = node["dim"] % len(space.sizes), node["centre"] % len(node["filter"])
+        return self.leaf(gl.convolution(space, dim, node["filter"], centre, dtype=self.dtype))
 
     def smoothing(self, node, space):
         dim = node["dim"] % len(space.sizes)

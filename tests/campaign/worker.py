@@ -92,7 +92,7 @@ class Damaged(Exception):
 
 
 def change(request):
-    """Products before and after the caller changed A in place, with and without saying so."""
+    """Products before and after the caller changed A in place, and said so where that can be said."""
     how = request["how"]
     grid = grid_of(tuple(how["grid"]), how["transport"])
     op, matrix = matrix_operator(grid, request)
