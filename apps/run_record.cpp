@@ -16,12 +16,15 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "console.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/mpi.hpp"
 #include "option_parser.hpp"
 #include "run_program.hpp"
 
@@ -36,8 +39,10 @@ std::string hash_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> piece(std::size_t{4} << 20);
   XXH3_64bits_reset(state.get());
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    keep_alive();
     XXH3_64bits_update(state.get(), piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
   if (!file.eof()) throw OutputError(fmt::format("{}: cannot read the file for its hash", path));
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
@@ -61,16 +66,15 @@ Json hosts_of(Communicator& world) {
   gethostname(mine.data(), mine.size() - 1);
   std::vector<HostName> names(world.rank() == 0 ? static_cast<std::size_t>(world.size()) : 0);
   world.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(names)), 0);
-  Json hosts = Json::array();
+  std::map<std::string_view, std::size_t> places;
+  std::vector<std::pair<const char*, int>> counts;
   for (const HostName& name : names) {
-    const auto known = std::find_if(hosts.begin(), hosts.end(),
-                                    [&](const Json& host) { return host["name"] == name.data(); });
-    if (known == hosts.end()) {
-      hosts.push_back({{"name", name.data()}, {"ranks", 1}});
-    } else {
-      (*known)["ranks"] = known->at("ranks").get<int>() + 1;
-    }
+    const auto place = places.try_emplace(name.data(), counts.size()).first->second;
+    if (place == counts.size()) counts.emplace_back(name.data(), 0);
+    ++counts[place].second;
   }
+  Json hosts = Json::array();
+  for (const auto& [name, ranks] : counts) hosts.push_back({{"name", name}, {"ranks", ranks}});
   return hosts;
 }
 
