@@ -31,6 +31,7 @@ enum class ReductionOrder {
 /// An operation under way, as the transport knows it. Implementations of Communicator return it.
 class GRIDLOPS_EXPORT PendingOperation {
  public:
+  /// Sees to it that an operation which is not complete uses its operands no more.
   virtual ~PendingOperation();
   /// Returns when the operation is complete on this rank.
   virtual void wait() = 0;
@@ -39,8 +40,13 @@ class GRIDLOPS_EXPORT PendingOperation {
 };
 
 /// The handle of a non-blocking operation. Its operands must stay alive and untouched until wait() returns or
-/// test() says true. Move-only. The destructor waits, except while an exception unwinds the stack: then it
-/// abandons the operation, because the other ranks may never come.
+/// test() says true. Move-only. The destructor waits.
+///
+/// While an exception unwinds the stack the other ranks may never come. The destructor then waits for a second
+/// or two, in which the operation completes if all ranks throw alike. After that it takes a receive back.
+/// Another operation cannot be taken back: to keep it from the memory of operands that are gone, this rank
+/// communicates no more. A program that catches the exception gets CommunicationError at the next operation;
+/// without a session with a time limit the job ends at once.
 class GRIDLOPS_EXPORT Request {
  public:
   /// A handle of no operation.
@@ -52,7 +58,9 @@ class GRIDLOPS_EXPORT Request {
   /// Returns when the operation is complete on this rank. Does nothing for an empty or completed request.
   /// The time that it takes counts as Traffic::seconds_waiting of the communicator.
   void wait();
-  /// Makes progress; true if the operation is complete, or there is none.
+  /// Makes progress; true if the operation is complete, or there is none. A rank that is told that it is not
+  /// counts as one that waits, until it begins another operation, works in the library, or calls
+  /// keep_alive(); so this, too, throws, or ends the job, where the ranks wait in vain.
   bool test();
 
  private:

@@ -57,10 +57,12 @@ enum class WhenStuck {
 };
 
 /// Tells the ranks that wait for this one that it is at work. A rank that computes for longer than
-/// GRIDLOPS_TIMEOUT between communications, as in an operator of the caller's, must call this meanwhile, at
-/// least four times in that time. Not collective. It takes the time of reading a clock; now and then it
-/// answers messages, so only the thread that communicates may call it. Throws, or ends the job, if the others
-/// have given up. Without a session it does nothing.
+/// GRIDLOPS_TIMEOUT between communications in code of the caller's, as in an operator, must call this
+/// meanwhile, at least four times in that time. What the library computes, reads and writes needs no such
+/// call; in a program that started MPI with less than MPI_THREAD_SERIALIZED it does, and cannot have it. Not
+/// collective. It takes the time of reading a clock; now and then it answers messages, so only the thread
+/// that communicates may call it. Throws, or ends the job, if the others have given up. Without a session it
+/// does nothing.
 GRIDLOPS_EXPORT void keep_alive();
 
 /// Starts MPI, and ends it when the last rank is done. Every process makes one, in main.

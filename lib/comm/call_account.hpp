@@ -68,7 +68,7 @@ class CallAccount {
   /// Carries an operation out, by begin(Completion), from its beginning to its end.
   template <class Begin>
   void complete(Begin&& begin) {
-    const WaitingTime time(traffic_, flight_recorder().begin_of_last());
+    const WaitingTime time(traffic_, flight_recorder().last().begin);
     flight_recorder().set_state(OperationRecord::State::running);
     if (const Communicator::Pending pending = begin(Communicator::Completion::blocking)) pending->wait();
     returned();

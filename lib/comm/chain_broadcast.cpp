@@ -41,21 +41,27 @@ class ChainBroadcasts::Broadcast final : public PendingOperation {
                    "MPI_Irecv", piece.count);
     }
   }
-  ~Broadcast() override { std::erase(all_.running_, this); }
+  ~Broadcast() override {
+    std::erase(all_.running_, this);
+    if (!is_complete()) let_go(arrivals_, departures_);
+  }
 
   void wait() override {
-    for (WatchedWait wait; !test(); wait.poll()) all_.progress();
+    wait_until([this] {
+      all_.progress();
+      return test();
+    });
   }
 
   bool test() override {
     while (arrived_ < pieces_ && has_arrived(arrived_)) send_on(arrived_++);
     while (departed_ < departures_.size() && is_done(departures_[departed_], "MPI_Isend")) ++departed_;
-    const bool is_complete = arrived_ == pieces_ && departed_ == departures_.size();
-    if (is_complete) std::erase(all_.running_, this);
-    return is_complete;
+    if (is_complete()) std::erase(all_.running_, this);
+    return is_complete();
   }
 
  private:
+  bool is_complete() const { return arrived_ == pieces_ && departed_ == departures_.size(); }
   Index width() const { return piece_elements(reals_.type); }
   Elements piece_at(std::size_t k) const {
     const Index begin = static_cast<Index>(k) * width();
@@ -97,7 +103,10 @@ void ChainBroadcasts::progress() {
 }
 
 void ChainBroadcasts::drain() {
-  for (WatchedWait wait; !running_.empty(); wait.poll()) progress();
+  wait_until([this] {
+    progress();
+    return running_.empty();
+  });
 }
 
 }  // namespace gridlops

@@ -8,6 +8,7 @@
 
 #include "base/message.hpp"
 #include "comm/call_account.hpp"
+#include "comm/watched_wait.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -252,8 +253,13 @@ void Request::wait() {
 
 bool Request::test() {
   const OperationRegion region(nullptr);
-  if (pending_ != nullptr && pending_->test()) complete();
-  return pending_ == nullptr;
+  if (pending_ == nullptr) return true;
+  if (pending_->test()) {
+    complete();
+    return true;
+  }
+  look_after_test();
+  return false;
 }
 
 void Request::complete() {
@@ -261,13 +267,10 @@ void Request::complete() {
   trace_landing(flight_);
 }
 
-// While an exception unwinds the stack the operation is leaked: the transport may still write to its buffers.
+// The transport sees to it that a pending operation which goes uses its operands no more.
 void Request::drop() noexcept {
-  if (std::uncaught_exceptions() > 0) {
-    static_cast<void>(pending_.release());
-  } else {
-    wait();
-  }
+  if (std::uncaught_exceptions() == 0) wait();
+  pending_.reset();
 }
 
 CommunicationGroup::CommunicationGroup(Communicator& comm) : comm_(comm) { comm_.do_open_group(); }

@@ -78,20 +78,6 @@ std::string OperationRecord::text() const { return text(message("rank ", rank, "
 
 std::string OperationRecord::text_of_all_ranks() const { return text(message(size, " ranks")); }
 
-OperationRecord FlightRecorder::last() const {
-  const auto high = [](std::uint64_t word) { return static_cast<std::int32_t>(word >> 32); };
-  const auto low = [](std::uint64_t word) { return static_cast<std::int32_t>(word & 0xffffffffU); };
-  const auto words = last_.get();
-  return {static_cast<OperationRecord::State>(high(words[0])),
-          static_cast<CommOperation>(low(words[0])),
-          static_cast<Index>(words[1]),
-          static_cast<Index>(words[2]),
-          high(words[3]),
-          low(words[3]),
-          low(words[4]),
-          OperationRecord::Clock::time_point(OperationRecord::Clock::duration(words[5]))};
-}
-
 std::string FlightRecorder::history(OperationRecord::Clock::time_point now) const {
   constexpr std::uint64_t shown = 8;
   std::string text;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/published.hpp"
 #include "gridlops/counters.hpp"
 #include "gridlops/export.hpp"
 
@@ -38,42 +37,21 @@ struct OperationRecord {
   std::string text(const std::string& rank_and_size) const;
 };
 
-/// The last operations of this process. CallAccount and Request keep it, on the one thread that communicates;
-/// recording allocates nothing.
+/// The last operations of this process. CallAccount and Request keep it, on the one thread that communicates,
+/// and another one may read it while that is away (Away); recording allocates nothing.
 class FlightRecorder {
  public:
-  /// A copy that is whole. Any thread may ask, while the operation goes on or another begins.
-  GRIDLOPS_EXPORT OperationRecord last() const;
-  OperationRecord::Clock::time_point begin_of_last() const { return ring_[count_ % ring_.size()].begin; }
+  const OperationRecord& last() const { return ring_[count_ % ring_.size()]; }
 
-  void begin(const OperationRecord& record) {
-    ring_[++count_ % ring_.size()] = record;
-    last_.set({state_word(record), static_cast<std::uint64_t>(record.number),
-               static_cast<std::uint64_t>(record.bytes), pair(record.peer, record.rank),
-               static_cast<std::uint64_t>(record.size),
-               static_cast<std::uint64_t>(record.begin.time_since_epoch().count())});
-  }
+  void begin(const OperationRecord& record) { ring_[++count_ % ring_.size()] = record; }
   /// Of the last operation.
-  void set_state(OperationRecord::State state) {
-    OperationRecord& record = ring_[count_ % ring_.size()];
-    if (record.state == state) return;
-    record.state = state;
-    last_.set(0, state_word(record));
-  }
+  void set_state(OperationRecord::State state) { ring_[count_ % ring_.size()].state = state; }
 
   /// The operations before the last one, the newest first, with how long ago they began.
   std::string history(OperationRecord::Clock::time_point now) const;
 
  private:
-  static std::uint64_t pair(std::int32_t high, std::int32_t low) {
-    return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
-  }
-  static std::uint64_t state_word(const OperationRecord& record) {
-    return pair(static_cast<std::int32_t>(record.state), static_cast<std::int32_t>(record.operation));
-  }
-
   std::array<OperationRecord, 64> ring_{};
-  Published<6> last_;  // the newest of the ring, in words
   std::uint64_t count_ = 0;
 };
 

@@ -25,15 +25,14 @@ namespace {
 
 MPI_Comm duplicate_of(const MpiGroup& group) {
   MPI_Comm duplicate = MPI_COMM_NULL;
-  const BlockingCall call(group);
-  group.check(MPI_Comm_dup(group.comm, &duplicate), "MPI_Comm_dup", 0);
+  BlockingCall(group).run("MPI_Comm_dup", 0, MPI_Comm_dup, group.comm, &duplicate);
   return duplicate;
 }
 
 /// Whether all ranks are of a session with a limit.
-bool is_watched(const MpiGroup& group) {
+bool are_all_watched(const MpiGroup& group) {
   int watched = Watchdog::current() != nullptr ? 1 : 0;
-  group.check(MPI_Allreduce(MPI_IN_PLACE, &watched, 1, MPI_INT, MPI_MIN, group.comm), "MPI_Allreduce", 1);
+  group.await("MPI_Iallreduce", 1, MPI_Iallreduce, MPI_IN_PLACE, &watched, 1, MPI_INT, MPI_MIN, group.comm);
   return watched != 0;
 }
 
@@ -43,12 +42,17 @@ struct Machine {
 };
 Machine my_machine(const MpiGroup& group) {
   MPI_Comm neighbours = MPI_COMM_NULL;
-  const BlockingCall call(group);
-  group.check(MPI_Comm_split_type(group.comm, MPI_COMM_TYPE_SHARED, group.rank, MPI_INFO_NULL, &neighbours),
-              "MPI_Comm_split_type", 0);
-  Machine machine{group.rank, 1};
-  MPI_Comm_size(neighbours, &machine.ranks);
-  group.check(MPI_Bcast(&machine.first_rank, 1, MPI_INT, 0, neighbours), "MPI_Bcast", 1);
+  BlockingCall(group).run("MPI_Comm_split_type", 0, MPI_Comm_split_type, group.comm, MPI_COMM_TYPE_SHARED,
+                          group.rank, MPI_INFO_NULL, &neighbours);
+  MPI_Group all = MPI_GROUP_NULL, near = MPI_GROUP_NULL;
+  MPI_Comm_group(group.comm, &all);
+  MPI_Comm_group(neighbours, &near);
+  Machine machine;
+  const int first = 0;
+  MPI_Group_translate_ranks(near, 1, &first, all, &machine.first_rank);
+  MPI_Group_size(near, &machine.ranks);
+  MPI_Group_free(&near);
+  MPI_Group_free(&all);
   group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
   return machine;
 }
@@ -129,11 +133,12 @@ const std::vector<std::string>& host_transports() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
-  MpiGroup callers{comm, 0, 1};
+  // Ranks of a session watch the others until these have come, whether those are of the session or not.
+  MpiGroup callers{comm, 0, 1, true};
   MPI_Comm_rank(comm, &callers.rank);
   MPI_Comm_size(comm, &callers.size);
   callers.comm = duplicate_of(callers);
-  return std::make_unique<MpiCommunicator>(callers.comm, MpiContext{.is_watched = is_watched(callers)});
+  return std::make_unique<MpiCommunicator>(callers.comm, MpiContext{.is_watched = are_all_watched(callers)});
 }
 
 std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport,

@@ -74,14 +74,26 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
 // Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll. Messages,
 // one step from each rank to the others, then take less time than the non-blocking calls of Open MPI 4.1
 // (docs/decisions/0028-watchdog.md), which take several steps.
-MpiCommunicator::Carrier MpiCommunicator::carrier(Completion completion, Index bytes) const {
+Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages) {
   constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
   constexpr int most_ranks_of_messages = 8;
+  const Index few = ranks <= reduce_by_messages_most_ranks ? few_bytes_of_few_ranks : few_bytes;
+  if (ranks <= most_ranks_of_messages && bytes_of_messages > 0)
+    return bytes_of_messages <= few ? Carrier::messages : Carrier::blocking_call;
+  return bytes <= few ? Carrier::non_blocking_call : Carrier::blocking_call;
+}
+
+Carrier MpiCommunicator::carrier(Completion completion, Index bytes,
+                                 std::optional<Index> bytes_of_copies) const {
   if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
   if (!group_.is_watched) return Carrier::blocking_call;
-  const bool are_few = size() <= reduce_by_messages_most_ranks;
-  if (bytes > (are_few ? few_bytes_of_few_ranks : few_bytes)) return Carrier::blocking_call;
-  return size() <= most_ranks_of_messages && bytes > 0 ? Carrier::messages : Carrier::non_blocking_call;
+  return carrier_of_watched(size(), bytes, bytes_of_copies.value_or(bytes));
+}
+
+std::optional<BlockingCall> MpiCommunicator::blocking_call(Completion completion, Index bytes,
+                                                           std::optional<Index> bytes_of_copies) const {
+  if (!blocks(completion, bytes, bytes_of_copies)) return std::nullopt;
+  return std::optional<BlockingCall>(std::in_place, group_);
 }
 
 // Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
@@ -94,11 +106,8 @@ int MpiCommunicator::next_tag() {
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
   if (context_.chains != nullptr) context_.chains->drain();
   MPI_Comm child = MPI_COMM_NULL;
-  {
-    const BlockingCall call(group_);
-    group_.check(MPI_Comm_split(group_.comm, color.value_or(MPI_UNDEFINED), key, &child), "MPI_Comm_split",
-                 0);
-  }
+  BlockingCall(group_).run("MPI_Comm_split", 0, MPI_Comm_split, group_.comm, color.value_or(MPI_UNDEFINED),
+                           key, &child);
   if (child == MPI_COMM_NULL) return nullptr;
   auto made = std::make_unique<MpiCommunicator>(child, context_);
   if (context_.machine) {
@@ -111,12 +120,7 @@ std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
   auto transfer = new_transfer();
-  if (blocks(completion, 0)) {
-    group_.check(MPI_Barrier(group_.comm), "MPI_Barrier", 0);
-  } else {
-    transfer->start("MPI_Ibarrier", 0,
-                    [&](MPI_Request* request) { return MPI_Ibarrier(group_.comm, request); });
-  }
+  transfer->carry_out(blocking_call(completion, 0), "MPI_Barrier", 0, MPI_Barrier, MPI_Ibarrier, group_.comm);
   return finish(std::move(transfer), completion);
 }
 
@@ -132,17 +136,11 @@ MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, 
     return finish(std::move(transfer), completion);
   }
   const MPI_Datatype type = mpi_type(reals.type);
-  std::optional<BlockingCall> call;
-  if (blocks(completion, reals.bytes())) call.emplace(group_);
+  const std::optional<BlockingCall> call = blocking_call(completion, reals.bytes());
   for_each_chunk(reals.count, [&](Index begin, int count) {
-    void* chunk = slice(reals, begin, count).data;
-    if (call) {
-      group_.check(MPI_Bcast(chunk, count, type, root, group_.comm), "MPI_Bcast", count);
-    } else {
-      transfer->start("MPI_Ibcast", count, [&](MPI_Request* request) {
-        return MPI_Ibcast(chunk, count, type, root, group_.comm, request);
-      });
-    }
+    void* const chunk = slice(reals, begin, count).data;
+    transfer->carry_out(call, "MPI_Bcast", count, MPI_Bcast, MPI_Ibcast, chunk, count, type, root,
+                        group_.comm);
   });
   return finish(std::move(transfer), completion);
 }
@@ -201,16 +199,9 @@ MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elem
     int* offsets = transfer->scratch_ints(size());
     parts.write_counts(part_counts);
     parts.write_offsets(offsets);
-    if (blocks(completion, bytes)) {
-      const BlockingCall call(group_);
-      group_.check(MPI_Allgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm),
-                   "MPI_Allgatherv", parts.total());
-    } else {
-      transfer->start("MPI_Iallgatherv", static_cast<int>(parts.total()), [&](MPI_Request* request) {
-        return MPI_Iallgatherv(MPI_IN_PLACE, 0, type, whole.data, part_counts, offsets, type, group_.comm,
-                               request);
-      });
-    }
+    transfer->carry_out(blocking_call(completion, bytes), "MPI_Allgatherv", static_cast<int>(parts.total()),
+                        MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, whole.data, part_counts,
+                        offsets, type, group_.comm);
   }
   return finish(std::move(transfer), completion);
 }

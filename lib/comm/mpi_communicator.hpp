@@ -22,6 +22,13 @@ struct MpiContext {
   bool is_watched = false;                    ///< all ranks are of a session with a limit
 };
 
+/// What carries a collective operation: calls of MPI, or messages between all ranks that take part.
+enum class Carrier { blocking_call, non_blocking_call, messages };
+
+/// For an operation that is complete on return, among ranks that are watched. `bytes`: of the operand of
+/// MPI's call; `bytes_of_messages`: of all messages that one rank would get. Both are the same on all ranks.
+Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages);
+
 /// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
 /// longer operands go in chunks, or as messages of parts, whose tags lie above the user's.
 class MpiCommunicator final : public Communicator {
@@ -51,9 +58,6 @@ class MpiCommunicator final : public Communicator {
 
  private:
   using Transfer = std::unique_ptr<MpiTransfer>;
-  /// Calls of MPI, or messages between all ranks that take part.
-  enum class Carrier { blocking_call, non_blocking_call, messages };
-
   std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) override;
   Pending do_barrier(Completion) override;
   Pending do_broadcast(Elements data, int root, Completion) override;
@@ -88,14 +92,18 @@ class MpiCommunicator final : public Communicator {
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
-  /// What carries an operation on so many bytes of all ranks' parts together, the same number on all ranks.
-  Carrier carrier(Completion completion, Index bytes) const;
-  bool blocks(Completion completion, Index bytes) const {
-    return carrier(completion, bytes) == Carrier::blocking_call;
+  /// What carries an operation on so many bytes of all ranks' parts together, or of an operand whose copies
+  /// are so many bytes together.
+  Carrier carrier(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const;
+  bool sends(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
+    return carrier(completion, bytes, bytes_of_copies) == Carrier::messages;
   }
-  bool sends(Completion completion, Index bytes) const {
-    return carrier(completion, bytes) == Carrier::messages;
+  bool blocks(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
+    return carrier(completion, bytes, bytes_of_copies) == Carrier::blocking_call;
   }
+  /// The BlockingCall of an operation that blocks.
+  std::optional<BlockingCall> blocking_call(Completion completion, Index bytes,
+                                            std::optional<Index> bytes_of_copies = {}) const;
   Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
   /// The tag of the messages of the next collective operation. It is the same on all ranks, because they

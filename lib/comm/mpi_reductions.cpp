@@ -101,18 +101,13 @@ void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, E
                                       int root, Completion completion) const {
   const bool in_place = rank() == root && in.data == out.data;
   const MPI_Datatype type = mpi_type(in.type);
-  std::optional<BlockingCall> call;
-  if (has_mpi_reduce && blocks(completion, in.bytes())) call.emplace(group_);
+  const std::optional<BlockingCall> call =
+      blocking_call(has_mpi_reduce ? completion : Completion::pending, in.bytes());
   for_each_chunk(in.count, [&](Index begin, int count) {
     const void* from = in_place ? MPI_IN_PLACE : slice(in, begin, count).data;
     void* to = rank() == root ? slice(out, begin, count).data : nullptr;
-    if (call) {
-      group_.check(MPI_Reduce(from, to, count, type, mpi_op(op), root, group_.comm), "MPI_Reduce", count);
-    } else {
-      transfer.start("MPI_Ireduce", count, [&](MPI_Request* request) {
-        return MPI_Ireduce(from, to, count, type, mpi_op(op), root, group_.comm, request);
-      });
-    }
+    transfer.carry_out(call, "MPI_Reduce", count, MPI_Reduce, MPI_Ireduce, from, to, count, type, mpi_op(op),
+                       root, group_.comm);
   });
 }
 
@@ -121,21 +116,14 @@ MpiCommunicator::Pending MpiCommunicator::do_all_reduce(Elements data, ReduceOp 
   const Elements reals = as_reals(data);
   if (order == ReductionOrder::by_rank) return all_reduce_by_rank(reals, op, completion);
   const Index contributions = reals.bytes() * size();
-  if (sends(completion, contributions)) return all_reduce_contributions(reals, op, completion);
+  if (sends(completion, reals.bytes(), contributions)) return all_reduce_contributions(reals, op, completion);
   auto transfer = new_transfer();
   const MPI_Datatype type = mpi_type(reals.type);
-  std::optional<BlockingCall> call;
-  if (blocks(completion, contributions)) call.emplace(group_);
+  const std::optional<BlockingCall> call = blocking_call(completion, reals.bytes(), contributions);
   for_each_chunk(reals.count, [&](Index begin, int count) {
     void* chunk = slice(reals, begin, count).data;
-    if (call) {
-      group_.check(MPI_Allreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm), "MPI_Allreduce",
-                   count);
-    } else {
-      transfer->start("MPI_Iallreduce", count, [&](MPI_Request* request) {
-        return MPI_Iallreduce(MPI_IN_PLACE, chunk, count, type, mpi_op(op), group_.comm, request);
-      });
-    }
+    transfer->carry_out(call, "MPI_Allreduce", count, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, chunk,
+                        count, type, mpi_op(op), group_.comm);
   });
   return finish(std::move(transfer), completion);
 }
@@ -164,15 +152,9 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   const bool elsewhere = to.count == 0 || to.data == parts.of(from, rank()).data;
   const Elements result = elsewhere ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
-  if (blocks(completion, bytes)) {
-    const BlockingCall call(group_);
-    group_.check(MPI_Reduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm),
-                 "MPI_Reduce_scatter", parts.total());
-  } else {
-    transfer->start("MPI_Ireduce_scatter", static_cast<int>(parts.total()), [&](MPI_Request* request) {
-      return MPI_Ireduce_scatter(from.data, result.data, part_counts, type, mpi_op(op), group_.comm, request);
-    });
-  }
+  transfer->carry_out(blocking_call(completion, bytes), "MPI_Reduce_scatter", static_cast<int>(parts.total()),
+                      MPI_Reduce_scatter, MPI_Ireduce_scatter, from.data, result.data, part_counts, type,
+                      mpi_op(op), group_.comm);
   if (elsewhere) transfer->then([result, to] { copy(result, to); });
   return finish(std::move(transfer), completion);
 }
@@ -247,13 +229,10 @@ MpiCommunicator::Pending MpiCommunicator::all_reduce_contributions(Elements data
       transfer->send(data, peer, tag);
     });
     contributions[at(rank())] = data.data;
-  } else if (const int n = static_cast<int>(data.count); blocks(completion, received.bytes())) {
-    const BlockingCall call(group_);
-    group_.check(MPI_Allgather(data.data, n, type, received.data, n, type, group_.comm), "MPI_Allgather", n);
   } else {
-    transfer->start("MPI_Iallgather", n, [&](MPI_Request* request) {
-      return MPI_Iallgather(data.data, n, type, received.data, n, type, group_.comm, request);
-    });
+    const int n = static_cast<int>(data.count);
+    transfer->carry_out(blocking_call(completion, received.bytes()), "MPI_Allgather", n, MPI_Allgather,
+                        MPI_Iallgather, data.data, n, type, received.data, n, type, group_.comm);
   }
   transfer->then([contributions, op, data] { reduce_in_rank_order(contributions, op, data); });
   return finish(std::move(transfer), completion);

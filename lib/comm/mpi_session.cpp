@@ -129,7 +129,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
   require_no_session();
   if (!mpi_is_running()) {
     int provided = 0;
-    MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", 0);
+    MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread", 0);
     owns_mpi_ = true;
   }
   begin(MPI_COMM_WORLD, owns_mpi_ ? WhenStuck::end_job : WhenStuck::throw_error);

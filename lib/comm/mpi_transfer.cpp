@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/mpi_transfer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "base/message.hpp"
 #include "comm/chain_broadcast.hpp"
+#include "comm/failure_scope.hpp"
+#include "comm/flight_recorder.hpp"
+#include "comm/job_end.hpp"
 #include "comm/watchdog.hpp"
 #include "comm/watched_wait.hpp"
 #include "gridlops/error.hpp"
@@ -30,10 +34,10 @@ void MpiGroup::check(int code, const char* call, Index count) const {
                                    "; the other ranks may wait for ever, so the job must end"));
 }
 
-void MpiGroup::await_all() const {
-  MpiTransfer transfer(*this, nullptr);
-  transfer.start("MPI_Ibarrier", 0, [&](MPI_Request* request) { return MPI_Ibarrier(comm, request); });
-  transfer.wait();
+BlockingCall::BlockingCall(const MpiGroup& group) : group_(group) {
+  if (!group.is_watched) return;
+  group.await("MPI_Ibarrier", 0, MPI_Ibarrier, group.comm);
+  away_.emplace(Away::Reason::blocking_call);
 }
 
 MPI_Datatype mpi_type(ElementType type) {
@@ -71,30 +75,67 @@ void copy(const ConstElements& from, const Elements& to) {
   if (bytes > 0 && from.data != to.data) std::memcpy(to.data, from.data, static_cast<std::size_t>(bytes));
 }
 
-// Requests are left only if a call has failed. MPI may then still write to the scratch memory, so that is
-// leaked.
+bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noexcept {
+  if (!mpi_is_running()) return true;
+  const auto are_over = [](std::span<MPI_Request> requests) {
+    return std::all_of(requests.begin(), requests.end(), [](MPI_Request& request) {
+      int done = 0;
+      return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    });
+  };
+  const auto settle = [&] {
+    wait_until([&, end = WatchedWait::Clock::now() + std::chrono::seconds(1)] {
+      return (are_over(receives) && are_over(others)) || WatchedWait::Clock::now() > end;
+    });
+    return are_over(receives) && are_over(others);
+  };
+  const auto cancel = [&] {
+    for (MPI_Request& request : receives)
+      if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
+  };
+  try {
+    if (settle()) return true;
+    cancel();
+    if (settle()) return true;
+  } catch (const Error&) {  // the ranks wait in vain
+    cancel();
+    return are_over(receives) && are_over(others);
+  }
+  const std::string text =
+      message("an exception left a communication that is under way, ", flight_recorder().last().text(),
+              ". MPI may still use its operands, whose memory is given up, so nothing more can be sent, and "
+              "the job must end; wait for a request before its operands go, and throw on all ranks alike",
+              kept_failure_text());
+  if (Watchdog* const watchdog = Watchdog::current()) {
+    watchdog->end_communication(text);
+    return false;
+  }
+  report(text);
+  end_job(ExitStatus::internal);
+}
+
+// Scratch memory is leaked where MPI may still use it.
 MpiTransfer::~MpiTransfer() {
   if (parts_.empty()) return;
+  std::vector<MPI_Request> receives, others;
+  for (const Part& part : parts_) (part.source >= 0 ? receives : others).push_back(part.request);
+  if (let_go(receives, others)) return;
   for (auto& memory : scratch_) static_cast<void>(memory.release());
 }
 
 void MpiTransfer::send(const ConstElements& data, int destination, int tag) {
   const MPI_Datatype type = mpi_type(data.type);
   for_each_chunk(data.count, [&](Index begin, int count) {
-    const void* chunk = slice(data, begin, count).data;
-    start("MPI_Isend", count, [&](MPI_Request* request) {
-      return MPI_Isend(chunk, count, type, destination, tag, group_.comm, request);
-    });
+    const void* const chunk = slice(data, begin, count).data;
+    start("MPI_Isend", count, MPI_Isend, chunk, count, type, destination, tag, group_.comm);
   });
 }
 
 void MpiTransfer::receive(const Elements& data, int source, int tag) {
   const MPI_Datatype type = mpi_type(data.type);
   for_each_chunk(data.count, [&](Index begin, int count) {
-    void* chunk = slice(data, begin, count).data;
-    start("MPI_Irecv", count, [&](MPI_Request* request) {
-      return MPI_Irecv(chunk, count, type, source, tag, group_.comm, request);
-    });
+    void* const chunk = slice(data, begin, count).data;
+    start("MPI_Irecv", count, MPI_Irecv, chunk, count, type, source, tag, group_.comm);
     parts_.back().source = source;
     parts_.back().type = type;
   });
@@ -105,23 +146,14 @@ void* MpiTransfer::scratch(Index bytes) {
   return scratch_.back().get();
 }
 
-// It waits for one request after another, so that an error belongs to its request. Besides, Open MPI 4.1 may
-// never return from MPI_Waitall when a request fails meanwhile.
 void MpiTransfer::wait() {
-  if (chains_ != nullptr || Watchdog::current() != nullptr) {
-    for (WatchedWait wait; !test(); wait.poll())
-      if (chains_ != nullptr) chains_->progress();
-    return;
-  }
-  for (; parts_done_ < parts_.size(); ++parts_done_) {
-    Part& part = parts_[parts_done_];
-    MPI_Status status;
-    const int code = MPI_Wait(&part.request, &status);
-    check(part, code, status);
-  }
-  complete();
+  wait_until([this] {
+    if (chains_ != nullptr) chains_->progress();
+    return test();
+  });
 }
 
+// One request after another, so that an error belongs to its request.
 bool MpiTransfer::test() {
   for (; parts_done_ < parts_.size(); ++parts_done_) {
     Part& part = parts_[parts_done_];

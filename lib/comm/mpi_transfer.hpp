@@ -4,13 +4,15 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/at_work.hpp"
 #include "comm/rank_parts.hpp"
 #include "gridlops/communicator.hpp"
 
@@ -30,30 +32,27 @@ struct MpiGroup {
 
   /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
   void check(int code, const char* call, Index count) const;
-  /// Returns when all ranks have called it.
-  void await_all() const;
+  /// Makes a non-blocking call of MPI, begin(arguments…, request), and waits until it is over.
+  template <class Begin, class... Arguments>
+  void await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const;
 };
 
-/// The lifetime of blocking calls of MPI that all ranks make. Ranks that are watched wait for each other
-/// first, where they poll. In the calls nothing does; a thread of the Watchdog finds that they last for
-/// longer than GRIDLOPS_TIMEOUT seconds.
+/// The lifetime of blocking calls of MPI that all ranks make; no others are made (tests/rules/waits.py).
+/// Ranks that are watched wait for each other first, where they poll. In the calls nothing does; a thread of
+/// the Watchdog finds that they last for longer than GRIDLOPS_TIMEOUT seconds.
 class BlockingCall {
  public:
-  explicit BlockingCall(const MpiGroup& group) {
-    if (!group.is_watched) return;
-    group.await_all();
-    number_.store(++calls_, std::memory_order_release);
-  }
-  BlockingCall(const BlockingCall&) = delete;
-  BlockingCall& operator=(const BlockingCall&) = delete;
-  ~BlockingCall() { number_.store(0, std::memory_order_release); }
+  explicit BlockingCall(const MpiGroup& group);
 
-  /// Of the one that is under way, or 0. Any thread may ask.
-  static std::uint64_t number() { return number_.load(std::memory_order_acquire); }
+  /// Makes one, call(arguments…). Errors name it `name`.
+  template <class Call, class... Arguments>
+  void run(const char* name, Index count, Call&& call, const Arguments&... arguments) const {
+    group_.check(call(arguments...), name, count);
+  }
 
  private:
-  static inline std::atomic<std::uint64_t> number_ = 0;
-  static inline std::uint64_t calls_ = 0;
+  const MpiGroup& group_;
+  std::optional<Away> away_;
 };
 
 MPI_Datatype mpi_type(ElementType type);
@@ -70,21 +69,40 @@ void for_each_chunk(Index total, Action&& action) {
   }
 }
 
+/// Ends requests whose operands may be gone in a moment. They get a second to complete, as they do where all
+/// ranks throw alike. Then receives are cancelled. Where others are left, MPI would go on to use memory that
+/// has another owner by then: so this rank makes no other call of MPI, its next communication throws, and
+/// without a Watchdog the job ends here. False where requests are left.
+bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noexcept;
+
 /// Several MPI requests under way, and perhaps a last step on this rank alone. No message waits for that
 /// step, so ranks may complete operations in different orders, or do something else first.
 class MpiTransfer final : public PendingOperation {
  public:
   /// While it waits, the chain broadcasts, if there are any, make progress.
   MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
+  /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
+  /// may be gone in a moment: see let_go().
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
 
-  /// Makes a non-blocking MPI call by begin(request). Errors, now or at completion, name it `call`.
-  template <class Begin>
-  void start(const char* call, int count, Begin&& begin) {
-    Part& part = parts_.emplace_back(Part{.call = call, .count = count});
-    group_.check(begin(&part.request), call, count);
+  /// Makes a non-blocking call of MPI, begin(arguments…, request). Errors, now or at completion, name it
+  /// `name`.
+  template <class Begin, class... Arguments>
+  void start(const char* name, int count, Begin&& begin, const Arguments&... arguments) {
+    Part& part = parts_.emplace_back(Part{.call = name, .count = count});
+    group_.check(begin(arguments..., &part.request), name, count);
+  }
+  /// The same by call(arguments…), which blocks, if the operation is within a BlockingCall.
+  template <class Call, class Begin, class... Arguments>
+  void carry_out(const std::optional<BlockingCall>& blocking, const char* name, int count, Call&& call,
+                 Begin&& begin, const Arguments&... arguments) {
+    if (blocking) {
+      blocking->run(name, count, call, arguments...);
+    } else {
+      start(name, count, begin, arguments...);
+    }
   }
   /// Send and receive arrays of reals, in chunks. For an empty array nothing is sent.
   void send(const ConstElements& data, int destination, int tag);
@@ -120,5 +138,12 @@ class MpiTransfer final : public PendingOperation {
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::function<void()> last_step_;
 };
+
+template <class Begin, class... Arguments>
+void MpiGroup::await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const {
+  MpiTransfer transfer(*this, nullptr);
+  transfer.start(name, count, begin, arguments...);
+  transfer.wait();
+}
 
 }  // namespace gridlops

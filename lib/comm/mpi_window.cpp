@@ -8,6 +8,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/call_account.hpp"
+#include "comm/job_end.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -31,23 +32,42 @@ class BlockType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
+/// MPI calls this at the beginning of MPI_Finalize, where all ranks come. They free the windows in the order
+/// in which they made them, which is the same on any two that share some.
+int free_windows(MPI_Comm, int, void* windows, void*) {
+  for (MPI_Win window : *static_cast<std::vector<MPI_Win>*>(windows)) {
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+  }
+  return MPI_SUCCESS;
+}
+
+void free_when_mpi_ends(MPI_Win window) {
+  static std::vector<MPI_Win> windows;
+  if (windows.empty()) {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_windows, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, &windows);
+    MPI_Comm_free_keyval(&key);
+  }
+  windows.push_back(window);
+}
+
 }  // namespace
 
 // A rank alone gets nothing from others, and Open MPI may have no windows for it.
 MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
   if (group.size == 1) return;
   const BlockingCall call(group);
-  group.check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm, &window_), "MPI_Win_create_dynamic", 0);
+  call.run("MPI_Win_create_dynamic", 0, MPI_Win_create_dynamic, MPI_INFO_NULL, group.comm, &window_);
   group.check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler", 0);
-  group.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all", 0);
+  call.run("MPI_Win_lock_all", 0, MPI_Win_lock_all, MPI_MODE_NOCHECK, window_);
+  free_when_mpi_ends(window_);
 }
 
 MpiWindow::~MpiWindow() {
-  int is_finalized = 0;
-  MPI_Finalized(&is_finalized);
-  if (window_ == MPI_WIN_NULL || is_finalized != 0 || std::uncaught_exceptions() > 0) return;
-  MPI_Win_unlock_all(window_);
-  MPI_Win_free(&window_);
+  if (mpi_is_running())
+    for (const auto& [memory, region] : regions_) MPI_Win_detach(window_, memory);
 }
 
 void MpiWindow::synchronize() {
@@ -127,10 +147,8 @@ Request RmaWindow::start_get(int rank, Index address, Index rows, Index cols, In
   const Index height = rows * into.reals_per_element, step = stride * into.reals_per_element;
   const auto get = [&](Index to, Index from, Index count, int items, MPI_Datatype item) {
     const auto origin = static_cast<MPI_Aint>(address + from * size_of(target.type));
-    transfer->start("MPI_Rget", static_cast<int>(count), [&](MPI_Request* request) {
-      return MPI_Rget(slice(target, to, count).data, static_cast<int>(count), real, owner, origin, items,
-                      item, window_->handle(), request);
-    });
+    transfer->start("MPI_Rget", static_cast<int>(count), MPI_Rget, slice(target, to, count).data,
+                    static_cast<int>(count), real, owner, origin, items, item, window_->handle());
   };
   if (height == step || cols == 1) {
     for_each_chunk(height * cols, [&](Index begin, int count) { get(begin, begin, count, count, real); });

@@ -16,8 +16,8 @@ class MpiWindow {
  public:
   /// Collective over the group. Throws CommunicationError if MPI has no windows there.
   explicit MpiWindow(const MpiGroup& group);
-  /// Collective; all gets must be complete. While an exception unwinds the stack the window is left to the
-  /// end of the job.
+  /// All gets must be complete. Freeing a window waits for all ranks, which part with it at different times,
+  /// so that is done when MPI ends.
   ~MpiWindow();
   MpiWindow(const MpiWindow&) = delete;
   MpiWindow& operator=(const MpiWindow&) = delete;

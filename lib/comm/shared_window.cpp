@@ -112,34 +112,23 @@ void SharedWindow::finish_reading() { mine_->read.store(round_, std::memory_orde
 
 void SharedWindow::wait_for_reader(int rank, Round round) { wait_for(pages_[at(rank)]->read, round, rank); }
 
-namespace {
-
-/// Polls the flag for a while: whether it reaches the round. Yields the core to other ranks unless it spins.
-bool reached(const std::atomic<SharedWindow::Round>& flag, SharedWindow::Round round, bool spins) {
-  const int turns = spins ? 1000 : 20;  // after a yield another process may have the core for milliseconds
-  for (int turn = 0; turn < turns; ++turn) {
-    if (flag.load(std::memory_order_acquire) >= round) return true;
-    if (!spins) sched_yield();
-  }
-  return false;
-}
-
-}  // namespace
-
-// Between polls MPI makes progress with messages under way: the other rank may be waiting for one.
+// For a while this spins. Then it yields the core to other ranks, and between polls MPI makes progress with
+// messages under way: the other rank may be waiting for one.
 void SharedWindow::wait_for(const std::atomic<Round>& flag, Round round, int rank) const {
   if (flag.load(std::memory_order_acquire) >= round) return;
   const OperationRegion region("wait");
   const WaitingTime time(CallAccount(comm_).traffic());
   flight_recorder().begin({OperationRecord::State::running, CommOperation::get, 0, 0, rank, comm_.rank(),
                            comm_.size(), OperationRecord::Clock::now()});
-  WatchedWait wait;
-  for (bool is_patient = true; !reached(flag, round, is_patient); is_patient = false) {
-    wait.look();
+  wait_until([&, spins = 1000]() mutable {
+    if (flag.load(std::memory_order_acquire) >= round) return true;
+    if (--spins >= 0) return false;
+    sched_yield();
     int found = 0;
     const int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
     MpiGroup{MPI_COMM_SELF, comm_.rank(), comm_.size()}.check(code, "MPI_Iprobe", 0);
-  }
+    return false;
+  });
   CallAccount::returned();
 }
 

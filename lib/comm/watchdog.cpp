@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/watchdog.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/agreement.hpp"
@@ -35,8 +35,10 @@ using std::chrono::milliseconds;
 
 constexpr int word_tag = 1;
 constexpr double notice_seconds = 60;
+/// Within that time of it all ranks know that one has a failure to tell.
+constexpr auto impatience_interval = milliseconds(10'000);
 constexpr auto look_interval = milliseconds(10), longest_look_interval = milliseconds(1000);
-/// How long ranks that wait in vain listen for what the others do.
+/// How long a rank tries to reach its neighbours before it ends.
 constexpr auto last_words_interval = milliseconds(1000);
 /// How long the rank that ends the job leaves the others to write their lines, and these leave it.
 constexpr auto farewell_interval = milliseconds(1500), patience_interval = milliseconds(4000);
@@ -47,96 +49,147 @@ Clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// Looks after blocking calls of MPI, in which nothing polls: prints when one lasts for longer than the
-/// limit, and ends the job. It counts seconds in which this thread runs, so jobs may be suspended within a
-/// call.
-void watch_blocking_calls(const std::stop_token& stop, double limit, WhenStuck when_stuck) {
-  constexpr double longest_limit = 1e9;
-  constexpr int farewell_seconds = 2;
-  const auto limit_seconds = static_cast<int>(std::ceil(std::min(limit, longest_limit)));
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any end;
-  std::uint64_t call = 0;
-  int passed = 0;
-  while (!end.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) {
-    const std::uint64_t before = std::exchange(call, BlockingCall::number());
-    passed = call != 0 && call == before ? passed + 1 : 0;
-    if (passed == limit_seconds)
-      report(message("waited in vain ", flight_recorder().last().text(),
-                     ": all ranks began it, and it lasts for longer than ", limit,
-                     " s (GRIDLOPS_TIMEOUT); a rank stopped, or was lost, within it"));
-    if (passed == limit_seconds + farewell_seconds && when_stuck == WhenStuck::end_job)
-      _exit(static_cast<int>(ExitStatus::try_again));
-  }
+bool is_over(MPI_Request& request) {
+  int done = 0;
+  return MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
 }
 
-/// Which leaves signals to the others.
-std::jthread thread_of_blocking_calls(double limit, WhenStuck when_stuck) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::jthread thread([=](const std::stop_token& stop) { watch_blocking_calls(stop, limit, when_stuck); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+template <class Value>
+void append(std::string& text, const Value& value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class Value>
+Value take(std::string_view& text) {
+  Value value;
+  std::memcpy(static_cast<void*>(&value), text.data(), sizeof value);
+  text.remove_prefix(sizeof value);
+  return value;
 }
 
 }  // namespace
 
-/// What ranks send each other.
+std::vector<int> neighbours_of(int rank, int size) {
+  std::vector<int> ranks;
+  for (std::int64_t step = 1; step < size; step *= 2)
+    for (const std::int64_t other : {rank + step, rank - step + size})
+      ranks.push_back(static_cast<int>(other % size));
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+/// What ranks send each other: this, then the State of the sender or of all ranks, then the text of a
+/// failure. Clocks differ, so times are as if the sender spoke at the beginning of time.
 struct Watchdog::Word {
   enum Kind { question, answer, in_vain, failed };
-  int kind = question;
-  double idle_seconds = 0;  // since the sender got on
-  OperationRecord doing;
-  std::int32_t has_failure = 0;                  // which the sender has yet to tell
-  std::int32_t kind_of_failure = 0, status = 0;  // of what failed; its text follows
+  std::int32_t kind;
+  std::int32_t is_of_all;
+  Clock::time_point any_got_on, failure_heard;
+  std::int32_t told_by, kind_of_failure, status;  // of what failed
 };
 
-/// Another rank.
-struct Watchdog::Peer {
-  Clock::time_point asked{}, heard{}, got_on{};
+/// What is known of a rank, by its own words: when it said them, and when it had got on.
+struct Watchdog::State {
+  Clock::time_point heard{}, got_on{};
   OperationRecord doing;
-  bool has_failure = false;
-  std::string outgoing;  // a word, and a text
+  std::int32_t has_failure = 0;  // to tell the others
+
+  /// With times that are later by so much.
+  State later(Clock::duration time) const { return {heard + time, got_on + time, doing, has_failure}; }
+};
+
+/// A word from or to that rank.
+struct Watchdog::Letter {
+  int rank = 0;
+  std::string text{};
   MPI_Request request = MPI_REQUEST_NULL;
+  Clock::time_point asked{};
 };
 
 Watchdog* Watchdog::current_ = nullptr;
 Clock::time_point Watchdog::next_answer_ = Clock::time_point::max();
 
 Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
-    : timeout_seconds_(timeout_seconds), when_stuck_(when_stuck), got_on_(Clock::now()) {
-  MpiGroup group{comm};
+    : timeout_seconds_(timeout_seconds),
+      when_stuck_(when_stuck),
+      got_on_(Clock::now()),
+      any_got_on_(got_on_) {
+  MpiGroup group{comm, 0, 1, true};
   MPI_Comm_rank(comm, &group.rank);
   MPI_Comm_size(comm, &group.size);
   rank_ = group.rank;
-  peers_.resize(at(group.size));
-  group.check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup", 0);
+  states_.resize(at(group.size));
+  for (const int rank : neighbours_of(rank_, group.size)) neighbours_.push_back({rank});
+  while (1 << steps_ < group.size) ++steps_;
+  BlockingCall(group).run("MPI_Comm_dup", 0, MPI_Comm_dup, comm, &comm_);
   group.check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
-  group.check(MPI_Bcast(&timeout_seconds_, 1, MPI_DOUBLE, 0, comm_), "MPI_Bcast", 1);
+  group.comm = comm_;
+  group.await("MPI_Ibcast", 1, MPI_Ibcast, &timeout_seconds_, 1, MPI_DOUBLE, 0, comm_);
   if (timeout_seconds_ == 0) return;
   current_ = this;
   next_answer_ = got_on_;
-  thread_ = thread_of_blocking_calls(timeout_seconds_, when_stuck_);
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  thread_may_answer_ = level >= MPI_THREAD_SERIALIZED;
+  Away::begin();
+  // The thread leaves signals to the others.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::jthread([this](const std::stop_token& stop) { run_thread(stop); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// A word that is still on its way is read from where it lies, which is then leaked.
+// A word that is still on its way is in memory that is then leaked.
 Watchdog::~Watchdog() {
+  thread_ = {};
+  Away::end();
   current_ = nullptr;
   next_answer_ = Clock::time_point::max();
   if (!mpi_is_running()) return;
   listen(Clock::now());
-  const auto is_sent = [](Peer& peer) {
-    int done = 0;
-    return MPI_Test(&peer.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
-  };
-  if (!std::all_of(peers_.begin(), peers_.end(), is_sent))
-    new (std::nothrow) std::vector<Peer>(std::move(peers_));
+  const auto is_done = [](auto& one) { return is_over(one.request); };
+  if (!std::all_of(neighbours_.begin(), neighbours_.end(), is_done) || !incoming_.empty())
+    new (std::nothrow) std::pair(std::move(neighbours_), std::move(incoming_));
   if (!is_in_vain_ && !is_out_of_step() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
 }
 
+// Where this rank is at work, its thread answers. In a blocking call of MPI nobody does: when one lasts for
+// longer than the limit, the thread says so, and ends the job. It counts the time in which it runs itself, so
+// jobs may be suspended within a call.
+void Watchdog::run_thread(const std::stop_token& stop) {
+  constexpr double farewell_seconds = 2;
+  const double limit = timeout_seconds_, tick = std::clamp(limit / 8, 0.01, 1.0);
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any end;
+  std::uint64_t call = 0;
+  double passed = 0;
+  const auto look_after = [&](Away::Reason reason, std::uint64_t number) {
+    if (reason == Away::Reason::work) {
+      if (thread_may_answer_) listen(got_on_ = Clock::now());
+      return;
+    }
+    passed = std::exchange(call, number) == number ? passed + tick : 0;
+    if (passed >= limit && passed - tick < limit)
+      report(message("waited in vain ", flight_recorder().last().text(),
+                     ": all ranks began it, and it lasts for longer than ", limit,
+                     " s (GRIDLOPS_TIMEOUT); a rank stopped, or was lost, within it"));
+    if (passed >= limit + farewell_seconds && when_stuck_ == WhenStuck::end_job)
+      _exit(static_cast<int>(ExitStatus::try_again));
+  };
+  while (!end.wait_for(lock, stop, duration_of(tick), [&] { return stop.stop_requested(); }))
+    Away::meanwhile(look_after);
+}
+
 double Watchdog::set_timeout_seconds(double seconds) { return std::exchange(timeout_seconds_, seconds); }
+
+void Watchdog::note_own_state(Clock::time_point now) {
+  any_got_on_ = std::max(any_got_on_, got_on_);
+  if (has_failure_) failure_heard_ = now;
+  states_[at(rank_)] = {now, got_on_, flight_recorder().last(), has_failure_};
+}
 
 void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
   got_on_ = std::max(got_on_, begin);
@@ -144,38 +197,44 @@ void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
   const auto unseen = now - std::max(next_look_, begin);
   if (unseen > longest_look_interval) leave_out(unseen - longest_look_interval);
   next_look_ = now + look_interval;
+  has_failure_ = failure_to_tell() != nullptr;
+  note_own_state(now);
   listen(now);
   ask(now);
   if (is_out_of_step()) throw_told();
   if (is_in_vain_) give_up(now);
   const bool am_lowest_to_tell =
-      failure_to_tell() != nullptr &&
-      std::none_of(peers_.begin(), peers_.begin() + rank_, [](const Peer& peer) { return peer.has_failure; });
-  if (am_lowest_to_tell && all_wait_for(patience(), now)) tell_failure(now);
-  const double idle = seconds(now - last_got_on());
+      has_failure_ && std::none_of(states_.begin(), states_.begin() + rank_,
+                                   [](const State& state) { return state.has_failure; });
+  if (am_lowest_to_tell && all_wait_for(patience(now), now)) tell_failure(now);
+  const double idle = seconds(now - any_got_on_);
   if (idle > timeout_seconds_) give_up(now);
   const int notices = static_cast<int>(idle / notice_seconds);
-  if (notices > notices_) {
-    const auto since = now - duration_of(notice_seconds);
-    const bool am_lowest = std::all_of(peers_.begin(), peers_.begin() + rank_,
-                                       [&](const Peer& peer) { return peer.heard < since; });
-    if (am_lowest)
-      report(message("waits since ", static_cast<int>(idle), " s ", flight_recorder().last().text(), "; ",
-                     state_of_ranks(since)));
-  }
+  const auto since = now - duration_of(notice_seconds);
+  if (notices > notices_ && am_lowest_heard_since(since))
+    report(message("waits since ", static_cast<int>(idle), " s ", flight_recorder().last().text(), "; ",
+                   state_of_ranks(since)));
   notices_ = notices;
+}
+
+void Watchdog::watch_test(Clock::time_point now) {
+  const bool has_worked = std::exchange(absences_at_test_, Away::count()) != Away::count();
+  watch(has_worked ? now : flight_recorder().last().begin, now);
 }
 
 // A rank that was stopped itself, or suspended with its job, cannot tell how long others were silent. On a
 // machine that is too busy to let it look, some of the time still counts.
 void Watchdog::leave_out(Clock::duration time) {
   got_on_ += time;
-  for (Peer& peer : peers_) peer.got_on += time;
+  any_got_on_ += time;
+  for (State& state : states_) state.got_on += time;
 }
 
 void Watchdog::answer(Clock::time_point now) {
+  if (is_out_of_step()) throw_told();
   got_on_ = now;
   next_answer_ = now + look_interval;
+  has_failure_ = failure_to_tell() != nullptr;
   listen(now);
   if (is_out_of_step()) throw_told();
   if (is_in_vain_) give_up(now);
@@ -186,78 +245,111 @@ void Watchdog::listen(Clock::time_point now) {
     int is_there = 0;
     MPI_Status status;
     if (MPI_Iprobe(MPI_ANY_SOURCE, word_tag, comm_, &is_there, &status) != MPI_SUCCESS || is_there == 0)
-      return;
+      break;
     int length = 0;
     MPI_Get_count(&status, MPI_BYTE, &length);
-    std::string text(at(length), '\0');
-    if (MPI_Recv(text.data(), length, MPI_BYTE, status.MPI_SOURCE, word_tag, comm_, MPI_STATUS_IGNORE) !=
+    Letter& word = incoming_.emplace_back(Letter{status.MPI_SOURCE, std::string(at(length), '\0')});
+    if (MPI_Irecv(word.text.data(), length, MPI_BYTE, word.rank, word_tag, comm_, &word.request) !=
         MPI_SUCCESS)
-      return;
-    Word word;
-    std::memcpy(static_cast<void*>(&word), text.data(), sizeof word);
-    Peer& peer = peers_[at(status.MPI_SOURCE)];
-    peer.heard = now;
-    peer.got_on = now - duration_of(word.idle_seconds);
-    peer.doing = word.doing;
-    peer.has_failure = word.has_failure != 0;
-    if (word.kind == Word::question) say(status.MPI_SOURCE, Word::answer, now);
-    if (word.kind == Word::in_vain) is_in_vain_ = true;
-    if (word.kind == Word::failed && !is_out_of_step()) {
-      set_ranks_out_of_step(true);
-      told_by_ = status.MPI_SOURCE;
-      told_.kind = word.kind_of_failure;
-      told_.status = word.status;
-      told_.text = text.substr(sizeof word);
-    }
+      break;
   }
-}
-
-// A rank that does not answer is asked rarely: what it does not take stays in its memory.
-void Watchdog::ask(Clock::time_point now) {
-  constexpr double longest = 5;
-  const auto interval = duration_of(std::min(patience() / 8, longest));
-  if (now - got_on_ < interval) return;
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
-    Peer& peer = peers_[at(rank)];
-    const bool has_answered = peer.heard >= peer.asked;
-    if (rank == rank_ || now - std::max(peer.asked, peer.heard) < (has_answered ? interval : 8 * interval))
+  for (auto word = incoming_.begin(); word != incoming_.end();) {
+    if (!is_over(word->request)) {
+      ++word;
       continue;
-    peer.asked = now;
-    say(rank, Word::question, now);
+    }
+    hear(word->text, word->rank, now);
+    word = incoming_.erase(word);
   }
 }
 
-bool Watchdog::say(int rank, int kind, Clock::time_point now, const SentFailure& failure) {
-  Peer& peer = peers_[at(rank)];
-  int is_sent = 0;
-  if (MPI_Test(&peer.request, &is_sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || is_sent == 0) return false;
-  const Word word{
-      kind,         seconds(now - got_on_), flight_recorder().last(), failure_to_tell() != nullptr,
-      failure.kind, failure.status};
-  peer.outgoing.assign(sizeof word, '\0');
-  std::memcpy(peer.outgoing.data(), static_cast<const void*>(&word), sizeof word);
-  peer.outgoing += failure.text;
-  MPI_Isend(peer.outgoing.data(), static_cast<int>(peer.outgoing.size()), MPI_BYTE, rank, word_tag, comm_,
-            &peer.request);
+void Watchdog::hear(const std::string& text, int from, Clock::time_point now) {
+  std::string_view rest = text;
+  const auto word = take<Word>(rest);
+  const auto since_start = now.time_since_epoch();
+  any_got_on_ = std::max(any_got_on_, word.any_got_on + since_start);
+  failure_heard_ = std::max(failure_heard_, word.failure_heard + since_start);
+  for (int rank = 0; rank < static_cast<int>(states_.size()); ++rank) {
+    if (word.is_of_all == 0 && rank != from) continue;
+    const State told = take<State>(rest).later(since_start);
+    if (rank != rank_ && told.heard > states_[at(rank)].heard) states_[at(rank)] = told;
+  }
+  if (word.kind == Word::question) {
+    const auto asks = [from](const Letter& one) { return one.rank == from; };
+    const auto neighbour = std::find_if(neighbours_.begin(), neighbours_.end(), asks);
+    if (neighbour != neighbours_.end()) say(*neighbour, Word::answer, now);
+  }
+  if (word.kind == Word::in_vain && !std::exchange(is_in_vain_, true)) spread(Word::in_vain, now);
+  if (word.kind == Word::failed && !is_out_of_step()) {
+    told_by_ = word.told_by;
+    told_.kind = word.kind_of_failure;
+    told_.status = word.status;
+    told_.text = rest;
+    set_ranks_out_of_step(true);
+    spread(Word::failed, now);
+  }
+}
+
+// News takes so many steps to the farthest rank, and must have come well before the limit. A rank that does
+// not answer is asked rarely: what it does not take stays in its memory.
+void Watchdog::ask(Clock::time_point now) {
+  const auto interval = duration_of(std::min(patience(now), notice_seconds) / (4 + 2 * steps_));
+  if (now - got_on_ < interval) return;
+  for (Letter& neighbour : neighbours_) {
+    const auto heard = states_[at(neighbour.rank)].heard;
+    const bool has_answered = heard >= neighbour.asked;
+    if (now - std::max(neighbour.asked, heard) < (has_answered ? interval : 8 * interval)) continue;
+    neighbour.asked = now;
+    say(neighbour, Word::question, now);
+  }
+}
+
+// What each rank does is of interest only when none gets on.
+std::string Watchdog::words(int kind, Clock::time_point now) {
+  note_own_state(now);
+  const bool is_of_all = seconds(now - any_got_on_) > std::min(patience(now), notice_seconds) / 2;
+  const auto since_start = now.time_since_epoch();
+  std::string text;
+  append(text, Word{kind, is_of_all, any_got_on_ - since_start, failure_heard_ - since_start, told_by_,
+                    told_.kind, told_.status});
+  for (const State& state : states_)
+    if (is_of_all || &state == &states_[at(rank_)]) append(text, state.later(-since_start));
+  return text + told_.text;
+}
+
+bool Watchdog::say(Letter& neighbour, int kind, Clock::time_point now) {
+  if (!is_over(neighbour.request)) return false;
+  neighbour.text = words(kind, now);
+  MPI_Isend(neighbour.text.data(), static_cast<int>(neighbour.text.size()), MPI_BYTE, neighbour.rank,
+            word_tag, comm_, &neighbour.request);
   return true;
 }
 
-double Watchdog::patience() const {
-  constexpr double longest_with_failure = 5;
-  return failure_to_tell() == nullptr ? timeout_seconds_
-                                      : std::min(timeout_seconds_ / 2, longest_with_failure);
+void Watchdog::spread(int kind, Clock::time_point now) {
+  std::vector<Letter*> unsaid, unsent;
+  for (Letter& neighbour : neighbours_) unsaid.push_back(&neighbour);
+  unsent = unsaid;
+  const auto end = Clock::now() + last_words_interval;
+  for (;;) {
+    std::erase_if(unsaid, [&](Letter* one) { return say(*one, kind, now); });
+    if (unsaid.empty()) std::erase_if(unsent, [](Letter* one) { return is_over(one->request); });
+    if (unsent.empty() || Clock::now() > end) return;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
 }
 
-// As each rank has said itself, a moment ago. So it does not compute, nor could another wake it.
+double Watchdog::patience(Clock::time_point now) const {
+  constexpr double longest_with_failure = 5;
+  return now - failure_heard_ < impatience_interval ? std::min(timeout_seconds_ / 2, longest_with_failure)
+                                                    : timeout_seconds_;
+}
+
+// As each rank has said itself, not long ago. So it does not compute, nor could another wake it.
 bool Watchdog::all_wait_for(double seconds, Clock::time_point now) const {
   const auto time = duration_of(seconds);
-  bool all_wait = now - got_on_ > time;
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
-    const Peer& peer = peers_[at(rank)];
-    all_wait =
-        all_wait && (rank == rank_ || (peer.heard - peer.got_on > time && now - peer.heard < time / 2));
-  }
-  return all_wait;
+  return std::all_of(states_.begin(), states_.end(), [&](const State& state) {
+    return state.heard - state.got_on > time && now - state.heard < time;
+  });
 }
 
 void Watchdog::tell_failure(Clock::time_point now) {
@@ -265,52 +357,38 @@ void Watchdog::tell_failure(Clock::time_point now) {
   told_.text +=
       " (thrown where the others waited for messages of this rank, so nothing more can be sent, and the job "
       "must end)";
-  std::vector<bool> is_said(peers_.size(), false);
-  const auto end = now + last_words_interval;
-  for (bool all_have_heard = false; !all_have_heard && Clock::now() < end;) {
-    all_have_heard = true;
-    for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
-      if (rank == rank_) continue;
-      int is_sent = 0;
-      if (is_said[at(rank)]) {
-        MPI_Test(&peers_[at(rank)].request, &is_sent, MPI_STATUS_IGNORE);
-      } else {
-        is_said[at(rank)] = say(rank, Word::failed, now, told_);
-      }
-      all_have_heard = all_have_heard && is_sent != 0;
-    }
-    if (!all_have_heard) std::this_thread::sleep_for(milliseconds(1));
-  }
   told_by_ = rank_;
   set_ranks_out_of_step(true);
+  spread(Word::failed, now);
   throw_told();
 }
 
+void Watchdog::end_communication(const std::string& text) {
+  told_ = SentFailure(std::make_exception_ptr(CommunicationError(text)));
+  told_by_ = rank_;
+  set_ranks_out_of_step(true);
+  next_answer_ = {};
+}
+
+// Neighbours pass a failure on to each other. After the barrier all of that has arrived.
 void Watchdog::forget_failure() {
+  MPI_Request all_here = MPI_REQUEST_NULL;
+  MPI_Ibarrier(comm_, &all_here);
+  while (!is_over(all_here)) listen(Clock::now());
+  listen(Clock::now());
   told_by_ = -1;
+  told_ = {};
   set_ranks_out_of_step(false);
 }
 
 void Watchdog::throw_told() const { rethrow(told_by_, told_); }
 
-Clock::time_point Watchdog::last_got_on() const {
-  Clock::time_point last = got_on_;
-  for (const Peer& peer : peers_) last = std::max(last, peer.got_on);
-  return last;
-}
-
 std::string Watchdog::state_of_ranks(Clock::time_point since) const {
   std::vector<std::size_t> silent;
   std::map<std::string, std::vector<std::size_t>> doing;
-  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    const Peer& peer = peers_[rank];
-    const bool is_me = rank == static_cast<std::size_t>(rank_);
-    if (!is_me && peer.heard < since) {
-      silent.push_back(rank);
-    } else {
-      const OperationRecord& record = is_me ? flight_recorder().last() : peer.doing;
-      doing[record.text_of_all_ranks()].push_back(rank);
-    }
+  for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+    const State& state = states_[rank];
+    (state.heard < since ? silent : doing[state.doing.text_of_all_ranks()]).push_back(rank);
   }
   std::string text = silent.empty()
                          ? "all ranks answer"
@@ -321,29 +399,25 @@ std::string Watchdog::state_of_ranks(Clock::time_point since) const {
   return text;
 }
 
-// All ranks that listen hear of it and do the same, so that each can say what it knows.
+bool Watchdog::am_lowest_heard_since(Clock::time_point since) const {
+  return std::none_of(states_.begin(), states_.begin() + rank_,
+                      [&](const State& state) { return state.heard >= since; });
+}
+
+// All ranks that listen hear of it and do the same, so that each can say what it knows. Ranks that answered
+// in the second half of the limit live.
 void Watchdog::give_up(Clock::time_point now) {
-  const auto begin = now;
-  is_in_vain_ = true;
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
-    if (rank != rank_) say(rank, Word::in_vain, now);
-  const auto is_alive = [&](const Peer& peer) { return peer.heard >= begin; };
-  const auto is_alive_or_me = [&](const Peer& peer) { return &peer == &peers_[at(rank_)] || is_alive(peer); };
-  while (!std::all_of(peers_.begin(), peers_.end(), is_alive_or_me) && now < begin + last_words_interval) {
-    std::this_thread::sleep_for(milliseconds(1));
-    now = Clock::now();
-    listen(now);
-  }
+  if (!std::exchange(is_in_vain_, true)) spread(Word::in_vain, now);
+  const auto since = now - duration_of(timeout_seconds_ / 2);
   const std::string text =
       message("waited in vain ", flight_recorder().last().text(), ": no rank got on for ", timeout_seconds_,
-              " s (GRIDLOPS_TIMEOUT); ", state_of_ranks(begin), kept_failure_text());
+              " s (GRIDLOPS_TIMEOUT); ", state_of_ranks(since), kept_failure_text());
   if (when_stuck_ == WhenStuck::throw_error)
     throw CommunicationError(text, KnownTo::one_rank, ExitStatus::try_again);
   report(text);
   if (const std::string history = flight_recorder().history(now); !history.empty())
     report(message("before that: ", history));
-  const bool am_lowest = std::none_of(peers_.begin(), peers_.begin() + rank_, is_alive);
-  const auto end = Clock::now() + (am_lowest ? farewell_interval : patience_interval);
+  const auto end = Clock::now() + (am_lowest_heard_since(since) ? farewell_interval : patience_interval);
   while (Clock::now() < end) {
     std::this_thread::sleep_for(milliseconds(5));
     listen(Clock::now());
@@ -352,19 +426,8 @@ void Watchdog::give_up(Clock::time_point now) {
 }
 
 void Watchdog::await_all_ranks() {
-  MPI_Request all_here = MPI_REQUEST_NULL;
-  if (MPI_Ibarrier(comm_, &all_here) != MPI_SUCCESS) return;
-  const auto begin = Clock::now();
-  flight_recorder().begin({.state = OperationRecord::State::leaving, .begin = begin});
-  for (int done = 0; MPI_Test(&all_here, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0;) {
-    const auto now = Clock::now();
-    if (current_ != nullptr) watch(begin, now);
-    if (now - begin < milliseconds(1)) {
-      sched_yield();
-    } else {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  }
+  flight_recorder().begin({.state = OperationRecord::State::leaving, .begin = Clock::now()});
+  MpiGroup{comm_, rank_, static_cast<int>(states_.size())}.await("MPI_Ibarrier", 0, MPI_Ibarrier, comm_);
 }
 
 void WatchedWait::look() {
@@ -375,9 +438,14 @@ void WatchedWait::look() {
   watchdog->watch(begin_, now);
 }
 
+void look_after_test() {
+  if (Watchdog* const watchdog = Watchdog::current()) watchdog->watch_test(Clock::now());
+}
+
+// At work, the thread answers.
 void keep_alive() {
   Watchdog* const watchdog = Watchdog::current();
-  if (watchdog == nullptr) return;
+  if (watchdog == nullptr || (AtWork::is_here() && watchdog->thread_answers())) return;
   const auto now = Clock::now();
   if (now >= Watchdog::next_answer()) watchdog->answer(now);
 }

@@ -8,13 +8,10 @@
 
 namespace gridlops {
 
-/// A wait for other ranks. Waits of this library poll, and tell this object so:
-///
-///   for (WatchedWait wait; !is_over();) wait.poll();
-///
-/// Now and then a poll looks after the other ranks (Watchdog). It ends the job, or throws
-/// CommunicationError, when no rank has got on for GRIDLOPS_TIMEOUT seconds. It throws what a rank threw that
-/// has left out messages which this one waits for. Where there is no MpiSession it does nothing.
+/// A wait for other ranks, which polls, and tells this object so. Now and then a poll looks after the other
+/// ranks (Watchdog). It ends the job, or throws CommunicationError, when no rank has got on for
+/// GRIDLOPS_TIMEOUT seconds. It throws what a rank threw that has left out messages which this one waits for.
+/// Where there is no MpiSession it does nothing.
 class WatchedWait {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,5 +29,15 @@ class WatchedWait {
   std::uint32_t polls_ = 0;
   Clock::time_point begin_{};  // set by the first look, so that short waits ask for no time
 };
+
+/// The one place where ranks wait for each other: asks is_over() until it says true.
+template <class IsOver>
+void wait_until(IsOver&& is_over) {
+  for (WatchedWait wait; !is_over();) wait.poll();
+}
+
+/// The same for a rank that only asked, once, whether an operation is over, and may ask again for ever. It
+/// has got on if it began another operation, or worked in the library, since it asked last.
+void look_after_test();
 
 }  // namespace gridlops

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -28,6 +29,7 @@ std::uint64_t hash_of_block(const ConstDistMatrix<T>& X) {
   const bool on_host = backend.memory_space() == MemorySpace::host;
   std::vector<T> downloaded(on_host ? 0 : at(local.rows));
   std::uint64_t hash = 0;
+  const AtWork at_work;
   for (Index j = 0; j < local.cols; ++j) {
     if (!on_host) backend.download(local.column(j), downloaded.data(), local.rows * Index{sizeof(T)});
     hash = hash_of_column<T>({on_host ? local.column(j) : downloaded.data(), at(local.rows)}, hash);

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/agreement.hpp"
@@ -50,6 +51,7 @@ std::uint64_t hash_of(MatrixView<const T> block, Backend& backend) {
   const bool on_host = backend.memory_space() == MemorySpace::host;
   std::vector<T> column(on_host ? 0 : static_cast<std::size_t>(block.rows));
   const Index bytes = block.rows * static_cast<Index>(sizeof(T));
+  const AtWork at_work;
   BlockHash hash;
   for (Index j = 0; j < block.cols && bytes > 0; ++j) {
     if (!on_host) backend.download(block.column(j), column.data(), bytes);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
@@ -30,6 +31,7 @@ std::string reason() { return std::system_category().message(errno); }
 /// The result of a call, which is repeated while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call&& call) {
+  const AtWork at_work;
   auto result = call();
   while (result == -1 && errno == EINTR) result = call();
   return result;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/few_columns.hpp"
@@ -111,6 +112,7 @@ bool few_columns_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
 template <Scalar T>
 void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                           MatrixView<T> C) const {
+  const AtWork at_work;
   if (op_b == Op::none && alpha != T(0) && few_columns_gemm_is_wanted<T>(op_a, A.rows, A.cols, B.cols)) {
     few_columns_gemm(op_a, alpha, A, B, beta, C, kernel_choice().set, false);
   } else {

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/fast_fourier.hpp"
@@ -31,6 +32,7 @@ class HostTransform final : public LineTransform<T> {
   }
 
   void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
+    const AtWork at_work;
     for_each_group(X.cols, [&](Index column, Index slice, Range lanes) {
       const T* const x = X.column(column) + slice * lines_.samples * lines_.inner;
       Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
@@ -48,6 +50,7 @@ class HostTransform final : public LineTransform<T> {
   }
 
   void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) override {
+    const AtWork at_work;
     for_each_group(Y.cols, [&](Index column, Index slice, Range lanes) {
       const Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner;
       T* const x = X.column(column) + slice * lines_.samples * lines_.inner;

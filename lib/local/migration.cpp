@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/correlate.hpp"
@@ -211,6 +212,7 @@ Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index colu
 template <Scalar T>
 void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
                std::byte* scratch) {
+  const AtWork at_work;
   for_columns<T>(tables, scratch, data.cols, [&](auto loops, Range columns) {
     loops.demigrate(image.col_block(columns), data.col_block(columns));
   });
@@ -219,6 +221,7 @@ void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image
 template <Scalar T>
 void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
              std::byte* scratch) {
+  const AtWork at_work;
   for_columns<T>(tables, scratch, data.cols, [&](auto loops, Range columns) {
     loops.migrate(data.col_block(columns), image.col_block(columns));
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "local/product_times.hpp"
 #include "local/tile_products.hpp"
@@ -58,6 +59,7 @@ void PackedMatrix<T>::read_column(Index j, T* to) const {
 
 template <Scalar T>
 void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  const AtWork at_work;
   multiply_tiles(*this, *kernels_, op, alpha, X, beta, Y, column_stable_);
 }
 
@@ -77,6 +79,7 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       adjoint.set(0, P.cols, MatrixView<const T>(Q).row_block(strip_rows(done)));
     }
     for (Index run = 0; run < cols_; run += run_) {
+      const AtWork at_work;
       const Range cols{run, std::min(run_, cols_ - run)};
       if (has_product)
         for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});

@@ -35,6 +35,20 @@ TEST_CASE("A transport has its name, auto that of the one it has become, and oth
   CHECK_THROWS_AS(make_host_communicator(world(), ""), UsageError);
 }
 
+TEST_CASE("Ranks part with a communicator, and its window, at different times") {
+  for (const std::string& transport : host_transports()) {
+    auto base = world().split(0, 0);
+    auto comm = make_host_communicator(*base, transport);
+    const auto part = [&] {
+      comm.reset();
+      base.reset();
+    };
+    if (world().rank() == 1) part();
+    world().barrier();
+    part();
+  }
+}
+
 TEST_CASE("What descends from a communicator has its transport") {
   for (const std::string& transport : host_transports()) {
     const auto comm = make_host_communicator(world(), transport);

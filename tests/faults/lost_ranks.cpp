@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Computes products and sums in turn, and fails on one rank as GRIDLOPS_FAULT says (docs/faults.md): the
-// operations are `product`, `sum`, and `call`, which is one that the library makes of MPI_Allreduce.
-// lost_ranks.py runs it: lost_ranks TRANSPORT. With the transport "lent" the program starts MPI, the session
-// has all ranks but the last, and errors are caught. With "restless" nothing fails, but all ranks are slow
-// for GRIDLOPS_TEST_SECONDS.
+// operations are `grid`, which makes a communicator, `product`, `sum`, and those that the library begins
+// within others: `call` of MPI_Allreduce, `gemm` of BLAS, `flush` of a file. lost_ranks.py runs it:
+// lost_ranks TRANSPORT. With the transport "tests" the ranks wait for sums by testing them. With "lent" the
+// program starts MPI, the session has all ranks but the last, and errors are caught. With "restless" nothing
+// fails, but all ranks are slow for GRIDLOPS_TEST_SECONDS.
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +15,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gridlops/backend.hpp"
@@ -19,6 +24,7 @@
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/text_file.hpp"
 #include "support/planned_fault.hpp"
 
 using namespace gridlops;
@@ -42,6 +48,7 @@ class Fault {
     planned_.befall_process();
     if (planned_.kind == "work") work(std::chrono::seconds(6));
     if (planned_.kind == "suspend") work(std::chrono::seconds(12));
+    if (planned_.kind == "block") std::this_thread::sleep_for(std::chrono::seconds(7));
     return planned_.kind != "skip";
   }
 
@@ -52,32 +59,69 @@ class Fault {
 
 Fault* fault_of_calls = nullptr;
 
+void begin_call(const char* operation) {
+  if (fault_of_calls != nullptr) fault_of_calls->allows(operation);
+}
+
+template <class Function>
+Function* next_of(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
 }  // namespace
 
 extern "C" int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
-  if (fault_of_calls != nullptr) fault_of_calls->allows("call");
+  begin_call("call");
   return PMPI_Allreduce(in, out, count, type, op, comm);
+}
+
+extern "C" void cblas_dgemm(int order, int op_a, int op_b, int m, int n, int k, double alpha, const double* A,
+                            int lda, const double* B, int ldb, double beta, double* C, int ldc) {
+  begin_call("gemm");
+  next_of<decltype(cblas_dgemm)>("cblas_dgemm")(order, op_a, op_b, m, n, k, alpha, A, lda, B, ldb, beta, C,
+                                                ldc);
+}
+
+extern "C" int fsync(int descriptor) {
+  begin_call("flush");
+  return next_of<decltype(fsync)>("fsync")(descriptor);
 }
 
 namespace {
 
-int compute(Communicator& world, const std::string& transport) {
-  const auto comm = make_host_communicator(world, transport);
+/// Each rank writes a file of its own.
+void write_file() {
+  const std::string path = "/tmp/lost_ranks." + std::to_string(getpid());
+  write_text_file(path, [is_written = false]() mutable {
+    return std::exchange(is_written, true) ? std::string() : std::string("text");
+  });
+  unlink(path.c_str());
+}
+
+int compute(Communicator& world, MPI_Comm ranks, const std::string& transport) {
+  const bool tests = transport == "tests";
+  Fault fault(world.rank());
+  const auto comm = make_host_communicator(world, tests ? "mpi" : transport);
   const auto backend = make_shared_host_backend();
   const auto grid = std::make_shared<const ProcessGrid>(*comm, near_square(comm->size()), backend);
   DistMatrix<double> A(grid, matrix_layout(Algorithm::summa, *grid, 12, 9));
   A.fill([](Index i, Index j) { return static_cast<double>(i - j); });
   const auto op = matrix_mult(Algorithm::summa, std::move(A), {.panel = 2});
-  DistMatrix<double> X(grid, op->domain().layout(3)), Y(grid, op->range().layout(3));
+  DistMatrix<double> X(grid, op->domain().layout(8)), Y(grid, op->range().layout(8));
   X.fill([](Index i, Index j) { return static_cast<double>(i + j); });
-  Fault fault(comm->rank());
+  if (fault.allows("grid")) make_mpi_communicator(ranks);
   fault_of_calls = &fault;
   std::vector<double> sum(1), long_sum(20'000);
   for (int k = 1; k <= 100; ++k) {
     if (fault.allows("product")) op->apply(1, X, 0, Y);
     sum[0] = 1;
-    if (fault.allows("sum")) comm->all_reduce(sum, ReduceOp::sum);
+    if (fault.allows("sum")) {
+      Request request = comm->start_all_reduce(sum, ReduceOp::sum);
+      while (tests && !request.test()) continue;
+      request.wait();
+    }
+    if (k % 50 == 0) write_file();
     if (k % 10 == 0) comm->all_reduce(long_sum, ReduceOp::sum);
   }
   fault_of_calls = nullptr;
@@ -131,7 +175,7 @@ int lend() {
   if (rank < size - 1) {
     try {
       MpiSession session(part);
-      compute(session.world(), "mpi");
+      compute(session.world(), part, "mpi");
     } catch (const CommunicationError& error) {
       std::fprintf(stderr, "rank %d caught %d: %s\n", rank, static_cast<int>(error.status()), error.what());
     }
@@ -148,6 +192,7 @@ int main(int argc, char** argv) {
   if (transport == "lent") return lend();
   MpiSession session(&argc, &argv);
   return session.run([&] {
-    return transport == "restless" ? be_slow(session.world()) : compute(session.world(), transport);
+    return transport == "restless" ? be_slow(session.world())
+                                   : compute(session.world(), MPI_COMM_WORLD, transport);
   });
 }

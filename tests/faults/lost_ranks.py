@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that no rank waits for ever: lost_ranks.py LAUNCH PROGRAM [REPEATS].
+"""Checks that no rank waits for ever: lost_ranks.py LAUNCH PROGRAM [REPEATS [TRANSPORT FAULT]].
 With --restless SECONDS in place of repeats nothing fails, but eight ranks are slow: none may be taken for lost.
 
-A rank of four is killed, stopped, or leaves an operation out. The job must end with the documented status, each rank that
+A rank of four, or of twelve, is killed, stopped, or leaves an operation out. The job must end with the documented status, each rank that
 still can must say who is silent and where the others are, and no process may be left. A rank that works for longer than
-the limit, and says so, must not be taken for lost, nor any when the whole job is suspended.
+the limit, and says so, or does so within the library, must not be taken for lost, nor any when the whole job is suspended.
 """
 import os
 import re
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 from program import own_lines  # noqa: E402  (found by the line before)
 
 RANKS = 4
+MANY = 12
 LIMIT = 3
 # Beyond the limit, on a busy machine.
 PATIENCE = 60.0
@@ -29,6 +30,7 @@ AT_ONCE = 4
 
 ALL = range(RANKS)
 SILENT = r"gridlops: rank {} on \S+: waited in vain .*: no rank got on for 3 s .*; no word from rank {fault}: stopped, lost, "
+MISSING = r"gridlops: rank {} on \S+: waited in vain after .*: no rank got on for 3 s .*; no word from rank {fault}: stopped, lost, "
 SKIPPED = r"gridlops: rank {} on \S+: waited in vain .*; all ranks answer; .*rank {fault}: .*"
 WITHIN = r"gridlops: rank {} on \S+: waited in vain in all_reduce #\d+ .*: all ranks began it, and it lasts for longer than 3 s "
 CAUGHT = r"rank {} caught 75: waited in vain .*: no rank got on for 3 s .*; all ranks answer; "
@@ -38,6 +40,12 @@ CASES = [
     ("mpi", "1:product:50:kill", None, [], ""),
     ("mpi", "3:product:50:stop", 75, [0, 1, 2], SILENT),
     ("mpi", "0:sum:20:stop", 75, [1, 2, 3], SILENT),
+    ("mpi", "9:product:50:stop", 75, [rank for rank in range(MANY) if rank != 9], SILENT),
+    ("mpi", "1:grid:1:stop", 75, [0, 2, 3], MISSING),
+    ("mpi", "2:grid:1:skip", 75, ALL, SKIPPED),
+    ("mpi", "1:gemm:50:stop", 75, [0, 2, 3], SILENT),
+    ("tests", "1:sum:20:stop", 75, [0, 2, 3], SILENT),
+    ("tests", "1:sum:20:skip", 75, ALL, SKIPPED),
     ("chain", "2:product:50:stop", 75, [0, 1, 3], SILENT),
     ("shared", "1:product:50:stop", 75, [0, 2, 3], SILENT),
     ("one-sided", "3:product:50:stop", 75, [0, 1, 2], SILENT),
@@ -45,6 +53,9 @@ CASES = [
     ("mpi", "1:sum:100:skip", 75, ALL, SKIPPED),
     ("mpi", "1:call:3:stop", 75, [0, 2, 3], WITHIN),
     ("mpi", "1:product:50:work", 0, [], ""),
+    ("mpi", "1:gemm:50:block", 0, [], ""),
+    ("mpi", "11:gemm:50:block", 0, [], ""),
+    ("mpi", "1:flush:1:block", 0, [], ""),
     ("mpi", "1:product:50:suspend", 0, [], ""),
     ("lent", "1:sum:50:work", 0, [], ""),
     ("lent", "1:sum:50:skip", 0, [0, 1, 2], CAUGHT),
@@ -61,6 +72,10 @@ def processes_of(mark):
         except OSError:
             pass
     return found
+
+
+def ranks_of(fault):
+    return RANKS if int(fault.split(":")[0]) < RANKS else MANY
 
 
 def suspend(program, mark):
@@ -92,8 +107,8 @@ def run(launch, program, case):
     transport, fault, status, speakers, pattern = case
     mark = uuid.uuid4().hex
     begin = time.monotonic()
-    command = ["timeout", "-k", "2", str(LIMIT + PATIENCE), launch, str(RANKS), program, transport, mark]
-    environment = {**os.environ, "GRIDLOPS_TIMEOUT": str(LIMIT), "GRIDLOPS_FAULT": fault}
+    command = ["timeout", "-k", "2", str(LIMIT + PATIENCE), launch, str(ranks_of(fault)), program, transport, mark]
+    environment = {**os.environ, "GRIDLOPS_TIMEOUT": str(LIMIT), "GRIDLOPS_FAULT": fault, "GRIDLOPS_KERNELS": "blas"}
     suspension = threading.Thread(target=suspend, args=(program, mark), daemon=True)
     if fault.endswith("suspend"):
         suspension.start()
@@ -105,7 +120,7 @@ def run(launch, program, case):
     if not is_crash and (job.returncode != status if status is not None else job.returncode in (0, 124)):
         wrong.append(f"status {job.returncode} instead of {status}")
     wrong += [f"rank {rank} does not say so" for rank in speakers
-              if not re.search(pattern.replace("{}", str(rank)).replace("{fault}", fault[0]), job.stderr)]
+              if not re.search(pattern.replace("{}", str(rank)).replace("{fault}", fault.split(":")[0]), job.stderr)]
     if status == 0 and not speakers and own_lines(job.stderr):
         wrong.append("complains although nothing is wrong")
     if left := left_behind(mark):
@@ -126,7 +141,7 @@ def main():
     if sys.argv[3:4] == ["--restless"]:
         return 0 if is_patient(launch, program, sys.argv[4]) else 1
     repeats = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    jobs = [case for case in CASES for _ in range(repeats)]
+    jobs = [case for case in CASES for _ in range(repeats) if not sys.argv[4:] or case[:2] == tuple(sys.argv[4:6])]
     failed = False
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for is_wrong, line in pool.map(lambda case: run(launch, program, case), jobs):

@@ -63,6 +63,35 @@ int throw_while_a_request_is_open(int argc, char** argv) {
   });
 }
 
+/// No rank can take a broadcast back. The others wait in another communicator, whose messages cannot meet it.
+void drop_a_broadcast(Communicator& comm) {
+  std::vector<double> data(10);
+  const Request never_sent = comm.start_broadcast(data, 0);
+  throw InputError("A.npy is damaged");
+}
+
+int throw_while_a_broadcast_is_open(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] {
+    const auto other = session.world().split(0, 0);
+    return all_but_one_wait(session.world(), [&] { drop_a_broadcast(*other); });
+  });
+}
+
+int go_on_while_a_broadcast_is_open(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  return session.run([&] {
+    const auto other = session.world().split(0, 0);
+    return all_but_one_wait(session.world(), [&] {
+      try {
+        drop_a_broadcast(*other);
+      } catch (const InputError&) {
+      }
+      session.world().barrier();
+    });
+  });
+}
+
 /// Rank 1 alone names a root that is no rank.
 int throw_before_waiting(int argc, char** argv) {
   MpiSession session(&argc, &argv);
@@ -193,6 +222,8 @@ int main(int argc, char** argv) {
       {"throw_from_main", throw_from_main},
       {"throw_from_run", throw_from_run},
       {"throw_while_a_request_is_open", throw_while_a_request_is_open},
+      {"throw_while_a_broadcast_is_open", throw_while_a_broadcast_is_open},
+      {"go_on_while_a_broadcast_is_open", go_on_while_a_broadcast_is_open},
       {"throw_before_waiting", throw_before_waiting},
       {"terminate_in_barrier", terminate_in_barrier},
       {"terminate_with_a_kept_failure", terminate_with_a_kept_failure},

@@ -31,6 +31,13 @@ CASES = [
     ("throw_while_a_request_is_open", 65,
      r"^gridlops: rank 1 on \S+: gridlops::InputError: A.npy is damaged; "
      r"after receive \(80 bytes, from rank 0; rank 1 of 4\)$", None),
+    ("throw_while_a_broadcast_is_open", 65,
+     r"^gridlops: rank 1 on \S+: gridlops::InputError: A.npy is damaged; "
+     r"after broadcast #1 \(80 bytes, root 0; rank 1 of 4\)$", None),
+    ("go_on_while_a_broadcast_is_open", 70,
+     r"^gridlops: rank 1 on \S+: gridlops::CommunicationError: rank 1: an exception left a communication that is under way, "
+     r"after broadcast #1 \(80 bytes, root 0; rank 1 of 4\)\. MPI may still use its operands", None),
+    ("go_on_while_a_broadcast_is_open", 70, r"^gridlops: rank 1 on \S+: an exception left a communication that is under way, ", "0"),
     ("throw_before_waiting", 2,
      r"^gridlops: rank 1 on \S+: gridlops::UsageError: broadcast: the root is 9, .*; "
      r"after broadcast #1 \(800 bytes, root 2; rank 1 of 4\)$", None),

@@ -17,8 +17,8 @@
 /// kinds there are, and who carries them out. Only tests have any. A text that is no fault ends the process
 /// with status 2, because a test would otherwise see nothing happen, and take it for the answer.
 struct PlannedFault {
-  static constexpr std::array kinds{"kill",  "stop",   "term",   "throw", "slow", "nan",  "flip",
-                                    "short", "differ", "enospc", "fail",  "skip", "work", "suspend"};
+  static constexpr std::array kinds{"kill",   "stop",   "term", "throw", "slow", "nan",   "flip",   "short",
+                                    "differ", "enospc", "fail", "skip",  "work", "block", "suspend"};
 
   int rank = -1;  ///< in the job; -1: none
   std::string operation, kind;
