@@ -60,9 +60,7 @@ struct Run {
   /// A guess may be left out at a restart, which goes on from the saved x, unless it is part of the system.
   Json initial() const {
     if (task.X0) return "given";
-    const bool bidiagonal = arguments.solver == Solver::lsqr || arguments.solver == Solver::lsmr,
-               damped = common.damp > 0 || arguments.damp_relative.value_or(0) > 0;
-    return arguments.precondition != "none" || (bidiagonal && damped) ? Json("none") : Json();
+    return arguments.precondition != "none" ? Json("none") : Json();
   }
 };
 

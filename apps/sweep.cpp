@@ -80,12 +80,6 @@ void check_sweep(const SolveArguments& arguments) {
         "--damps and --precondition exclude each other: with scaled columns the damping is part of the "
         "operator, which all columns share");
   }
-  if (!arguments.initial.empty() && (solver == Solver::lsqr || solver == Solver::lsmr)) {
-    throw UsageError(
-        fmt::format("--damps and --initial exclude each other with --solver {}, where the damping is then "
-                    "part of the operator; cgls takes both",
-                    name_of(solver)));
-  }
   if (solver == Solver::cg && (rule == DampingRule::lcurve || rule == DampingRule::gcv))
     throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to cg", name_of(rule)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))

@@ -15,8 +15,7 @@
 
 namespace gridlops {
 
-/// What is about to be solved. For lsqr() and lsmr() with damping and an initial guess it is [A; D·I] X =
-/// [B; 0], whose rows are those of A and of X and whose damping is 0.
+/// What is about to be solved.
 struct SolveStart {
   std::string solver;
   Index rows = 0, cols = 0, nrhs = 0;

@@ -15,18 +15,18 @@ namespace gridlops {
 /// Why the iteration of one column ended.
 enum class StopReason {
   converged,  ///< the norm recomputed from its definition is within the tolerance
-  stagnated,  ///< as accurate as rounding lets this method get; the best iterate is returned
+  stagnated,  ///< the norms recomputed from their definitions are what rounding makes of a solution's
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
   user_stop,        ///< an observer or residual_ratio asked for it
-  breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite; for
-                    ///< CGLS, products are too small for the type
-  non_finite,       ///< NaN or infinity turned up, or norms are too small to be squared; X's column holds NaN
+  breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite. Or x is
+                    ///< too small for its type
+  non_finite,       ///< NaN or infinity turned up, or x is too large for its type; X's column holds NaN
   corrupted  ///< the guard found x and the recurrence apart; X has the last iterate that it had checked
 };
 /// The name as in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
-/// Whether x is as accurate as was asked for, or as rounding lets it get: converged or stagnated.
+/// Whether x solves the problem, as accurately as was asked for or as rounding lets it: converged or stagnated.
 GRIDLOPS_EXPORT bool is_solved(StopReason reason);
 
 class SolveObserver;
@@ -39,7 +39,7 @@ struct SolveOptions {
   double damp = 0;  ///< D ≥ 0
   /// One D ≥ 0 and one tolerance for each column of B, instead of those for all. The columns of a sweep of D
   /// over one right-hand side are copies of it, and share every product with A. cgls(), lsqr(), lsmr() and
-  /// cg() take dampings, but lsqr() and lsmr() not with an initial guess; every solver takes tolerances.
+  /// cg() take dampings; every solver takes tolerances.
   std::vector<double> damps = {}, tolerances = {};
   // For lsqr() and lsmr(); others refuse them. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are
   // the tolerance. The limit is one of cond(A); 0: none.
@@ -64,9 +64,8 @@ struct SolveOptions {
   /// After every so many iterations, counted from the start of a batch, b − Ax is computed anew and compared
   /// with what the recurrence says; the same once more when columns have ended. Where they differ by more
   /// than rounding explains, as after a flipped bit, the column goes back to the last iterate that was
-  /// checked, and begins anew from there once the others have ended. If it fails again at once, or the method
-  /// cannot begin anew (lsqr(), lsmr()), it ends as corrupted. Takes a product for each check, and ten
-  /// products of one column to estimate ‖A‖. 0: never.
+  /// checked, and begins anew from there once the others have ended. If it fails again at once, it ends as
+  /// corrupted. Takes a product for each check, and ten products of one column to estimate ‖A‖. 0: never.
   Index guard = 0;
   CheckpointOptions checkpoint{};
 };
@@ -128,12 +127,18 @@ struct SolveReport {
 /// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš:
 /// Stability of conjugate gradient and Lanczos methods for linear least squares problems, SIAM J. Matrix
 /// Anal. Appl. 19, 1998), each column with its own step, test, verdict and history (collective over the grid;
-/// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). B:
+/// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·‖Aᴴb‖, whatever the guess. B:
 /// in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
-/// A column that the recurrence declares converged, and the definition does not, is restarted while that
-/// helps. Norms are squared in double precision: entries of A outside 1e±70, or of B outside 1e±140, may be
-/// out of range; their columns end with non_finite or breakdown. Throws ShapeError or UsageError on all ranks
-/// before any communication.
+///
+/// The recurrence only claims that a column is solved. Verdicts are those of norms that are computed from
+/// their definitions when all columns of a batch have ended. A column whose claim they deny begins anew from
+/// its x, up to the limit of iterations. A column whose ‖Aᴴb‖ is 0 gets x = 0.
+///
+/// A, D and B may be as large or small as their type allows: where squares of norms would leave its range, the
+/// problem is multiplied by powers of two, which takes memory for one operand more. Norms in the report that
+/// are out of the range of double precision are 0 or infinite.
+///
+/// Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const SolveOptions& options = {});
@@ -172,8 +177,8 @@ GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const ConstDi
                                        DistMatrix<T>& X, const SolveOptions& options = {});
 
 /// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
-/// in everything else as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·max(‖b‖, ‖b−Ax₀‖). A's domain
-/// must be its range: where an operator's layouts differ, redistribute with identity().
+/// in everything else as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·‖b‖, whatever the guess. A's
+/// domain must be its range: where an operator's layouts differ, redistribute with identity().
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                const SolveOptions& options = {});

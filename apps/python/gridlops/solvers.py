@@ -223,7 +223,7 @@ def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to
     ``out`` if it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. Column j has
-    converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · max(‖Aᴴb‖, ‖Aᴴ(b−Ax₀)‖). A column that does not converge is a result, not an
+    converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess. A column that does not converge is a result, not an
     error: see ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
     """
     return _solve("cgls", A, B, x0, out, options, changes)
@@ -259,7 +259,7 @@ def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None =
        options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
     """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients; otherwise as :func:`cgls`.
 
-    A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · max(‖b‖, ‖b−Ax₀‖). ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
+    A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, whatever the guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
     """
     if M is None:
         return _solve("cg", A, B, x0, out, options, changes)
