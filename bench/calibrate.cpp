@@ -160,8 +160,9 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
   }
   succeed_together(world, [&] {
     if (world.rank() != 0) return;
-    write_text_file(arguments.machine,
-                    [text = program::json_text(json, 1) + "\n"]() mutable { return std::exchange(text, {}); });
+    write_text_file(arguments.machine, [text = program::json_text(json, 1) + "\n"]() mutable {
+      return std::exchange(text, {});
+    });
   });
   return ExitStatus::done;
 }

@@ -297,7 +297,9 @@ ExitStatus ResultWriter::close() {
     succeed_together(world_, [&] {
       if (world_.rank() != 0) return;
       document_["environment"]["load_average_at_end"] = load_average();
-      write_text_file(path_, [text = program::json_text(document_, 1) + "\n"]() mutable { return std::exchange(text, {}); });
+      write_text_file(path_, [text = program::json_text(document_, 1) + "\n"]() mutable {
+        return std::exchange(text, {});
+      });
     });
   }
   return has_failed[0] == 0 ? ExitStatus::done : ExitStatus::check_failed;

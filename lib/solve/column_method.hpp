@@ -90,8 +90,8 @@ class ColumnMethod {
 /// "1, 2, 3", for an agreement.
 std::string list_of(const std::vector<double>& values);
 
-/// Names to an agreement how B and X lie, and the options that steer what ranks do together. Throws UsageError
-/// where X shares memory with B, which would be lost.
+/// Names to an agreement how B and X lie, and the options that steer what ranks do together. Throws
+/// UsageError where X shares memory with B, which would be lost.
 template <Scalar T>
 void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                       const SolveOptions& options);

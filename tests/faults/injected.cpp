@@ -76,8 +76,7 @@ int error(std::string_view operation) { return file_fails(operation) ? error_num
 
 /// Tells what reached the disk or took its name, in order.
 void record(const char* what, const std::string& path) {
-  if (fault().operation == "record" && is_of_this_rank())
-    std::fprintf(stderr, "%s %s\n", what, path.c_str());
+  if (fault().operation == "record" && is_of_this_rank()) std::fprintf(stderr, "%s %s\n", what, path.c_str());
 }
 
 bool is_temporary(std::string_view path) { return path.find(".tmp.") != std::string_view::npos; }
