@@ -190,7 +190,7 @@ class Problem:
         self.lambdas = []
         if solver in SPARSE:
             gradients = abs(plain.astype(wide).conj().T @ data.astype(wide)).max(axis=0, initial=0)
-            relative = case["area"] != "program"  # whose λ is one number
+            relative = case.get("relative", True)  # else λ is one number
             self.lambdas = [float(np.ldexp(case["lambda"] * g, p + q)) if relative else case["lambda"] for g, q in zip(gradients, scales)]
 
     @staticmethod

@@ -46,9 +46,15 @@ class Job:
         if problem.damp_varies:
             options["damps"] = self.write("D", np.array(problem.D, float))
         elif problem.D and problem.D[0]:
-            options["damp"] = repr(problem.D[0])
+            options["damp-relative" if case["relative"] else "damp"] = case["damp"] if case["relative"] else repr(problem.D[0])
         if case["solver"] in SPARSE:
-            options["lambda"] = repr(case["lambda"])
+            options["lambda-relative" if case["relative"] else "lambda"] = repr(case["lambda"])
+        if case["column_norms"]:
+            options["precondition"] = "column-norms"
+            lengths = np.sqrt((abs(properties.wide(problem.A)) ** 2).sum(axis=0))
+            problem.d = np.where(lengths > 0, 1 / np.where(lengths > 0, lengths, 1), 1).astype(problem.A.dtype)
+        if case["condition_limit"]:
+            options["conlim"] = case["condition_limit"]
         if problem.X0 is not None:
             options["initial"] = self.write("X0", problem.X0)
         if case["one_pass"]:
@@ -122,6 +128,7 @@ class Job:
                   ("tested_norms", "tested_norm"))}
         found.update(reasons=[column["reason"] for column in columns], column_iterations=np.array([column["iterations"] for column in columns], int),
                      iterations=report["iterations"], step=report["options"].get("step", 0))
+        self.same_options(report["options"])
         properties.complete(self.problem, X, found, done)
         properties.finite(self.problem, X, found)
         truth = properties.Truth(self.problem, X)
@@ -131,7 +138,6 @@ class Job:
             for j, column in enumerate(columns):
                 properties.same_number(number.get(column[name], column[name]), norm[j], norm[j] * truth.unit,
                                        f"program, {name}, {solver}", "column", j)
-        self.same_options(report["options"])
         leftovers = [path.name for path in self.folder.rglob("*") if ".tmp." in path.name or ".try." in path.name]
         require(was_killed or not leftovers, "program, temporary files are left", leftovers)
         return found["reasons"]
@@ -141,9 +147,16 @@ class Job:
         wanted = {"iterations": self.case["iterations"]}
         if not self.problem.tolerance_varies:
             wanted["tolerance"] = self.case["tolerance"]
-        if self.case["solver"] in SPARSE:
-            wanted["lambda"] = self.case["lambda"]
-        elif not self.problem.damp_varies:
+        relative, solver = self.case["relative"], self.case["solver"]
+        if solver in SPARSE:
+            wanted["lambda_relative" if relative else "lambda"] = self.case["lambda"]
+        elif relative and self.case["damp"]:
+            wanted["damp_relative"] = self.case["damp"]
+            # ‖A‖ is estimated from below, to a few per cent unless many values are nearly as large.
+            D, largest = options["damp"], self.case["damp"] * float(np.ldexp(self.problem.norm_plain, self.case["scale_A"]))
+            require(0.5 * largest <= D <= 1.001 * largest, f"program, D of --damp-relative, {solver}", D, "where F times the norm of A is", largest)
+            self.problem.D = [D] * len(self.problem.D)
+        else:
             wanted["damp"] = self.problem.D[0] if self.problem.D else 0
         for name, value in wanted.items():
             require(options.get(name) == value, f"program, reported {name}, {self.case['solver']}", options.get(name), "asked for", value)

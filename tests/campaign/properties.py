@@ -201,6 +201,22 @@ def effective_condition(problem, truth, j):
     return float(values[0] / values[-1]) if values.size else 1.0
 
 
+def conditions(problem, truth, report):
+    """LSQR and LSMR estimate a condition that A with its damping can have. It is that of the bidiagonal matrix in the Frobenius norm: at
+    most n times the condition while its vectors are orthogonal, and more with every iteration afterwards (Paige, Saunders 1982, §5.4)."""
+    solver, values, p = problem.case["solver"], problem.values, problem.case["scale_A"]
+    if solver not in ("lsqr", "lsmr") or problem.d is not None or not values.size or values[0] == 0:
+        return
+    for j, reason in enumerate(report["reasons"]):
+        damped = np.hypot(values, float(np.ldexp(truth.D[j], -p)))
+        if damped[-1] <= 1e-10 * damped[0]:
+            continue
+        largest = float(damped[0] / damped[-1]) * len(values) * (1 + report["column_iterations"][j])
+        require(report["conditions"][j] <= largest, f"conditions, {solver}", "column", j, report["conditions"][j], "where at most", largest, "can be")
+        limit = problem.case["condition_limit"]
+        require(reason != "condition_limit" or largest >= limit > 0, f"conditions, limit, {solver}", "column", j, limit, largest)
+
+
 def ends(problem, truth, report):
     """Problems that are well conditioned are solved where iterations suffice: CG's error falls by (κ − 1)/(κ + 1) an iteration, for
     least squares κ is cond(A) (Björck 1996, §7.4), and the tolerance is far above rounding."""

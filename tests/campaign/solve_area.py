@@ -22,6 +22,8 @@ def request_of(problem, out_is_B=False):
         options["damp"] = problem.D[0]
     if case["solver"] in SPARSE:
         options.update(lambdas=problem.lambdas, backtracking=case["backtracking"], monotone=case["monotone"])
+    if case["condition_limit"]:
+        options["condition_limit"] = case["condition_limit"]
     if case["one_pass"]:
         options["one_pass"] = True
     return {"solver": case["solver"], "how": case["how"], "A": problem.A, "B": problem.B, "X0": problem.X0, "d": problem.d,
@@ -63,6 +65,7 @@ def check(case, workers):
         properties.sparse_solved(problem, truth, X, report)
     else:
         properties.solved(problem, truth, report)
+        properties.conditions(problem, truth, report)
     properties.true_norms(problem, truth, report)
     properties.ends(problem, truth, report)
     if case["other"] is not None and len(case["rhs"]):

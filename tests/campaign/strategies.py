@@ -114,7 +114,8 @@ def solves(draw):
             "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
             "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()),
             "monotone": solver == "fista" and draw(st.booleans()),
-            "how": how, "other": None, "out_is_B": draw(st.integers(0, 19)) == 0}
+            "how": how, "other": None, "out_is_B": draw(st.integers(0, 19)) == 0,
+            "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
@@ -223,6 +224,8 @@ def programs(draw, device):
     """Cases for the program: a solve without what only the Python package has, and a scenario."""
     case = draw(solves())
     case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)
+    case["relative"] = draw(one_of(False, False, True))  # --damp-relative and --lambda-relative
+    case["column_norms"] = case["solver"] in LEAST_SQUARES and not case["one_pass"] and draw(st.integers(0, 3)) == 0
     if case["solver"] == "pcg":
         case["solver"] = "cg"
     case["rows"], case["cols"] = max(case["rows"], 1), max(case["cols"], 1)
@@ -231,7 +234,7 @@ def programs(draw, device):
         case["damp"] = case["damp"][0] if case["damp"] else 0
     if isinstance(case["tolerance"], list):
         case["tolerance"] = case["tolerance"] + [1e-2] * (len(case["rhs"]) - len(case["tolerance"]))
-    if case["scale_A"] or case["scale_B"]:
+    if not case["relative"] and (case["scale_A"] or case["scale_B"]):
         case["lambda"] = 0  # it is one number, and has a scale
     how = case["how"]
     if device == "gpu":
