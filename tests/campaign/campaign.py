@@ -15,12 +15,14 @@ import argparse
 import collections
 import hashlib
 import json
+import signal
 import sys
 import time
 from pathlib import Path
 
 try:
     import hypothesis
+    import hypothesis.configuration
     import numpy as np
     from hypothesis import HealthCheck, Phase
 except ImportError as missing:
@@ -57,6 +59,8 @@ class Findings:
         self.size_of, self.text_of, self.seen = {}, {}, collections.Counter()
 
     def add(self, name, case, text):
+        if name not in self.seen:  # the test may be killed while it makes cases small
+            print(f"found: {name}: {self.replay(name)}", flush=True)
         self.seen[name] += 1
         size = len(json.dumps(case))
         if name in self.size_of and self.size_of[name] <= size:
@@ -78,8 +82,9 @@ class Findings:
         return f"{self.command} --replay {self.place(name)}"
 
     def tell(self):
+        """Prints a line and a command for each."""
         for name in sorted(self.text_of):
-            print(f"BROKEN: {name} ({self.seen[name]} times)\n    {self.text_of[name][:1500]}\n    {self.replay(name)}")
+            print(f"BROKEN, {self.seen[name]} times: {self.text_of[name][:1500]}\n    {self.replay(name)}")
 
 
 def hang_of(case):
@@ -89,6 +94,7 @@ def hang_of(case):
 
 
 def has(case, feature):
+    """Whether a case has what --without leaves out."""
     how = case["how"]
     return {"guess": case.get("guess") is not None, "one-sided": "one-sided" in json.dumps(case),
             "scale": any(case.get(key) for key in ("scale_A", "scale_B", "power")) or (case.get("other") or {}).get("change") == "scale",
@@ -105,7 +111,6 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
         if hang_of(case) in findings.seen or any(has(case, feature) for feature in without):
             return  # of hangs, because minutes for each would leave no time for others
         counts["cases"] += 1
-        begin = time.monotonic()
         try:
             counts.update(f"{name}: {verdict}" for verdict in check(case, workers))
         except Violation as violation:
@@ -116,9 +121,6 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
         except Lost as lost:
             # Not made smaller, since each try may take minutes.
             findings.add(hang_of(case) if lost.how == "hang" else f"crash, {case.get('solver', name)}", case, str(lost))
-        finally:
-            if time.monotonic() - begin > 20:
-                print(f"slow, {time.monotonic() - begin:.0f} s: {json.dumps(case)}", flush=True)
 
     known_before = set(findings.seen)
     settings = hypothesis.settings(max_examples=examples, deadline=None, database=None, print_blob=False, report_multiple_bugs=True,
@@ -131,6 +133,7 @@ def explore(name, seed, examples, until, without, workers, findings, counts):
 
 
 def replay(folder, workers):
+    """Runs a case that was kept, and says whether it holds now. Returns the status."""
     case = json.loads((Path(folder) / "case.json").read_text(encoding="utf-8"))
     print(json.dumps(case))
     try:
@@ -157,6 +160,8 @@ def main():
     if not list(build.glob("apps/python/gridlops/_native*")):
         print(f"skipped: the Python package is not built in {build}")
         sys.exit(77)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no worker is left
+    hypothesis.configuration.set_hypothesis_home_dir(build / "campaign")
     with Workers(build, given.patience) as workers:
         if given.replay:
             return replay(given.replay, workers)

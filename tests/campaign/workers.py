@@ -83,9 +83,9 @@ class Workers:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         for worker in self.running.values():
-            worker.close()
+            worker.close() if kind is None else worker.kill()
         self.folder.cleanup()
 
     def call(self, ranks, task, request):
