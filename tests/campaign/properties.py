@@ -217,6 +217,16 @@ def conditions(problem, truth, report):
         require(reason != "condition_limit" or largest >= limit > 0, f"conditions, limit, {solver}", "column", j, limit, largest)
 
 
+def orthogonal_data(problem, truth, report):
+    """Where b is orthogonal to the range of A, 0 is the solution, and is called so."""
+    if truth.hermitian or problem.case["solver"] in SPARSE or problem.X0 is not None or problem.case["iterations"] < 5:
+        return
+    for j, reason in enumerate(report["reasons"]):
+        if truth.reference[j] <= 0.1 * truth.reference_error[j]:
+            require(reason in SOLVED, f"orthogonal data, {reason}, {problem.case['solver']}", "column", j, "reference", truth.reference[j],
+                    "rounding", truth.reference_error[j])
+
+
 def ends(problem, truth, report):
     """Problems that are well conditioned are solved where iterations suffice: CG's error falls by (κ − 1)/(κ + 1) an iteration, for
     least squares κ is cond(A) (Björck 1996, §7.4), and the tolerance is far above rounding."""

@@ -68,6 +68,7 @@ def check(case, workers):
         properties.conditions(problem, truth, report)
     properties.true_norms(problem, truth, report)
     properties.ends(problem, truth, report)
+    properties.orthogonal_data(problem, truth, report)
     if case["other"] is not None and len(case["rhs"]):
         compare(case, problem, truth, X, report, workers)
     return report["reasons"]
