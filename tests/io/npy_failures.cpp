@@ -201,7 +201,7 @@ TEST_CASE("A file passes on its mode, owner and group to what replaces it", "[np
   const ScratchFolder folder;
   const std::string path = folder.file("A.npy");
   const DistMatrix<double> A = some_matrix(square_grid());
-  for (const mode_t mode : {0600, 0640, 0666, 0604, 0755}) {
+  for (const mode_t mode : {0600U, 0640U, 0666U, 0604U, 0755U}) {
     if (world().rank() == 0) {
       std::ofstream(path) << "old";
       REQUIRE(chmod(path.c_str(), mode) == 0);
