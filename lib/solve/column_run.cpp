@@ -20,11 +20,12 @@ namespace gridlops {
 namespace {
 
 template <Scalar T>
-VerdictRules rules_of(const ColumnMethod<T>& method) {
+VerdictRules rules_of(const ColumnMethod<T>& method, bool x_is_correction) {
   return {.test = method.test(),
           .default_tolerance = default_tolerance(scalar_type_of<T>),
           .absolute_tolerance = method.absolute_tolerance(),
           .judges_start = method.judges_start(),
+          .x_is_correction = x_is_correction,
           .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
           .longest_sum = std::max<Index>({method.op().rows(), method.op().cols(), 1})};
 }
@@ -49,7 +50,7 @@ ColumnRun<T>::ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, Me
       begins_from_x_(options.initial_guess),
       sums_(B.grid(), options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any),
       block_(state, batch.sizes, grid_.my_part(B.layout().cols.axis)),
-      verdicts_(rules_of(method), options, log.numbers()) {
+      verdicts_(rules_of(method, residuals != nullptr), options, log.numbers()) {
   if (residuals != nullptr) residuals_.emplace(residuals->column_slice(batch.first, batch.sizes));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/inversion.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -92,6 +93,28 @@ SolveReport least_squares(Solver solver, const LinearOperator<T>& A, const Const
                           const ConstDistMatrix<T>* residuals = nullptr) {
   const auto make = [&](Agreement&) { return make_least_squares(solver, A, options); };
   return solve_columns(*begin_solve<T>(make, B, X, options), B, X, options, residuals);
+}
+
+bool has_reason(const SolveReport& report, StopReason reason) {
+  return std::any_of(report.columns.begin(), report.columns.end(),
+                     [reason](const ColumnReport& column) { return column.reason == reason; });
+}
+
+/// Goes on with a report: of the same columns, solved for again from where they were.
+void append(SolveReport& report, const SolveReport& more) {
+  for (IterationRecord record : more.history) {
+    record.iteration += report.iterations;
+    report.history.push_back(std::move(record));
+  }
+  report.alarms.insert(report.alarms.end(), more.alarms.begin(), more.alarms.end());
+  report.guard_products += more.guard_products;
+  report.iterations = 0;
+  for (std::size_t j = 0; j < report.columns.size(); ++j) {
+    const Index before = report.columns[j].iterations;
+    report.columns[j] = more.columns[j];
+    report.columns[j].iterations += before;
+    report.iterations = std::max(report.iterations, report.columns[j].iterations);
+  }
 }
 
 /// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
@@ -218,29 +241,46 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
-  const auto stacked_data = [&] {
-    DistMatrix<T> data = make_together<T>(B.grid(), full->range().layout(columns));
-    data.set_zero();
-    DistMatrix<T> upper = stack_rows({A->range()}, 0, data);
-    copy(B, upper);
-    return data;
-  };
+  // With a guess Z is a correction of X₀, and what is left to solve for is [B; 0] − [A; D·I] X₀.
+  const bool corrects = options.initial_guess;
   DistMatrix<T> Z = make_together<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
-  if (stacks || (how.damps_x && !options.initial_guess)) data = stacked_data();  // [B; 0]
-  if (options.initial_guess) {                                                   // [B; 0] − [A; D·I] X₀
-    residual = stacked_data();
-    full->apply(T(-1), X, T(1), residual);
-  }
+  const auto load_data = [&](DistMatrix<T>& stacked) {  // [B; 0]
+    if (stacked.rows() == 0) stacked = make_together<T>(B.grid(), full->range().layout(columns));
+    stacked.set_zero();
+    DistMatrix<T> upper = stack_rows({A->range()}, 0, stacked);
+    copy(B, upper);
+  };
+  if (stacks || (how.damps_x && !corrects)) load_data(data);
   SolveOptions for_z = options;
   for_z.initial_guess = false;
   if (stacks) for_z.damp = 0;
-  SolveReport report = least_squares<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z,
-                                        options.initial_guess ? &residual : nullptr);
-  how.P->apply(T(1), Z, T(options.initial_guess ? 1 : 0), X);
+  const auto solve_from_X = [&] {
+    if (corrects) {
+      load_data(residual);
+      full->apply(T(-1), X, T(1), residual);
+    }
+    SolveReport report = least_squares<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z,
+                                          corrects ? &residual : nullptr);
+    how.P->apply(T(1), Z, T(corrects ? 1 : 0), X);
+    return report;
+  };
+  SolveReport report = solve_from_X();
+  // Z may be so much longer than X₀ + P Z that this sum is no solution. So it is corrected again, until nothing
+  // is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
+  for_z.observers.clear();
+  for_z.checkpoint = {};
+  const bool is_damped = options.damp > 0 || !options.damps.empty();
+  for (Index last = corrects && (how.damps_x || !is_damped) ? report.iterations : 0;
+       last > 0 && !has_reason(report, StopReason::user_stop);) {
+    for_z.max_iterations = options.max_iterations - report.iterations;
+    const SolveReport more = solve_from_X();
+    last = more.iterations;
+    append(report, more);
+  }
   if (how.damps_x) {
     Z = DistMatrix<T>();
     DistMatrix<T> gradient = make_together<T>(X.grid(), X.layout());
-    DistMatrix<T> r = stack_rows({A->range()}, 0, options.initial_guess ? residual : data);
+    DistMatrix<T> r = stack_rows({A->range()}, 0, corrects ? residual : data);
     recompute_norms(*A, B, X, options.damp, r, gradient, report);
   } else if (X.grid()->is_member()) {
     failures.settle(X.grid()->comm());

@@ -18,9 +18,9 @@ namespace {
 bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
   if (limits.test != ToleranceTest::backward_error)
     return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);
-  const double r = norms.damped_residual_norm();
+  const double r = norms.damped_residual_norm(), x_norm = limits.x_is_correction ? 0 : norms.x_norm;
   return norms.tested_norm == 0 ||
-         r <= limits.btol * norms.data_norm + limits.atol * norms.operator_norm * norms.x_norm ||
+         r <= limits.btol * norms.data_norm + limits.atol * norms.operator_norm * x_norm ||
          norms.tested_norm <= limits.atol * norms.operator_norm * r;
 }
 

@@ -39,6 +39,7 @@ struct VerdictLimits {
   double tolerance = 0;           ///< T
   double absolute_tolerance = 0;  ///< of the method's own test
   double atol = 0, btol = 0;      ///< of the test of the backward error
+  bool x_is_correction = false;   ///< of a guess: the norm of their sum, which that test is for, is not known
   double epsilon = 0;             ///< of the elements' type
 };
 

@@ -21,6 +21,7 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .absolute_tolerance = rules_.absolute_tolerance,
           .atol = options_.atol.value_or(column.tolerance),
           .btol = options_.btol.value_or(column.tolerance),
+          .x_is_correction = rules_.x_is_correction,
           .epsilon = rules_.epsilon};
 }
 

@@ -16,6 +16,7 @@ struct VerdictRules {
   double default_tolerance = 0;   ///< of columns that have none of their own
   double absolute_tolerance = 0;  ///< of the method's own test
   bool judges_start = true;       ///< false if x may be the solution only after an iteration
+  bool x_is_correction = false;   ///< of a guess that is not known here
   double epsilon = 0;             ///< of the elements' type
   Index longest_sum = 1;          ///< terms of a dot product in a product with A or Aᴴ
 };

@@ -132,12 +132,13 @@ def solved_by(peer, A, b, iterations=500, **rules):
 def check_estimates(suite):
     """Compares all estimates of LSQR and LSMR after k iterations, for each k. Those that have a definition are also compared
     with it, in each row of the history of the longest run. Rounding does not show after so few iterations. With these numbers
-    LSMR's smallest singular value is the newest in some iterations and an older one in others."""
+    LSMR's smallest singular value is the newest in some iterations and an older one in others. All are above 1, since SciPy
+    counts the 1 that its recurrence starts with."""
     rng = np.random.default_rng(3)
-    problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 2), "f64"))
+    problem = Problem(suite, 100 * conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 2), "f64"))
     A, B = problem.A, problem.B
     for solver, peer in PEERS.items():
-        for damp in [0, 0.3]:
+        for damp in [0, 30]:
             residuals = {0: np.linalg.norm(B, axis=0)}
             for k in range(1, 13):
                 _, X, report = problem.solve("--solver", solver, "--damp", damp, "--atol", 0, "--btol", 0, "--iterations", k,
@@ -164,10 +165,10 @@ def check_estimates(suite):
 
 def check_condition_limits(suite, rng):
     """--conlim ends a column in the same iteration as SciPy, if the limit is not within rounding of an estimate."""
-    problem = Problem(suite, conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 1), "f64"))
+    problem = Problem(suite, 100 * conditioned(rng, 60, 40, "f64", 30), program.random_matrix(rng, (60, 1), "f64"))
     b = problem.B[:, 0]
     for solver, peer in PEERS.items():
-        for damp in [0, 0.05]:
+        for damp in [0, 5]:
             estimates = [solved_by(peer, problem.A, b, iterations=k, damp=damp)["conda"] for k in range(1, 13)]
             ends = [k for k in range(2, 13) if estimates[k - 1] > 1.05 * max(estimates[:k - 1])]
             suite.check(len(ends) >= 3, solver, damp, "estimates that hardly grow:", estimates)

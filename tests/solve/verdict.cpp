@@ -59,6 +59,9 @@ TEST_CASE("A backward error is one of the damped system, relative to A and x or 
   norms = unsolved();
   norms.residual_norm = 2e-8;  // ‖r‖ ≤ btol‖b‖ + atol‖A‖‖x‖
   CHECK(judge(norms, of_lsqr, {epsilon}) == StopReason::converged);
+  VerdictLimits of_correction = of_lsqr;
+  of_correction.x_is_correction = true;
+  CHECK(judge(norms, of_correction, {epsilon}) == std::nullopt);
   norms.residual_norm = 2.1e-8;
   CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
   norms.residual_norm = 1e-8;
