@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <mpi.h>
 
+#include <numeric>
+
 #include "comm/chain_broadcast.hpp"
 #include "comm/communicator_contract.hpp"
 #include "comm/contract_reductions.hpp"
@@ -65,14 +67,15 @@ TEST_CASE("Ranks that wait for something else pass a broadcast on") {
       count *= 2;
     for (int root = 0; root < comm->size(); ++root) {
       CAPTURE(transport, root, count);
-      std::vector<double> data(static_cast<std::size_t>(count), comm->rank() == root ? 1.5 : 0);
-      data.back() = comm->rank() == root ? 2.5 : 0;
+      std::vector<double> sent(static_cast<std::size_t>(count)), data(sent);
+      std::iota(sent.begin(), sent.end(), 1.0);
+      if (comm->rank() == root) data = sent;
       Request request = comm->start_broadcast(data, root);
       const bool is_last = (comm->rank() + 1) % comm->size() == root;
       if (is_last) request.wait();
       comm->barrier();
       request.wait();
-      CHECK((data.front() == 1.5 && data.back() == 2.5));
+      CHECK((data == sent));
     }
   }
 }
