@@ -63,15 +63,17 @@ def make_problem(suite):
     rng = np.random.default_rng(5)
     A = rng.standard_normal((24, 24)) / 5
     for name, array in {"A": A @ A.T + np.eye(24), "B": rng.standard_normal((24, 3)), "b": rng.standard_normal((24, 1)),
-                        "X0": np.ones((24, 3)), "T1": np.full(3, 1e-9), "T2": np.full(3, 1e-3), "wide": A[:, :20]}.items():
+                        "X0": np.ones((24, 3)), "T1": np.full(3, 1e-9), "T2": np.full(3, 1e-3), "wide": A[:, :20], "tall_A": rng.standard_normal((900, 24)),
+                        "tall_B": rng.standard_normal((900, 9))}.items():
         np.save(suite.folder / f"{name}.npy", np.asfortranarray(array))
 
 
-def solve(suite, *words):
+def solve(suite, *words, ranks=None):
     """A run and its report."""
-    words = [*(["--rhs", "B.npy"] if "--rhs" not in words else []), *words]
+    for option, name in (("--matrix", "A.npy"), ("--rhs", "B.npy")):
+        words = words if option in words else [option, name, *words]
     (suite.folder / "R.json").unlink(missing_ok=True)
-    run = suite.run("solve", "--matrix", "A.npy", "--output", "X.npy", "--report", "R.json", "--quiet", *words)
+    run = suite.run("solve", "--output", "X.npy", "--report", "R.json", "--quiet", *words, ranks=ranks)
     path = suite.folder / "R.json"
     return run, json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
@@ -136,10 +138,18 @@ def check_reports(suite):
         suite.check(report["options"]["one_pass"] is used and (report["solver"] == "one-pass-cgls") is used, form, report["options"])
     # A restart computes neither the step nor lambda anew, but has the first run's.
     shutil.rmtree(suite.folder / "saved", ignore_errors=True)
-    _, begun = solve(suite, "--solver", "fista", "--lambda-relative", 0.25, "--step", 0.03125, "--iterations", 3, "--checkpoint", "saved")
-    _, resumed = solve(suite, "--solver", "fista", "--lambda-relative", 0.25, "--iterations", 500, "--restart", "saved")
-    suite.check(resumed["options"]["step"] == 0.03125, "step of a restart", resumed["options"])
-    suite.check([column["lambda"] for column in resumed["columns"]] == [column["lambda"] for column in begun["columns"]], "lambda")
+    words = ["--matrix", "tall_A.npy", "--rhs", "tall_B.npy", "--solver", "fista", "--lambda-relative", 0.25, "--iterations"]
+    _, begun = solve(suite, *words, 3, "--step", 2.0**-11, "--checkpoint", "saved")
+    words.append(500)
+    others = ["--grid", "2x1", "--algorithm", "stationary-a"]
+    _, elsewhere = solve(suite, *words, *others, ranks=2)
+    lambdas = [[column["lambda"] for column in report["columns"]] for report in (begun, elsewhere)]
+    suite.check(lambdas[0] != lambdas[1], "two ranks do not round otherwise, so that nothing is tested", lambdas)
+    for ranks in (None, 2):
+        run, resumed = solve(suite, *words, *(others if ranks else []), "--restart", "saved", ranks=ranks)
+        if suite.check(resumed is not None, run.command, run.errors):
+            suite.check(resumed["options"]["step"] == 2.0**-11, "step of a restart", resumed["options"])
+            suite.check([column["lambda"] for column in resumed["columns"]] == lambdas[0], "lambda of a restart on", ranks, "ranks")
 
 
 def check_guess_in_the_system(suite):
