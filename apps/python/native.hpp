@@ -53,11 +53,13 @@ struct Operator {
   OperatorPtr<T> ptr;
 };
 
-/// The same operator, which also keeps `memory` alive for all that is made of it.
+/// The same operator, which also keeps `memory` alive for all that is made of it, and longer than itself:
+/// other ranks may read there until it is gone.
 template <Scalar T>
 OperatorPtr<T> keep_alive(OperatorPtr<T> A, std::shared_ptr<void> memory) {
   const LinearOperator<T>* pointer = A.get();
-  return {pointer, [A = std::move(A), memory = std::move(memory)](const LinearOperator<T>*) {}};
+  return {pointer,
+          [A = std::move(A), memory = std::move(memory)](const LinearOperator<T>*) mutable { A.reset(); }};
 }
 
 /// The submodule for one element type.

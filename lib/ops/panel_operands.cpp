@@ -72,10 +72,10 @@ class BroadcastPanels final : public PanelSource<T> {
 template <Scalar T>
 class PeerPanels final : public PanelSource<T> {
  public:
-  PeerPanels(Communicator& comm, std::shared_ptr<Backend> backend, std::size_t slots, bool block_stays)
+  PeerPanels(Communicator& comm, std::shared_ptr<Backend> backend, std::size_t slots, SourceBlock kind)
       : PanelSource<T>(slots),
         me_(comm.rank()),
-        block_stays_(block_stays),
+        kind_(kind),
         peers_(make_peer_blocks<T>(comm, std::move(backend))),
         memory_(slots) {}
 
@@ -87,7 +87,7 @@ class PeerPanels final : public PanelSource<T> {
   }
 
   void begin(MatrixView<const T> block) override {
-    block_stays_ ? peers_->publish_for_good(block) : peers_->publish(block);
+    kind_ == SourceBlock::of_product ? peers_->publish(block) : peers_->publish_for_good(block);
   }
   void start(std::size_t step, const Part& part) override {
     if (!takes_new_slot(step, part)) return;
@@ -96,7 +96,7 @@ class PeerPanels final : public PanelSource<T> {
   }
   void end() override {
     peers_->done_reading();
-    peers_->await_readers();
+    kind_ == SourceBlock::of_caller ? peers_->await_every_reader() : peers_->await_readers();
   }
   void renew() override { peers_->renew(); }
 
@@ -111,7 +111,7 @@ class PeerPanels final : public PanelSource<T> {
   }
 
   int me_;
-  bool block_stays_;
+  SourceBlock kind_;
   std::unique_ptr<PeerBlocks<T>> peers_;
   SlotMemory<T> memory_;
   Part last_;
@@ -174,8 +174,8 @@ std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared
 
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> peer_panels(Communicator& comm, std::shared_ptr<Backend> backend,
-                                            std::size_t slots, bool block_stays) {
-  return std::make_shared<PeerPanels<T>>(comm, std::move(backend), slots, block_stays);
+                                            std::size_t slots, SourceBlock kind) {
+  return std::make_shared<PeerPanels<T>>(comm, std::move(backend), slots, kind);
 }
 
 template <Scalar T>
@@ -190,7 +190,7 @@ std::shared_ptr<PanelSum<T>> reduced_sum(Communicator& comm, std::shared_ptr<Bac
   template std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator&, std::shared_ptr<Backend>,         \
                                                             std::shared_ptr<SlotMemory<T>>);                 \
   template std::shared_ptr<PanelSource<T>> peer_panels(Communicator&, std::shared_ptr<Backend>, std::size_t, \
-                                                       bool);                                                \
+                                                       SourceBlock);                                         \
   template std::shared_ptr<PanelSum<T>> reduced_sum(Communicator&, std::shared_ptr<Backend>,                 \
                                                     std::shared_ptr<SlotMemory<T>>, ReductionOrder);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

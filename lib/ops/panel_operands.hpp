@@ -38,7 +38,7 @@ class PanelSource {
   virtual MatrixView<const T> arrived(std::size_t step);
   /// Lets what is under way advance: many MPI libraries move data only while they are called.
   virtual void advance();
-  /// Ends the product (collective). On return the block may change, unless it is one that stays.
+  /// Ends the product (collective). On return the block may change, unless it is the operator's.
   virtual void end() {}
   /// Says that a block that stays has other elements now (on all ranks, between products).
   virtual void renew() {}
@@ -74,11 +74,15 @@ template <Scalar T>
 std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                                  std::shared_ptr<SlotMemory<T>> memory);
 
-/// Makes a source whose panels the ranks of comm read in, or get from, their owners' memory. If the block
-/// stays what and where it is until renew() is called, the others learn of it once only.
+/// What block a source of panels takes: another one in each product, or always the same. That may belong to
+/// the caller, who may change it between products and before renew().
+enum class SourceBlock { of_product, of_operator, of_caller };
+
+/// Makes a source whose panels the ranks of comm read in, or get from, their owners' memory. Of a block that
+/// stays the others learn once, until renew() is called.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> peer_panels(Communicator& comm, std::shared_ptr<Backend> backend,
-                                            std::size_t slots, bool block_stays);
+                                            std::size_t slots, SourceBlock kind);
 
 /// Adds up the products of the steps. This base adds them to the rank's own block C at once.
 template <Scalar T>

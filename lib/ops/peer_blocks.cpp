@@ -61,6 +61,7 @@ class SharedBlocks final : public PeerBlocks<T> {
   void await_readers() override {
     for (int rank = 0; rank < this->comm().size(); ++rank) window().wait_for_reader(rank, round_);
   }
+  void await_every_reader() override { await_readers(); }
 
  private:
   SharedWindow& window() const { return shared_window_of(this->comm()); }
@@ -138,8 +139,9 @@ class WindowBlocks final : public PeerBlocks<T> {
     return scratch(publishable_, rows, cols);
   }
   void done_reading() override { readers_done_ = this->comm().start_barrier(); }
-  // What is published is publishable() memory, or a copy; what is published for good stays.
+  // What is published is publishable() memory, or a copy.
   void await_readers() override {}
+  void await_every_reader() override { readers_done_.wait(); }
 
  private:
   RmaWindow& window() const { return rma_window_of(this->comm()); }

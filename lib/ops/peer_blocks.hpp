@@ -23,7 +23,7 @@ struct PeerPart {
 ///   publish(mine)    begins a round (collective)
 ///   start_reading()  begins to read a part of what a rank publishes
 ///   done_reading()   says that this rank has read all that it wants in this round
-///   await_readers()  waits until mine may change
+///   await_readers()  waits until mine may change, unless it was published for good
 ///
 /// A round begins with publish_for_good(mine) instead if the block is the same in every round.
 template <Scalar T>
@@ -54,6 +54,8 @@ class PeerBlocks {
   /// Collective.
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
+  /// The same also for a block that was published for good.
+  virtual void await_every_reader() = 0;
 
   /// Begins a round (collective). The block stays where and as it is until renew() is called, so that others
   /// need not learn of it again.

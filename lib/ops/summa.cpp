@@ -82,12 +82,13 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
       in_place ? 0 : steps_ahead(options.lookahead, std::max(forward.count(), adjoint.count()));
   const std::size_t slots = lookahead + 1;
 
-  const auto A_panels = reads_all   ? peer_panels<T>(grid.comm(), backend, slots, true)
-                        : reads_row ? peer_panels<T>(grid.row_comm(), backend, slots, true)
+  const SourceBlock of_A = A.owns_block() ? SourceBlock::of_operator : SourceBlock::of_caller;
+  const auto A_panels = reads_all   ? peer_panels<T>(grid.comm(), backend, slots, of_A)
+                        : reads_row ? peer_panels<T>(grid.row_comm(), backend, slots, of_A)
                                     : broadcast_panels<T>(grid.row_comm(), backend, slot_memory<T>(slots));
   const auto in_C = std::make_shared<PanelSum<T>>();
   if (reads_all) {
-    const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, false);
+    const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
     return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable, lookahead,
                                           PanelPlan<T>{forward.count(), forward, A_panels, panels, in_C},
                                           PanelPlan<T>{adjoint.count(), adjoint, A_panels, panels, in_C});
