@@ -64,12 +64,19 @@ class Truth:
             self.reference = norms(A.conj().T @ B)
         self.reference_error = c * (self.b if self.hermitian else self.norm_A * self.b)
         # With a preconditioner P of least squares the test is that of the problem with AP (docs/solvers.md).
+        d = np.ones((n, 1), np.longdouble)
         if problem.d is not None and not self.hermitian:
             d = wide(problem.d)[:, None]
             self.tested, self.reference = norms(d * gradient), norms(d * (A.conj().T @ B))
-            self.tested_error, self.reference_error = abs(d).max(initial=0) * self.tested_error, abs(d).max(initial=0) * self.reference_error
+            # Its solver has z = P⁻¹x in its type, and so ‖AP‖‖z‖ for ‖A‖‖x‖, and ‖P‖‖z‖ for ‖x‖.
+            norm_P = abs(d).max(initial=0)
+            norm_AP, z = min(self.norm_A * norm_P, np.sqrt((norms(A * d.T) ** 2).sum())), norms(X / d)
+            self.tested_error = (norm_AP * (c * (self.b + norm_AP * z + self.r) + (self.norm_A + 1) * tiny)
+                                 + c * D**2 * norm_P**2 * z + norm_P * D**2 * tiny + norm_P * tiny)
+            self.reference_error = norm_P * self.reference_error
         self.damped_r = np.hypot(self.r, D * self.x)
-        self.norm_F = np.sqrt(norms(A).dot(norms(A)) + n * D**2)
+        self.norm_F = np.sqrt((norms(A) ** 2 * abs(d[:, 0]) ** 2).sum() + D**2 * (abs(d) ** 2).sum())
+        self.z = norms(X / d)
 
 
 def finite(problem, X, report):
@@ -141,7 +148,7 @@ def solved(problem, truth, report):
         if reason == "converged" and solver in ("lsqr", "lsmr") and not ok:
             # Paige and Saunders's own two tests; their ‖A‖ is that of the bidiagonal matrix, which grows after its end.
             norm_A = truth.norm_F[j] * np.sqrt(1 + report["column_iterations"][j] / max(1, min(problem.A.shape)))
-            ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.x[j]) + truth.r_error[j]
+            ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.z[j]) + truth.r_error[j]
                   or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
         require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],
                 "tolerance", problem.T[j], "rounding", rounding)
