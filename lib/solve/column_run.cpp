@@ -112,6 +112,11 @@ void ColumnRun<T>::start() {
     } while (scale_operator());
     take_exact_zeros();
   }
+  // What was found out about ‖A‖ by a solve from which this one goes on.
+  for (Index j = 0; j < block_.count(); ++j) {
+    const double known = log_.report().columns[at(right_hand_side(j))].operator_norm;
+    column(j).operator_norm = std::max(column(j).operator_norm, std::ldexp(known, column(j).scale.A));
+  }
   for (ColumnState& column : verdicts_.all()) column.first_residual_norm = column.residual_norm;
   begin_descents();
   test_convergence();

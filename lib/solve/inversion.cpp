@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "comm/failure_scope.hpp"
 #include "dist/together.hpp"
 #include "gridlops/error.hpp"
+#include "solve/column_blocks.hpp"
 #include "solve/methods.hpp"
 
 namespace gridlops {
@@ -86,13 +88,24 @@ MethodPtr<T> make_least_squares(Solver solver, const LinearOperator<T>& A, const
   return make_lsqr<T>(A, options, nullptr);
 }
 
-/// residuals: as for solve_columns().
+/// residuals and before: as for solve_columns().
 template <Scalar T>
 SolveReport least_squares(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                           DistMatrix<T>& X, const SolveOptions& options,
-                          const ConstDistMatrix<T>* residuals = nullptr) {
+                          const ConstDistMatrix<T>* residuals = nullptr,
+                          const SolveReport* before = nullptr) {
   const auto make = [&](Agreement&) { return make_least_squares(solver, A, options); };
-  return solve_columns(*begin_solve<T>(make, B, X, options), B, X, options, residuals);
+  return solve_columns(*begin_solve<T>(make, B, X, options), B, X, options, residuals, before);
+}
+
+/// xⱼ ← 0 where bⱼ is 0: that solves, and no tolerance relative to 0 could be met (collective over the grid).
+template <Scalar T>
+void clear_where_zero(const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
+  const std::vector<double> largest = column_norms(B, std::numeric_limits<double>::infinity());
+  if (!X.grid()->is_member()) return;
+  for (std::size_t j = 0; j < largest.size(); ++j)
+    if (largest[j] == 0)
+      X.grid()->backend()->template kernels<T>().fill(T(0), column_block(X, static_cast<Index>(j)));
 }
 
 bool has_reason(const SolveReport& report, StopReason reason) {
@@ -238,6 +251,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
         "part of the operator; leave the preconditioner out, or damp z");
   });
   const bool stacks = how.damps_x && options.damp > 0;
+  if (options.initial_guess) clear_where_zero(B, X);
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
@@ -254,26 +268,26 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   SolveOptions for_z = options;
   for_z.initial_guess = false;
   if (stacks) for_z.damp = 0;
-  const auto solve_from_X = [&] {
+  const auto solve_from_X = [&](const SolveReport* before) {
     if (corrects) {
       load_data(residual);
       full->apply(T(-1), X, T(1), residual);
     }
     SolveReport report = least_squares<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z,
-                                          corrects ? &residual : nullptr);
+                                          corrects ? &residual : nullptr, before);
     how.P->apply(T(1), Z, T(corrects ? 1 : 0), X);
     return report;
   };
-  SolveReport report = solve_from_X();
-  // Z may be so much longer than X₀ + P Z that this sum is no solution. So it is corrected again, until nothing
-  // is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
+  SolveReport report = solve_from_X(nullptr);
+  // Z may be so much longer than X₀ + P Z that this sum is no solution. So it is corrected again, until
+  // nothing is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
   for_z.observers.clear();
   for_z.checkpoint = {};
   const bool is_damped = options.damp > 0 || !options.damps.empty();
   for (Index last = corrects && (how.damps_x || !is_damped) ? report.iterations : 0;
        last > 0 && !has_reason(report, StopReason::user_stop);) {
     for_z.max_iterations = options.max_iterations - report.iterations;
-    const SolveReport more = solve_from_X();
+    const SolveReport more = solve_from_X(&report);
     last = more.iterations;
     append(report, more);
   }

@@ -51,9 +51,10 @@ class Lsmr final : public BidiagonalMethod<T> {
     const ColumnScalars step = ratio(zeta, P.r * P_bar.r);
     x += step * h_bar;               // x += (ζ/(ρρ̄)) h̄
     xpby(v, -ratio(theta, P.r), h);  // h = v − (θ/ρ) h
-    // The squared Frobenius norm of [A; D·I] as far as it is seen. Rounding repeats directions after these.
-    if (steps++ < A.cols()) norm2_A += alpha_before * alpha_before + beta * beta;
-    run.raise_operator_norms(sqrt(norm2_A));
+    // The squared Frobenius norm of A as far as it is seen, that of [A; D·I] without D² for each direction.
+    // Rounding repeats directions after these.
+    if (steps++ < A.cols()) norm2_A += alpha_before * alpha_before + beta * beta - run.squared_damping();
+    run.raise_operator_norms(root(norm2_A));
     const ColumnScalars x_norm = root(xx + step * (2 * xh + step * hh));
     const ColumnScalars r_norm = residual_norm(before.s * P.r, zeta_before);
     run.set_norms({.tested = abs(zeta_bar),

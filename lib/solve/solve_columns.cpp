@@ -119,13 +119,17 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
 
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          const SolveOptions& options, const ConstDistMatrix<T>* residuals) {
+                          const SolveOptions& options, const ConstDistMatrix<T>* residuals,
+                          const SolveReport* before) {
   SolveLog<T> log(method.name(), options, X);
   if (!B.grid()->is_member()) {
     SolveReport of_idle_rank;
     of_idle_rank.solver = method.name();
     return of_idle_rank;
   }
+  if (before != nullptr)
+    for (std::size_t j = 0; j < before->columns.size(); ++j)
+      log.report().columns[j].operator_norm = before->columns[j].operator_norm;
   const TraceRegion region(method.name());
   FailureScope failures;
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
@@ -158,7 +162,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
       const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>&, const ConstDistMatrix<T>&, \
       const ConstDistMatrix<T>&, const SolveOptions&);                                               \
   template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,    \
-                                     const SolveOptions&, const ConstDistMatrix<T>*);
+                                     const SolveOptions&, const ConstDistMatrix<T>*, const SolveReport*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

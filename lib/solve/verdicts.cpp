@@ -86,8 +86,11 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
   if (judged({rules_.epsilon})) return false;
   const bool claimed = is_solved(*column.reason);
   if (!claimed && (column.reason != StopReason::corrupted || column.failed_checks > 1)) return false;
-  const bool may_go_on = !stop_asked && column.iterations < options_.max_iterations;
   const bool comes_closer = column.verified_norm == 0 || tested < 0.5 * column.verified_norm;
+  // A correction that is much longer than the corrected x cannot be known better. Another one begins from
+  // there.
+  const bool may_go_on =
+      !stop_asked && column.iterations < options_.max_iterations && (comes_closer || !rules_.x_is_correction);
   // The sums of a product round like random numbers (Higham, Mary: SIAM J. Sci. Comput. 41, 2019).
   const double of_sums = rules_.epsilon * std::sqrt(static_cast<double>(rules_.longest_sum));
   if (claimed && !comes_closer && judged({of_sums, of_sums})) return false;
