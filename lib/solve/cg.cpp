@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_run.hpp"
 #include "solve/methods.hpp"
@@ -96,11 +98,18 @@ class Cg final : public ColumnMethod<T> {
     A.apply(-1, x, 1, p);
     A.apply_adjoint(1, p, 0, q);
     const ColumnFactors D2 = run.squared_damping();
-    q -= D2 * x;
+    // Here Aᴴr is multiplied by the square of what D²x is multiplied by. If that is less than 1, D²x is
+    // nothing.
+    const int power = run.operator_power();
+    if (power > 0) multiply_by_powers(q, std::vector<int>(at(run.active_count()), -power));
+    if (power >= 0) q -= D2 * x;
     copy(p, r);
     r -= D2 * x;  // the residual of the damped system
     const auto [undamped, qq, rr, xx] = run.sum(norm2(p), norm2(q), norm2(r), norm2(x));
-    return {.residual = sqrt(undamped), .normal = sqrt(qq), .tested = sqrt(rr), .x = sqrt(xx)};
+    return {.residual = sqrt(undamped),
+            .normal = std::ldexp(1.0, std::max(power, 0)) * sqrt(qq),
+            .tested = sqrt(rr),
+            .x = sqrt(xx)};
   }
 
   void restart(ColumnRun<T>& run) override {

@@ -16,6 +16,7 @@
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
 #include "ops/agree_on_operator.hpp"
+#include "solve/problem_scale.hpp"
 
 namespace gridlops {
 
@@ -79,21 +80,16 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
   return x;
 }
 
-/// Makes the norm 1 unless it is 0. Returns what it was, also if its square is out of the range of double
-/// precision.
+/// Makes a unit vector of x unless that is zero, and returns its norm. No norm is too large or small to be
+/// squared.
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
-  const auto scale = [&x](double factor) { FailureScope().run([&] { x *= factor; }); };
-  double norm = column_norms(x)[0], unit = 1;
-  if constexpr (sizeof(Real<T>) == 8) {
-    if (norm == 0 || std::isinf(norm)) {
-      unit = norm == 0 ? 0x1p-600 : 0x1p600;
-      scale(1 / unit);
-      norm = column_norms(x)[0];
-    }
-  }
-  if (norm > 0) scale(1 / norm);
-  return norm * unit;
+  const int power = powers_of_columns(x)[0];
+  FailureScope failures;
+  failures.run([&] { multiply_by_powers(x, {-power}); });
+  const double norm = column_norms(x)[0];
+  if (norm > 0) failures.run([&] { x *= 1 / norm; });
+  return std::ldexp(norm, power);
 }
 
 /// y ← y − αx.

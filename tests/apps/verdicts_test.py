@@ -174,6 +174,14 @@ def check_sizes(suite, rng):
             right = np.linalg.solve(1e20 * square + shift, 1e20 * data) if solver == "cg" else \
                 np.linalg.solve(1e40 * square.T @ square + shift, 1e40 * square.T @ data)
             suite.check(np.abs(X - right).max() <= 1e-2 * np.abs(right).max(), "a large D", solver, X[:2], right[:2])
+    for power in (-60, 0, 60):  # ‖Aᴴ(b − Ax) − D²x‖ of cg, where D² is added to A
+        square = A.T @ A * 10.0**power
+        case, damp = Case(suite, square, A.T @ B), 0.1 * 10.0**(power / 2)
+        X, report = case.solve("--solver", "cg", "--damp", damp)
+        if X is not None:
+            true = norms(square, case.B, X, damp)[1]
+            found = np.array([column["normal_residual_norm"] for column in report["columns"]])
+            suite.check((np.abs(found - true) <= 1e-6 * true).all(), "normal residual norms of cg", power, found, true)
     counts = []
     for power in (0, 300, -300, 480, -480):
         case = Case(suite, A * 2.0**power, B * 2.0**(-power // 2))
