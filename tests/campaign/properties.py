@@ -126,8 +126,10 @@ def no_larger_than_a_solution(problem, truth, j):
     values = problem.values
     # A is what the type holds, so that values far below its ε are as true as others.
     kept = values[values > 4 * np.finfo(float).eps * max(problem.A.shape) * values[0]] if values.size and values[0] > 0 else values[:0]
-    damping = truth.D[j] ** 2 if truth.hermitian else truth.D[j]
-    smallest = max(np.ldexp(np.longdouble(kept[-1]), problem.case["scale_A"]) if kept.size else 0, damping) or np.inf
+    smallest = np.ldexp(np.longdouble(kept[-1]), problem.case["scale_A"]) if kept.size else 0
+    if truth.hermitian and truth.D[j] > 0:
+        smallest = truth.D[j] ** 2  # A may be singular, and A + D²I is not
+    smallest = max(smallest, truth.D[j] if not truth.hermitian else 0) or np.inf
     guess = norms(wide(problem.X0))[j] if problem.X0 is not None else 0
     return truth.x[j] <= 100 * (truth.b[j] / smallest + guess)
 

@@ -37,7 +37,8 @@ def answer(workers, request):
     for error in errors:
         require(error[0] != "Damaged", "operands are intact", error[1])
     members = np.prod(request["how"]["grid"])
-    require(len(errors) <= 1 and (not errors or all(reply["errors"][:members])), "refused on all ranks", reply["errors"])
+    of_members = set(reply["errors"][:members])
+    require(len(of_members) == 1 and (not errors or None not in of_members), "refused on all ranks", reply["errors"])
     require(reply["alike"], "ranks know the same")
     if errors:
         name, text = errors.pop()
