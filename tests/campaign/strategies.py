@@ -11,6 +11,11 @@ def one_of(*values):
     return st.sampled_from(values)
 
 
+def one_in(n):
+    """True once in n times. The ends of a range would be drawn more often."""
+    return st.integers(0, n - 1).map(lambda k: k == n // 2)
+
+
 @st.composite
 def matrices(draw, hermitian):
     kind = draw(one_of("integers", "svd", "svd", "identity", "laplacian", "zero"))
@@ -85,7 +90,7 @@ def changes(draw):
 
 
 def all_solves():
-    return st.integers(0, 79).flatmap(lambda n: plateaus() if n == 79 else solves())
+    return one_in(100).flatmap(lambda large: plateaus() if large else solves())
 
 
 @st.composite
@@ -93,8 +98,8 @@ def solves(draw):
     name, solver = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of(*SOLVERS))
     hermitian, single = solver in ("cg", "pcg"), name in ("f32", "c64")
     rows, cols = draw(shapes(hermitian))
-    rhs = draw(right_hand_sides(12 if draw(st.integers(0, 3)) == 0 else 4, single))
-    p, q = draw(scales(name, solver)) if draw(st.integers(0, 2)) == 0 else (0, 0)
+    rhs = draw(right_hand_sides(12 if draw(one_in(4)) else 4, single))
+    p, q = draw(scales(name, solver)) if draw(one_in(3)) else (0, 0)
     kinds = one_of("zero", "random", "solution", "near", "far")
     guess = draw(st.none() | st.fixed_dictionaries({"kind": kinds, "seed": seeds, "digits": one_of(0)}))
     if guess and guess["kind"] == "near":
@@ -106,18 +111,18 @@ def solves(draw):
         damp = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(rhs), max_size=len(rhs)))
     tolerances = one_of(1e-4, 1e-2, 1e-5, 1e-12) if single else one_of(1e-8, 1e-2, 1e-12, 1e-15)
     tolerance = draw(tolerances)
-    if draw(st.integers(0, 4)) == 0:
+    if draw(one_in(5)):
         tolerance = draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs)))
     how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver))
-    preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(st.integers(0, 5)) == 0)
+    preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(one_in(6)))
     case = {"area": "solve", "type": name, "solver": solver, "rows": rows, "cols": cols, "matrix": draw(matrices(hermitian)),
             "rhs": rhs, "scale_A": p, "scale_B": q, "guess": guess, "damp": damp, "tolerance": tolerance,
             "iterations": draw(one_of(500, 500, 500, 1, 3, 0) if how["ranks"] < 3 else one_of(100, 100, 1, 0)), "batch": draw(one_of(0, 0, 1, 3)),
             "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,
-            "one_pass": solver == "cgls" and not preconditioned and draw(st.integers(0, 3)) == 0,
+            "one_pass": solver == "cgls" and not preconditioned and draw(one_in(4)),
             "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()),
             "monotone": solver == "fista" and draw(st.booleans()),
-            "how": how, "other": None, "out_is_B": draw(st.integers(0, 19)) == 0,
+            "how": how, "other": None, "out_is_B": draw(one_in(30)),
             "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
@@ -239,7 +244,7 @@ def programs(draw, device):
     case = draw(solves())
     case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)
     case["relative"] = draw(one_of(False, False, True))  # --damp-relative and --lambda-relative
-    case["column_norms"] = case["solver"] in LEAST_SQUARES and not case["one_pass"] and draw(st.integers(0, 3)) == 0
+    case["column_norms"] = case["solver"] in LEAST_SQUARES and not case["one_pass"] and draw(one_in(4))
     if case["solver"] == "pcg":
         case["solver"] = "cg"
     case["rows"], case["cols"] = max(case["rows"], 1), max(case["cols"], 1)
