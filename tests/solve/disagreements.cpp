@@ -96,7 +96,17 @@ TEST_CASE(
       // B and R are the right-hand sides of one solver or another. On the odd rank the result begins where
       // they do.
       const bool am_odd = grid->comm().rank() == odd;
-      std::vector<double> memory(1000);
+      Backend& backend = *grid->backend();
+      std::vector<double> zeros(1000);
+      const auto bytes = static_cast<Index>(zeros.size() * sizeof(double));
+      Buffer<double> memory;
+      memory.reserve(grid->backend(), static_cast<Index>(zeros.size()));
+      backend.upload(zeros.data(), memory.data(), bytes);
+      const auto contents = [&] {
+        std::vector<double> numbers(zeros.size());
+        backend.download(memory.data(), numbers.data(), bytes);
+        return numbers;
+      };
       Problem problem(grid);
       const auto moved = [&](DistMatrix<double>& X) {
         const MatrixView<double> local = X.local();
@@ -107,9 +117,9 @@ TEST_CASE(
         INFO(name << " on " << describe(*grid) << ", rank " << odd << " is the odd one");
         problem.B.fill(random_elements<double>(3));
         problem.R.fill(random_elements<double>(4));
-        const std::vector<double> before = memory;
+        const std::vector<double> before = contents();
         check_disagreement(grid->comm(), {"would overwrite what it reads", what}, [&] { call(problem); });
-        CHECK(memory == before);
+        CHECK(contents() == before);
       };
       if (am_odd) {
         for (DistMatrix<double>* matrix : {&problem.B, &problem.R, &problem.variances}) moved(*matrix);
