@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "gridlops/error.hpp"
+#include "json_text.hpp"
 
 namespace gridlops::program {
 
@@ -120,7 +121,7 @@ std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
 
 std::string text_of(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  return value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 }  // namespace
