@@ -10,6 +10,8 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure_scope.hpp"
+#include "dist/column_powers.hpp"
+#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -175,6 +177,28 @@ std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X, const Const
       take_sums<Accumulator<T>>);
 }
 
+namespace {
+
+/// The norms of columns whose squares left the range of double precision, from columns that are multiplied by
+/// powers of two.
+template <Scalar T>
+void repair_norms(const ConstDistMatrix<T>& X, std::vector<double>& norms) {
+  const auto is_lost = [](double norm) { return norm < 0x1p-480 || (norm > 0x1p480 && !std::isnan(norm)); };
+  if (sizeof(Real<T>) < sizeof(double) || std::none_of(norms.begin(), norms.end(), is_lost)) return;
+  std::vector<int> powers = powers_of_columns(X);
+  for (std::size_t j = 0; j < norms.size(); ++j)
+    if (!is_lost(norms[j])) powers[j] = 0;
+  if (std::all_of(powers.begin(), powers.end(), [](int power) { return power == 0; })) return;
+  DistMatrix<T> scaled = clone_together(X);
+  for (int& power : powers) power = -power;
+  FailureScope().run([&] { multiply_by_powers(scaled, powers); });
+  const std::vector<double> of_scaled = column_norms(scaled);
+  for (std::size_t j = 0; j < norms.size(); ++j)
+    if (powers[j] != 0) norms[j] = std::ldexp(of_scaled[j], -powers[j]);
+}
+
+}  // namespace
+
 template <Scalar T>
 std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order) {
   require<UsageError>(order >= 0, "norms have an order of at least 0, and not ", order,
@@ -188,6 +212,7 @@ std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order) {
       std::isinf(order) ? take_largest : take_sums<double>);
   if (order == 0 || std::isinf(order)) return norms;
   for (double& norm : norms) norm = order == 2 ? std::sqrt(norm) : std::pow(norm, 1 / order);
+  if (order == 2) repair_norms(X, norms);
   return norms;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <vector>
-
+#include "dist/column_powers.hpp"
 #include "gridlops/linear_operator.hpp"
 
 namespace gridlops {
@@ -12,15 +11,6 @@ namespace gridlops {
 /// element of A AᴴA b that of T, at the start or where norms have fallen to ε of what they were.
 template <Scalar T>
 inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
-
-/// X ← X·2^powers[j] for every column j, exactly while the elements stay in the range of T. Not collective.
-template <Scalar T>
-void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers);
-
-/// Returns floor(log₂ maxᵢ|bᵢⱼ|) of every column, and 0 for columns that are zero or not finite (collective
-/// over the grid).
-template <Scalar T>
-std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B);
 
 /// 2^power · A for an even power. Where the power is not 0, half of it multiplies the operand before the
 /// product, and half of it the product, so that nothing within leaves the range of T.

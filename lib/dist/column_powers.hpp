@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "gridlops/dist_matrix.hpp"
+
+namespace gridlops {
+
+/// X ← X·2^powers[j] for every column j, exactly while the elements stay in the range of T. Not collective.
+template <Scalar T>
+void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers);
+
+/// Returns floor(log₂ maxᵢ|bᵢⱼ|) of every column, and 0 for columns that are zero or not finite (collective
+/// over the grid).
+template <Scalar T>
+std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B);
+
+}  // namespace gridlops
