@@ -15,7 +15,7 @@ from problems import SPARSE, Problem
 from properties import SOLVED, require
 from workers import LAUNCH, Lost
 
-REFUSED = {2, 65, 74}  # 74: a folder that holds another job's checkpoint
+REFUSED = {2, 65}
 OLD = b"what was there before\n"
 
 
