@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -98,18 +97,19 @@ class Cg final : public ColumnMethod<T> {
     A.apply(-1, x, 1, p);
     A.apply_adjoint(1, p, 0, q);
     const ColumnFactors D2 = run.squared_damping();
-    // Here Aᴴr is multiplied by the square of what D²x is multiplied by. If that is less than 1, D²x is
-    // nothing.
+    // Aᴴr is multiplied by 2^power, and D²x is not. If the power is negative, D²x is nothing beside Aᴴr.
     const int power = run.operator_power();
-    if (power > 0) multiply_by_powers(q, std::vector<int>(at(run.active_count()), -power));
+    std::vector<int> powers(at(run.active_count()), 0);
+    for (Index k = 0; power > 0 && k < run.active_count(); ++k)
+      if (run.column(k).damp > 0 && run.column(k).x_norm > 0) powers[at(k)] = -power;
+    multiply_by_powers(q, powers);
     if (power >= 0) q -= D2 * x;
     copy(p, r);
     r -= D2 * x;  // the residual of the damped system
     const auto [undamped, qq, rr, xx] = run.sum(norm2(p), norm2(q), norm2(r), norm2(x));
-    return {.residual = sqrt(undamped),
-            .normal = std::ldexp(1.0, std::max(power, 0)) * sqrt(qq),
-            .tested = sqrt(rr),
-            .x = sqrt(xx)};
+    ColumnScalars normal = sqrt(qq);
+    for (Index k = 0; k < normal.size(); ++k) normal[k] = std::ldexp(normal[k], -powers[at(k)]);
+    return {.residual = sqrt(undamped), .normal = normal, .tested = sqrt(rr), .x = sqrt(xx)};
   }
 
   void restart(ColumnRun<T>& run) override {

@@ -107,9 +107,8 @@ void ColumnRun<T>::start() {
     method_.start(*this);
   } else {
     scale_data();
-    do {
-      method_.start(*this);
-    } while (scale_operator());
+    method_.start(*this);
+    for (int tries = 0; scale_operator(tries); ++tries) method_.start(*this);
     take_exact_zeros();
   }
   // What was found out about ‖A‖ by a solve from which this one goes on.
@@ -136,9 +135,9 @@ void ColumnRun<T>::scale_data() {
 }
 
 /// Multiplies A and D by a power of two if the norms at the start show that they are very large or small.
-/// True if the method has to start with that.
+/// True if the method has to start with that. tries: how often that was so before.
 template <Scalar T>
-bool ColumnRun<T>::scale_operator() {
+bool ColumnRun<T>::scale_operator(int tries) {
   // Norms whose squares are out of range are 0 or infinite, and show only on which side.
   constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
   const bool adds_D2_to_A = method_.test() == ToleranceTest::residual;
@@ -155,7 +154,7 @@ bool ColumnRun<T>::scale_operator() {
   if (!has_data || std::abs(before) >= farthest) return false;
   int change = 0;
   if (norm == 0) {
-    change = before == 0 ? far : 0;
+    change = tries == 0 ? far : -before;  // nothing of the data is in the range of A, whatever its size
   } else if (!std::isfinite(norm)) {
     change = -far;
   } else if (std::abs(std::ilogb(norm)) > unscaled_powers<T>) {

@@ -116,7 +116,7 @@ class ColumnRun {
   void reserve();
   void start();
   void scale_data();
-  bool scale_operator();
+  bool scale_operator(int tries);
   void set_scales(const std::vector<ColumnScale>& scales);
   void take_exact_zeros();
   void undo_scale(DistMatrix<T>& whole_X, const ActiveColumns& columns) const;
