@@ -107,7 +107,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
 /// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report
 /// on idle ranks). residuals: null, or what the method has to solve for in place of B, while references are
 /// still those of B: B − AX₀ where X is sought as a correction of X₀. before: null, or the report of a solve
-/// with the same operator, which knows ‖A‖.
+/// with the same operator from which this one goes on: iterations are counted on, and ‖A‖ is known from it.
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options, const ConstDistMatrix<T>* residuals = nullptr,

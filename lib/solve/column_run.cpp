@@ -68,8 +68,6 @@ void ColumnRun<T>::solve() {
 template <Scalar T>
 void ColumnRun<T>::solve_again() {
   begins_from_x_ = true;
-  for (std::size_t j = 0; j < log_.numbers().size(); ++j)
-    verdicts_[static_cast<Index>(j)].iterations = log_.report().columns[at(log_.numbers()[j])].iterations;
   reserve();
   start();
   run();
@@ -111,10 +109,12 @@ void ColumnRun<T>::start() {
     for (int tries = 0; scale_operator(tries); ++tries) method_.start(*this);
     take_exact_zeros();
   }
-  // What was found out about ‖A‖ by a solve from which this one goes on.
+  // Where this goes on from another solve, that has made iterations, and found out about ‖A‖.
   for (Index j = 0; j < block_.count(); ++j) {
-    const double known = log_.report().columns[at(right_hand_side(j))].operator_norm;
-    column(j).operator_norm = std::max(column(j).operator_norm, std::ldexp(known, column(j).scale.A));
+    const ColumnReport& before = log_.report().columns[at(right_hand_side(j))];
+    column(j).iterations = before.iterations;
+    column(j).operator_norm =
+        std::max(column(j).operator_norm, std::ldexp(before.operator_norm, column(j).scale.A));
   }
   for (ColumnState& column : verdicts_.all()) column.first_residual_norm = column.residual_norm;
   begin_descents();

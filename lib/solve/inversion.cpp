@@ -113,7 +113,13 @@ bool has_reason(const SolveReport& report, StopReason reason) {
                      [reason](const ColumnReport& column) { return column.reason == reason; });
 }
 
-/// Goes on with a report: of the same columns, solved for again from where they were.
+Index iterations_of_all(const SolveReport& report) {
+  Index sum = 0;
+  for (const ColumnReport& column : report.columns) sum += column.iterations;
+  return sum;
+}
+
+/// Goes on with a report by that of the same columns, solved for again from where they were.
 void append(SolveReport& report, const SolveReport& more) {
   for (IterationRecord record : more.history) {
     record.iteration += report.iterations;
@@ -121,13 +127,8 @@ void append(SolveReport& report, const SolveReport& more) {
   }
   report.alarms.insert(report.alarms.end(), more.alarms.begin(), more.alarms.end());
   report.guard_products += more.guard_products;
-  report.iterations = 0;
-  for (std::size_t j = 0; j < report.columns.size(); ++j) {
-    const Index before = report.columns[j].iterations;
-    report.columns[j] = more.columns[j];
-    report.columns[j].iterations += before;
-    report.iterations = std::max(report.iterations, report.columns[j].iterations);
-  }
+  report.iterations = more.iterations;
+  report.columns = more.columns;
 }
 
 /// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
@@ -284,12 +285,12 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   for_z.observers.clear();
   for_z.checkpoint = {};
   const bool is_damped = options.damp > 0 || !options.damps.empty();
-  for (Index last = corrects && (how.damps_x || !is_damped) ? report.iterations : 0;
-       last > 0 && !has_reason(report, StopReason::user_stop);) {
-    for_z.max_iterations = options.max_iterations - report.iterations;
-    const SolveReport more = solve_from_X(&report);
-    last = more.iterations;
-    append(report, more);
+  const bool may_correct = corrects && (how.damps_x || !is_damped);
+  for (bool has_moved = report.iterations > 0;
+       may_correct && has_moved && !has_reason(report, StopReason::user_stop);) {
+    const Index before = iterations_of_all(report);
+    append(report, solve_from_X(&report));
+    has_moved = iterations_of_all(report) > before;
   }
   if (how.damps_x) {
     Z = DistMatrix<T>();

@@ -127,9 +127,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
     of_idle_rank.solver = method.name();
     return of_idle_rank;
   }
-  if (before != nullptr)
-    for (std::size_t j = 0; j < before->columns.size(); ++j)
-      log.report().columns[j].operator_norm = before->columns[j].operator_norm;
+  if (before != nullptr) log.report().columns = before->columns;
   const TraceRegion region(method.name());
   FailureScope failures;
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
