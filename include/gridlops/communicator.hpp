@@ -42,11 +42,11 @@ class GRIDLOPS_EXPORT PendingOperation {
 /// The handle of a non-blocking operation. Its operands must stay alive and untouched until wait() returns or
 /// test() says true. Move-only. The destructor waits.
 ///
-/// While an exception unwinds the stack the other ranks may never come. The destructor then waits for a second
-/// or two, in which the operation completes if all ranks throw alike. After that it takes a receive back.
-/// Another operation cannot be taken back: to keep it from the memory of operands that are gone, this rank
-/// communicates no more. A program that catches the exception gets CommunicationError at the next operation;
-/// without a session with a time limit the job ends at once.
+/// While an exception unwinds the stack the other ranks may never come. The destructor then waits for a
+/// second or two, in which the operation completes if all ranks throw alike. After that it takes a receive
+/// back. Another operation cannot be taken back: to keep it from the memory of operands that are gone, this
+/// rank communicates no more. A program that catches the exception gets CommunicationError at the next
+/// operation; without a session with a time limit the job ends at once.
 class GRIDLOPS_EXPORT Request {
  public:
   /// A handle of no operation.

@@ -127,10 +127,9 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
 
 /// Returns ‖xⱼ‖ₚ = (Σᵢ |xᵢⱼ|ᵖ)^(1/p) of order p ≥ 0 for each column on every rank (collective over the grid;
 /// one all_reduce): of order 0 the number of elements that are not 0, of infinite order the largest |xᵢⱼ|.
-/// NaN counts in order 0, else it goes through. Powers are summed as double, and may over- or underflow, but of
-/// order 2 no norm is too large or small: where squares are, there are three more reductions, and memory for a
-/// copy of X (OutOfMemory on all ranks).
-/// Throws UsageError, on all ranks, if p is negative or NaN.
+/// NaN counts in order 0, else it goes through. Powers are summed as double, and may over- or underflow, but
+/// of order 2 no norm is too large or small: where squares are, there are three more reductions, and memory
+/// for a copy of X (OutOfMemory on all ranks). Throws UsageError, on all ranks, if p is negative or NaN.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
 

@@ -19,14 +19,15 @@ enum class StopReason {
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
   user_stop,        ///< an observer or residual_ratio asked for it
-  breakdown,        ///< a denominator that must be positive was not: for CG, A is not positive definite. Or x is
-                    ///< too small for its type
-  non_finite,       ///< NaN or infinity turned up, or x is too large for its type; X's column holds NaN
-  corrupted  ///< the guard found x and the recurrence apart; X has the last iterate that it had checked
+  breakdown,   ///< a denominator that must be positive was not: for CG, A is not positive definite. Or x is
+               ///< too small for its type
+  non_finite,  ///< NaN or infinity turned up, or x is too large for its type; X's column holds NaN
+  corrupted    ///< the guard found x and the recurrence apart; X has the last iterate that it had checked
 };
 /// The name as in reports: "converged", "iteration_limit", …
 GRIDLOPS_EXPORT const char* name_of(StopReason reason);
-/// Whether x solves the problem, as accurately as was asked for or as rounding lets it: converged or stagnated.
+/// Whether x solves the problem, as accurately as was asked for or as rounding lets it: converged or
+/// stagnated.
 GRIDLOPS_EXPORT bool is_solved(StopReason reason);
 
 class SolveObserver;
@@ -134,9 +135,9 @@ struct SolveReport {
 /// their definitions when all columns of a batch have ended. A column whose claim they deny begins anew from
 /// its x, up to the limit of iterations. A column whose ‖Aᴴb‖ is 0 gets x = 0.
 ///
-/// A, D and B may be as large or small as their type allows: where squares of norms would leave its range, the
-/// problem is multiplied by powers of two, which takes memory for one operand more. Norms in the report that
-/// are out of the range of double precision are 0 or infinite.
+/// A, D and B may be as large or small as their type allows: where squares of norms would leave its range,
+/// the problem is multiplied by powers of two, which takes memory for one operand more. Norms in the report
+/// that are out of the range of double precision are 0 or infinite.
 ///
 /// Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>

@@ -127,7 +127,8 @@ TEMPLATE_TEST_CASE("Power iteration claims no eigenvalue that it has not found",
       CHECK(std::abs(found.eigenvalue + Accumulator<T>(4 * size)) <= (is_double ? 1e-12 : 1e-4) * size);
       CHECK(found.residual <= 4.1 * (is_double ? 1e-10 : 1e-4) * size);
       DistMatrix<T> defect = found.vector.clone();
-      A->apply(static_cast<T>(static_cast<Real<T>>(1 / size)), found.vector, static_cast<T>(-found.eigenvalue / size), defect);
+      A->apply(static_cast<T>(static_cast<Real<T>>(1 / size)), found.vector,
+               static_cast<T>(-found.eigenvalue / size), defect);
       CHECK(column_norms(defect)[0] ==
             Approx(found.residual / size).epsilon(is_double ? 1e-3 : 0.1).margin(is_double ? 1e-14 : 1e-5));
     }
