@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Draws results of gridlops-bench messages under the roofs of the model that was fitted to them.
 
-    bench/message-roofline --output messages.svg [--way send --way "put, flush" …] messages.json
+    bench/message-roofline --output messages.png [--way send --way "put, flush" …] messages.json
 
 One picture for each way: size of a message across, rate up, a line for each number of messages between two synchronisations.
 The roof of k messages of n bytes is k n / (L + k g + k n G); the horizontal line is 1/G."""
@@ -55,7 +55,10 @@ def draw(document, ways, output):
     handles, labels = all_axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, title="messages", loc="center right")
     figure.tight_layout(rect=(0, 0, 1 - 0.9 / (1 + 3.2 * columns), 1))
-    figure.savefig(output, format="svg", metadata={"Date": None})
+    if output.suffix.lower() != ".svg":
+        figure.savefig(output, dpi=110, metadata={"Software": None})
+        return
+    figure.savefig(output, metadata={"Date": None})
     # The backend leaves white space at the ends of lines.
     text = [line.rstrip() for line in output.read_text(encoding="utf-8").splitlines()]
     output.write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -63,7 +66,7 @@ def draw(document, ways, output):
 
 def main():
     parser = argparse.ArgumentParser(prog="bench/message-roofline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="an SVG file")
+    parser.add_argument("--output", type=Path, required=True, help="a PNG or SVG file")
     parser.add_argument("--way", action="append", help="one of the ways; several times for several [all]")
     parser.add_argument("file", type=Path)
     arguments = parser.parse_args()
