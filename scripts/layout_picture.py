@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws how A, X and Y lie on a 2 x 3 process grid for the four products, as the library lays them out. Run it on six ranks:
+"""Draws how A, X and Y lie on a 2 x 3 process grid for the four products, as the library lays them out.
 
-PYTHONPATH=build/apps/python tests/support/launch 6 /usr/bin/python3 scripts/layout_picture.py docs/pictures/layouts.svg
+layout_picture.py FILE.svg, on six ranks; `scripts/pictures layouts build docs/pictures/layouts.svg` starts it.
 """
 import sys
 from pathlib import Path
