@@ -15,10 +15,10 @@ namespace gridlops::program {
 
 /// What is minimised: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a threshold.
 struct CostFunction {
-  double damp = 0;
-  std::vector<double> damps{};    ///< of each column; empty: all have that one
+  PerColumn damp = 0;
   std::vector<double> lambdas{};  ///< of each column; empty: there is no penalty
   Threshold threshold = Threshold::soft;
+  bool is_quadratic_form = false;  ///< xᴴ(A + D²I)x/2 − Re bᴴx instead, which no norms give
 };
 
 /// ‖Aᴴb‖∞ of each column: a λ that is not smaller makes x zero, with a soft threshold (collective over the
@@ -36,11 +36,11 @@ std::vector<ColumnFigure> column_figures(const ConstDistMatrix<T>& B, const Cons
                                          const SolveReport& report, const CostFunction& cost) {
   const std::vector<double> rhs = column_norms(B), x = column_norms(X);
   std::vector<ColumnFigure> figures{{"rhs_norm", rhs}, {"x_norm", x}};
-  if (report.solver == name_of(Solver::cg)) return figures;  // of which the objective is no norm
+  if (cost.is_quadratic_form) return figures;
   std::vector<double> values;
   for (std::size_t j = 0; j < x.size(); ++j) {
     const double misfit = report.columns[j].residual_norm * report.columns[j].residual_norm,
-                 damped = (cost.damps.empty() ? cost.damp : cost.damps[j]) * x[j];
+                 damped = cost.damp[static_cast<Index>(j)] * x[j];
     values.push_back(cost.lambdas.empty() ? misfit + damped * damped : 0.5 * misfit);
   }
   if (!cost.lambdas.empty()) {

@@ -9,6 +9,9 @@
 
 namespace gridlops::program {
 
+/// Adds the options of the library's table that have this heading, unless they are there already.
+void define_table_options(Options& options, const char* group, SolveOptions& values);
+
 /// Options that mean something only with some values of one other option, such as --conlim with --solver lsqr
 /// or lsmr. Their help says so, and the others refuse them.
 class DependentOptions {

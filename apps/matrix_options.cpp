@@ -20,8 +20,12 @@ namespace gridlops::program {
 
 namespace {
 
-const Names<Threshold> thresholds{
-    {"soft", Threshold::soft}, {"hard", Threshold::hard}, {"half", Threshold::half}};
+std::string about_solvers() {
+  std::string text;
+  for (const Solver solver : named_solvers())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name_of(solver), row_of(solver).about);
+  return text + " [cgls]";
+}
 
 /// "20" is a number of iterations, "30s", "10m" and "2h" are times.
 void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
@@ -96,23 +100,19 @@ class SolveCommand {
     options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
         ->required();
     options.group("Problem");
-    options.choice("--solver", arguments_.solver, solvers(),
-                   "cgls, lsqr, lsmr, block-cgls: least squares; cg: (A + D^2 I) X = B with A Hermitian "
-                   "positive definite; ista, fista: sparse X [cgls]");
-    CLI::Option* damp = options.number("--damp", arguments_.options.damp, "D", 0, "damping [0]");
+    options.choice("--solver", arguments_.solver, solvers(), about_solvers().c_str());
+    define_table_options(options, "Problem", arguments_.options);
+    CLI::Option *damp = options.find("--damp"), *lambda = options.find("--lambda");
     CLI::Option* damp_relative = options
                                      .number("--damp-relative", arguments_.damp_relative, "F", 0,
                                              "damping D = F |A|, where |A| is estimated")
                                      ->excludes(damp);
-    CLI::Option* lambda = options.number("--lambda", arguments_.lambda, "L", 0,
-                                         "the weight of the penalty; PyLops' eps is 2 L");
+    lambda_ = lambda;
     options
         .number("--lambda-relative", arguments_.lambda_relative, "F", 0,
                 "of each column: lambda = F |A^H b|_inf; with 1, and the soft threshold, x is 0; "
                 "0.1 to 0.01 are a start")
         ->excludes(lambda);
-    options.choice("--threshold", arguments_.threshold, thresholds,
-                   "the penalty is |x|_1, the number of x != 0, or the sum of sqrt|x| / 2 [soft]");
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative);
   }
@@ -148,17 +148,14 @@ class SolveCommand {
   void define_stop(Options& options) {
     SolveOptions& solver = arguments_.options;
     options.group("When a column ends");
-    options.whole("--iterations", solver.max_iterations, "K", 0, "The most iterations of any column [100]");
     CLI::Option* tolerance =
         options.number("--tolerance", solver.tolerance, "T", 0,
-                       (tolerance_text(texts(solvers())) + " [1e-8; f32 and c64: 1e-4]").c_str());
+                       (tolerance_text(named_solvers()) + " [1e-8; f32 and c64: 1e-4]").c_str());
     options
         .text("--tolerances", arguments_.tolerances, "T.npy",
               "A vector with a T for each column of B, or for each of --damps")
         ->excludes(tolerance);
-    options.number("--atol", solver.atol, "T", 0, "on |A^H r| / (|A| |r|) [the tolerance]");
-    options.number("--btol", solver.btol, "T", 0, "on |r| / |b| [the tolerance]");
-    options.number("--conlim", solver.condition_limit, "C", 0, "stops where cond(A) seems larger [0: never]");
+    define_table_options(options, "When a column ends", solver);
   }
 
   void define_method(Options& options) {
@@ -167,15 +164,7 @@ class SolveCommand {
                                    "column-norms solves with A's columns made equally long [none]");
     options.choice("--one-pass", arguments_.one_pass, words({"auto", "on", "off"}),
                    "reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
-    options.number("--step", arguments_.step, "S", 0, "length of the steps [1/|A|^2, estimated]");
-    options.flag("--backtracking", arguments_.backtracking,
-                 "shortens a column's steps where they are too long");
-    options.flag("--monotone", arguments_.monotone,
-                 "starts the momentum anew where the objective would rise");
-    options.whole("--batch", arguments_.options.batch, "COLUMNS", 0,
-                  "So many columns at a time, to save memory [0: all]");
-    options.flag("--column-stable", arguments_.options.column_stable,
-                 "A column's bits do not depend on the other columns");
+    define_table_options(options, "Method", arguments_.options);
   }
 
   void define_results(Options& options) {
@@ -201,8 +190,7 @@ class SolveCommand {
         ->needs(checkpoint);
     options.text("--restart", solver.checkpoint.restart, "DIR",
                  "Goes on from the state that was saved there");
-    options.whole("--guard", solver.guard, "N", 0,
-                  "Every N iterations compares the recurrence with B - A X: finds flipped bits [0: never]");
+    define_table_options(options, "Checkpoints and checks", solver);
     options.flag("--verify-matrix", arguments_.verify_matrix,
                  "Fails with status 1, without X, if A has changed in memory during the solve");
   }
@@ -218,8 +206,7 @@ class SolveCommand {
           "the scaled X");
     }
     check_sweep(arguments_);
-    if ((solver == Solver::ista || solver == Solver::fista) && !arguments_.lambda &&
-        !arguments_.lambda_relative) {
+    if (row_of(solver).has(Feature::penalty) && lambda_->count() == 0 && !arguments_.lambda_relative) {
       throw UsageError(
           fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "
                       "--lambda-relative, 0.1 say; 0 would be least squares, which lsqr solves in far fewer "
@@ -230,7 +217,7 @@ class SolveCommand {
 
   SolveArguments arguments_;
   DependentOptions by_solver_{"--solver"};
-  const CLI::Option *precondition_ = nullptr, *variances_ = nullptr;
+  const CLI::Option *precondition_ = nullptr, *variances_ = nullptr, *lambda_ = nullptr;
 };
 
 }  // namespace

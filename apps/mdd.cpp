@@ -175,7 +175,7 @@ class IndependentFrequencies {
     const OperatorPtr<T> A = fredholm<T>(kernel, DistMatrix<T>(alone_, kernel.layout(1), unconst(slice)));
     const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
     DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
-    return solve_least_squares(arguments_.common.solver, *A, B, X, options);
+    return gridlops::solve(arguments_.common.solver, *A, B, X, options);
   }
   /// An operator owns its matrix, though it only reads it.
   static MatrixView<T> unconst(MatrixView<const T> X) { return {const_cast<T*>(X.data), X.rows, X.cols}; }
@@ -196,7 +196,7 @@ class IndependentFrequencies {
         static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), Index{0})));
     comm_.all_gather_v(sent, all, counts);
     SolveReport report;
-    report.solver = arguments_.common.solver;
+    report.solver = name_of(arguments_.common.solver);
     for (std::size_t k = 0; k < all.size(); k += facts) {
       ColumnReport column;
       column.reason = static_cast<StopReason>(static_cast<int>(all[k]));
@@ -305,8 +305,8 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
             // With few sources products wait for the memory of the kernel, and one pass reads it once.
-            options.one_pass = arguments.common.solver == "cgls" && arguments.sources <= 4;
-            return solve_least_squares(arguments.common.solver, *G, data, X, options);
+            options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
+            return solve(arguments.common.solver, *G, data, X, options);
           });
         }
         IndependentFrequencies<C> frequencies(arguments, kernel, entries);
@@ -378,7 +378,7 @@ void add_mdd(CommandLine& command_line) {
   options.flag("--independent", arguments->independent,
                "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
-  define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "50");
+  define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples({"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
                     "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
 }

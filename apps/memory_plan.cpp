@@ -73,7 +73,7 @@ class RankPlan {
     const Index columns = plan_.shape.nrhs;
     if (plan_.one_pass) return normal_product(columns).bytes_received;
     Index bytes = product(false, columns).bytes_received;
-    if (plan_.solver != Solver::cg) bytes += product(true, columns).bytes_received;
+    if (row_of(plan_.solver).multiplies_with_adjoint()) bytes += product(true, columns).bytes_received;
     if (redistributes()) bytes += redistribution(false, columns).bytes_received;
     return bytes;
   }

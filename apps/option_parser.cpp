@@ -210,9 +210,9 @@ UsageError unknown_name(const std::string& text, const Names<std::string>& names
   return UsageError(fmt::format("'{}' is none of {}{}", text, joined(names, ", "), suggestion(text, known)));
 }
 
-Names<Solver> solvers() {
+Names<Solver> solvers(const std::vector<Solver>& among) {
   Names<Solver> names;
-  for (const Solver solver : named_solvers()) names.emplace_back(name_of(solver), solver);
+  for (const Solver solver : among) names.emplace_back(name_of(solver), solver);
   return names;
 }
 
@@ -239,20 +239,16 @@ Names<std::string> transports() {
   return names;
 }
 
-std::string tolerance_text(const Texts& solvers) {
-  const std::vector<std::pair<Texts, const char*>> meanings{
-      {{"cgls", "block-cgls"}, "|A^H (b - A x) - D^2 x| <= T |A^H b|"},
-      {{"lsqr", "lsmr"}, "|r| <= T (|A| |x| + |b|) or |A^H r| <= T |A| |r|"},
-      {{"cg"}, "|b - A x - D^2 x| <= T |b|"},
-      {{"ista", "fista", "proximal-gradient"}, "a step moves x by at most T |x|"}};
+std::string tolerance_text(const std::vector<Solver>& solvers) {
   std::string text = "A column has converged when,";
   const char* separator = "";
-  for (const auto& [methods, meaning] : meanings) {
-    Texts named;
-    for (const std::string& method : methods)
-      if (std::find(solvers.begin(), solvers.end(), method) != solvers.end()) named.push_back(method);
+  using enum ToleranceTest;
+  for (const ToleranceTest test : {gradient, backward_error, residual, own}) {
+    std::vector<Solver> named;
+    for (const Solver solver : solvers)
+      if (row_of(solver).test == test) named.push_back(solver);
     if (named.empty()) continue;
-    text += fmt::format("{} with {}: {}", separator, joined(words(named), ", "), meaning);
+    text += fmt::format("{} with {}: {}", separator, gridlops::names_of(named), formula_of(test));
     separator = ";";
   }
   return text;

@@ -35,8 +35,8 @@ Names<Value> names_of(std::initializer_list<Value> values) {
 /// Words that stand for themselves.
 Names<std::string> words(const std::vector<std::string>& texts);
 
-/// The solvers that are called by their names.
-Names<Solver> solvers();
+/// Solvers, by default those of A, B and options alone.
+Names<Solver> solvers(const std::vector<Solver>& among = named_solvers());
 Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
@@ -83,7 +83,7 @@ constexpr Index greatest() {
 }
 
 /// What --tolerance T means to these solvers, in words for the help.
-std::string tolerance_text(const std::vector<std::string>& solvers);
+std::string tolerance_text(const std::vector<Solver>& solvers);
 
 /// The options of one subcommand. Each of them can also come from the environment. The help has the required
 /// ones first, then those of each group.

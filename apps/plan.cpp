@@ -44,15 +44,16 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
   const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
   const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
-  PlannedSolve solve{.solver = iteration.solver,
-                     .algorithm = iteration.algorithm,
-                     .shape = arguments.shape,
-                     .batch = plan.batch,
-                     .one_pass = iteration.one_pass,
-                     .matrix = layout,
-                     .product_range = product->range(),
-                     .range = iteration.solver == Solver::cg ? product->domain() : product->range(),
-                     .domain = product->domain()};
+  PlannedSolve solve{
+      .solver = iteration.solver,
+      .algorithm = iteration.algorithm,
+      .shape = arguments.shape,
+      .batch = plan.batch,
+      .one_pass = iteration.one_pass,
+      .matrix = layout,
+      .product_range = product->range(),
+      .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain() : product->range(),
+      .domain = product->domain()};
   return memory_of_first_rank(solve);
 }
 

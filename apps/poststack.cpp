@@ -80,8 +80,7 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
     NormalEquationsTerms<T> normal_terms;
     normal_terms.regularizers = {roughness};
     RegularizedTerms<T> terms;
-    for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr})
-      if (arguments.common.solver == name_of(solver)) terms.solver = solver;
+    terms.solver = arguments.common.solver;
     switch (arguments.kind()) {
       case Regularization::normal_equations:
         return normal_equations_inversion(G, d, m, normal_terms, options);
@@ -107,11 +106,11 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
     arguments.common.iterations = arguments.kind() == Regularization::tv ? 40 : 100;
   const bool has_own_solver =
       arguments.kind() == Regularization::normal_equations || arguments.kind() == Regularization::tv;
-  if (has_own_solver && arguments.common.solver != "cgls")
+  if (has_own_solver && arguments.common.solver != Solver::cgls)
     throw UsageError(
         fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
                     "tv by ADMM with CGLS",
-                    arguments.common.solver));
+                    name_of(arguments.common.solver)));
   UseCase run(world, "poststack", arguments.common, {world.size(), 1},
               {"model", "background", "data", "inverted"}, {{"--model", arguments.impedance.model}});
   note_options(run, arguments);
@@ -166,7 +165,7 @@ void add_poststack(CommandLine& command_line) {
   by_regularization->only({"tv"}, options.number("--tau", arguments->tau, "T", 0, "of ADMM [0.0825]"));
   by_regularization->only(
       {"tv"}, options.whole("--inner", arguments->inner, "K", 1, "iterations of CGLS in each of ADMM [20]"));
-  define_use_case(options, arguments->common, {"cgls", "lsqr", "lsmr"}, "100, of tv 40");
+  define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "100, of tv 40");
   options.examples({"mpirun -n 4 gridlops poststack --save poststack",
                     "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});
 }

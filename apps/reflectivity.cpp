@@ -37,19 +37,16 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
     run.figure("norm of the model", norm);
     run.figure("norm of the data", column_norms(data)[0]);
     const ProximalPtr<T> l1 = threshold_penalty<T>(Threshold::soft);
-    const bool gradient = arguments.common.solver == "proximal-gradient";
+    const Solver solver = arguments.common.solver;
+    const bool gradient = solver == Solver::proximal_gradient;
     // FISTA's cost is PyLops', whose eps is twice the weight of its threshold.
     const auto objective =
         std::make_shared<Objective<T>>(l1, gradient ? arguments.sigma : 2 * arguments.sigma, nullptr, space);
-    run.solve({A->rows(), A->cols(), 1, scalar_type_of<T>}, [&](const SolveOptions& common) {
-      SparseOptions options;
-      options.common = common;
+    run.solve({A->rows(), A->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
       options.lambda = arguments.sigma;
       options.step = arguments.step;
-      if (!arguments.common.cost.empty()) options.common.observers.push_back(objective);
-      SolveReport report = gradient ? proximal_gradient(*A, l1, data, inverted, options)
-                           : arguments.common.solver == "ista" ? ista(*A, data, inverted, options)
-                                                               : fista(*A, data, inverted, options);
+      if (!arguments.common.cost.empty()) options.observers.push_back(objective);
+      SolveReport report = solve(solver, *A, data, inverted, options, {.penalty = gradient ? l1 : nullptr});
       run.option("sigma", arguments.sigma);
       run.option("step", report.step);
       return report;
@@ -65,7 +62,7 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
 
 void add_reflectivity(CommandLine& command_line) {
   const auto arguments = std::make_shared<ReflectivityArguments>();
-  arguments->common.solver = "fista";
+  arguments->common.solver = Solver::fista;
   arguments->common.iterations = 200;
   Options options = command_line.add_subcommand(
       "reflectivity", "Sparse reflectivity: the spikes that seismic traces show",
@@ -74,7 +71,8 @@ void add_reflectivity(CommandLine& command_line) {
   options.group("Sparsity");
   options.number("--sigma", arguments->sigma, "S", 0, "Of the absolute values; half of PyLops' eps [0.01]");
   options.number("--step", arguments->step, "A", 0, "Of the gradient [by the estimated norm]");
-  define_use_case(options, arguments->common, {"fista", "ista", "proximal-gradient"}, "200");
+  define_use_case(options, arguments->common, {Solver::fista, Solver::ista, Solver::proximal_gradient},
+                  "200");
   options.examples({"mpirun -n 4 gridlops reflectivity --save reflectivity",
                     "gridlops reflectivity --solver ista --iterations 500 --report ista.json"});
 }

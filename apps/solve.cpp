@@ -13,7 +13,6 @@
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/solver.hpp"
-#include "gridlops/sparse_solver.hpp"
 #include "gridlops/spectrum.hpp"
 #include "memory_plan.hpp"
 #include "metered_product.hpp"
@@ -34,16 +33,15 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
                       .storage = task.storage});
 }
 
-/// The product; for cg, whose vectors are models and data at once, also redistributed to the layout of
-/// models.
+/// The product; for a Hermitian A, whose models are data at once, also redistributed to the layout of models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
-  if (task.arguments.solver != Solver::cg || A->domain() == A->range()) return A;
+  if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
 bool is_damped(const SolveTask& task) {
-  return task.arguments.options.damp > 0 || task.arguments.damp_relative.value_or(0) > 0 || task.sweep;
+  return task.arguments.options.damp.any() || task.arguments.damp_relative.value_or(0) > 0 || task.sweep;
 }
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
@@ -69,15 +67,13 @@ constexpr const char* damp_fact = "damp";
 template <Scalar T>
 double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
-  if (!arguments.damp_relative) return arguments.options.damp;
+  if (!arguments.damp_relative) return arguments.options.damp.one_or(0);
   const auto saved = task.saved.find(damp_fact);
   return saved == task.saved.end() ? *arguments.damp_relative * estimate_norm(A)
                                    : std::strtod(saved->second.c_str(), nullptr);
 }
 
-bool is_sparse(const SolveTask& task) {
-  return task.arguments.solver == Solver::ista || task.arguments.solver == Solver::fista;
-}
+bool is_sparse(const SolveTask& task) { return row_of(task.arguments.solver).has(Feature::penalty); }
 
 /// λ of each column, 0 where Aᴴb is not finite; rank 0 says how large they are if it talks. X: scratch
 /// memory.
@@ -85,49 +81,12 @@ template <Scalar T>
 std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
                                    const DistMatrix<T>& B, DistMatrix<T>& X, bool talks) {
   const std::vector<double> largest = largest_gradients(A, B, X);
-  std::vector<double> lambdas(largest.size(), arguments.lambda.value_or(0));
+  std::vector<double> lambdas(largest.size(), arguments.options.lambda.one_or(0));
   if (arguments.lambda_relative)
     for (std::size_t j = 0; j < largest.size(); ++j)
       lambdas[j] = std::isfinite(largest[j]) ? *arguments.lambda_relative * largest[j] : 0;
-  if (talks) print(lambda_text(lambdas, largest, arguments.threshold));
+  if (talks) print(lambda_text(lambdas, largest, arguments.options.threshold));
   return lambdas;
-}
-
-SparseOptions sparse_options(const SolveArguments& arguments, const SolveOptions& common,
-                             const std::vector<double>& lambdas) {
-  SparseOptions options;
-  options.common = common;
-  options.lambdas = lambdas;
-  if (arguments.lambda_relative) options.common.checkpoint.computed = {"lambda"};
-  options.threshold = arguments.threshold;
-  options.step = arguments.step;
-  options.backtracking = arguments.backtracking;
-  options.restart = arguments.monotone;
-  return options;
-}
-
-template <Scalar T>
-SolveReport call_solver(const SolveTask& task, const LinearOperator<T>& A, const DistMatrix<T>& B,
-                        DistMatrix<T>& X, DistMatrix<T>* variances, const CostFunction& cost,
-                        const SolveOptions& options) {
-  switch (task.arguments.solver) {
-    case Solver::ista:
-      return ista(A, B, X, sparse_options(task.arguments, options, cost.lambdas));
-    case Solver::fista:
-      return fista(A, B, X, sparse_options(task.arguments, options, cost.lambdas));
-    case Solver::lsqr:
-      return variances == nullptr ? lsqr(A, B, X, options) : lsqr(A, B, X, *variances, options);
-    case Solver::lsmr:
-      return lsmr(A, B, X, options);
-    case Solver::block_cgls:
-      return block_cgls(A, B, X, options);
-    case Solver::cg:
-    case Solver::pcg:
-      return cg(A, B, X, options);
-    case Solver::cgls:
-      break;
-  }
-  return cgls(A, B, X, options);
 }
 
 /// P: the preconditioner, or null; variances: where they go, or null. Completes the cost function.
@@ -138,9 +97,11 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                        CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
-  cost.damp = options.damp = damping_of(task, *A);
-  cost.damps = options.damps = task.sweep.of_all_columns(task.sweep.damps);
-  options.tolerances = task.tolerances;
+  options.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
+  cost.damp = options.damp;
+  if (!task.tolerances.empty()) options.tolerance = task.tolerances;
+  if (is_sparse(task)) options.lambda = cost.lambdas;
+  if (arguments.lambda_relative) options.checkpoint.computed = {"lambda"};
   options.initial_guess = task.X0.has_value();
   options.one_pass = task.one_pass;
   options.record_history = !arguments.history.empty();
@@ -148,7 +109,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   options.checkpoint.facts =
       facts_of_run(task.grid->shape(), task.algorithm, arguments.product, choices_of(task));
   options.checkpoint.facts.merge(fixed_options(task));
-  options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp);
+  options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp.one_or(0));
   options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
   options.checkpoint.facts[storage_fact] = name_of(task.storage);
   options.observers.push_back(std::make_shared<IterationForSignals>());
@@ -162,7 +123,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
     const Index batches = batch_count(B.layout().cols.partition, options.batch);
     options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
   }
-  if (P == nullptr) return call_solver(task, *A, B, X, variances, cost, options);
+  if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
 }
@@ -176,7 +137,7 @@ void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measuremen
   const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
   if (task.one_pass) {
     measured.counted_bytes_received = received.of(ReceivedBytes::normal);
-  } else if (iteration.solver == Solver::cg) {
+  } else if (!row_of(iteration.solver).multiplies_with_adjoint()) {
     measured.counted_bytes_received = forward;
   } else if (forward >= 0 && adjoint >= 0) {
     measured.counted_bytes_received = forward + adjoint;
@@ -223,7 +184,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
 
   Solved solved;
-  solved.cost.threshold = arguments.threshold;
+  solved.cost.threshold = arguments.options.threshold;
+  solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
   if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
   measured.setup_seconds += clock.lap();
   if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, X);
@@ -267,10 +229,9 @@ std::string headline(const SolveTask& task) {
 }
 
 /// What can be done about columns that are not finite, or broke down.
-std::string advice(const Solved& solved) {
+std::string advice(Solver solver, const Solved& solved) {
   const SolveReport& report = solved.report;
-  const bool breaks_down_otherwise =
-      report.solver == "cg" || report.solver == "ista" || report.solver == "fista";
+  const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;
   const bool is_non_finite = has_column(report, StopReason::non_finite);
   if (!solved.non_finite_inputs.empty()) return solved.non_finite_inputs;
   if (!is_non_finite && (breaks_down_otherwise || !has_column(report, StopReason::breakdown))) return "";
@@ -340,7 +301,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     return solved.curve && solved.curve->lacks_choice() ? ExitStatus::check_failed : ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
-                     arguments.output, advice(solved)));
+                     arguments.output, advice(arguments.solver, solved)));
   }
   return ExitStatus::not_converged;
 }

@@ -23,13 +23,15 @@ const char* penalty_of(Threshold threshold) {
   return "sum sqrt|x| / 2";
 }
 
-bool is_sparse(Solver solver) { return solver == Solver::ista || solver == Solver::fista; }
-
 std::string problem_of(const SolveTask& task) {
-  const Solver solver = task.arguments.solver;
-  if (solver == Solver::cg) return "(A + D^2 I) x = b";
-  if (is_sparse(solver))
-    return fmt::format("min |A x - b|^2 / 2 + lambda {}", penalty_of(task.arguments.threshold));
+  switch (row_of(task.arguments.solver).problem) {
+    case ProblemKind::hermitian:
+      return "(A + D^2 I) x = b";
+    case ProblemKind::sparse:
+      return fmt::format("min |A x - b|^2 / 2 + lambda {}", penalty_of(task.arguments.options.threshold));
+    case ProblemKind::least_squares:
+      break;
+  }
   return "min |A x - b|^2 + D^2 |x|^2";
 }
 
@@ -60,9 +62,9 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
   std::vector<ColumnFigure> figures = solved.column_figures;
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
   if (!solved.curve) return figures;
-  figures.emplace_back("damp", solved.cost.damps);
+  figures.emplace_back("damp", solved.cost.damp.values());
   if (const std::string name = merit_name(solved.curve->rule); !name.empty()) {
-    std::vector<double> merits(solved.cost.damps.size(), std::numeric_limits<double>::quiet_NaN());
+    std::vector<double> merits(solved.cost.damp.values().size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t k = 0; k < solved.curve->points.size(); ++k) merits[k] = solved.curve->points[k].merit;
     figures.emplace_back(name, merits);
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <type_traits>
 
 #include "gridlops/error.hpp"
 #include "json_text.hpp"
@@ -17,21 +18,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* name_of(Threshold threshold) {
-  switch (threshold) {
-    case Threshold::soft:
-      return "soft";
-    case Threshold::hard:
-      return "hard";
-    case Threshold::half:
-      break;
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return name_of(value);
+  } else {
+    return value;
   }
-  return "half";
 }
-
+Json json_of(const PerColumn& value) { return value.is_one() ? Json(value[0]) : Json(value.values()); }
 template <class Value>
 Json json_of(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
+  return value ? json_of(*value) : Json();
 }
 
 /// A run before it is solved, where `solved` is null, or after.
@@ -44,15 +42,18 @@ struct Run {
   const SolveArguments& arguments;
   const SolveOptions& common;
 
-  double tolerance() const { return common.tolerance.value_or(default_tolerance(task.shape.type)); }
+  double tolerance() const {
+    const double usual = default_tolerance(task.shape.type);
+    return common.tolerance.value_or(usual).one_or(usual);
+  }
   /// atol or btol; without one, that of all columns.
   Json tolerance_or(const std::optional<double>& own) const {
     return own || task.tolerances.empty() ? Json(own.value_or(tolerance())) : Json();
   }
   Json damp() const {
     if (task.sweep) return {};
-    if (solved != nullptr) return solved->cost.damp;
-    return arguments.damp_relative ? Json() : Json(common.damp);
+    if (solved != nullptr) return json_of(solved->cost.damp);
+    return arguments.damp_relative ? Json() : json_of(common.damp);
   }
   /// Of a sweep that chooses.
   Json of_choice(const Json& value) const {
@@ -65,16 +66,14 @@ struct Run {
   }
 };
 
-/// How the value of each option of the table is found; null where there is none to tell.
+/// How the value of an option is found where it is not that of its field; null where there is none to tell.
 const std::map<std::string_view, Json (*)(const Run&)> values{
-    {"iterations", [](const Run& run) -> Json { return run.common.max_iterations; }},
     {"tolerance",
      [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
     {"tolerances",
      [](const Run& run) { return run.task.tolerances.empty() ? Json() : Json(run.arguments.tolerances); }},
     {"atol", [](const Run& run) { return run.tolerance_or(run.common.atol); }},
     {"btol", [](const Run& run) { return run.tolerance_or(run.common.btol); }},
-    {"conlim", [](const Run& run) -> Json { return run.common.condition_limit; }},
     {"damp", [](const Run& run) { return run.damp(); }},
     {"damp-relative", [](const Run& run) { return json_of(run.arguments.damp_relative); }},
     {"damps",  // the library compares those of a restart
@@ -84,19 +83,14 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"choose", [](const Run& run) { return run.of_choice(name_of(run.arguments.sweep.rule)); }},
     {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
     {"save", [](const Run& run) { return run.of_choice(run.arguments.sweep.save); }},
-    {"lambda", [](const Run& run) { return json_of(run.arguments.lambda); }},
+    {"lambda",
+     [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},
     {"lambda-relative", [](const Run& run) { return json_of(run.arguments.lambda_relative); }},
-    {"threshold", [](const Run& run) -> Json { return name_of(run.arguments.threshold); }},
     {"step",  // the library compares that of a restart
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
-    {"backtracking", [](const Run& run) -> Json { return run.arguments.backtracking; }},
-    {"monotone", [](const Run& run) -> Json { return run.arguments.monotone; }},
     {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
     {"one-pass", [](const Run& run) -> Json { return run.task.one_pass; }},
     {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
-    {"batch", [](const Run& run) -> Json { return run.common.batch; }},
-    {"column-stable", [](const Run& run) -> Json { return run.common.column_stable; }},
-    {"guard", [](const Run& run) -> Json { return run.common.guard; }},
     {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
     // A report has these elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
@@ -108,14 +102,23 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"storage", [](const Run&) { return Json(); }},
 };
 
+Json value_of(const SolverOption& option, const Run& run) {
+  if (const auto found = values.find(option.name); found != values.end()) return found->second(run);
+  Json value;
+  for_each_option([&](const SolverOption& row, auto field) {
+    if (row.field == option.field) value = json_of(run.common.*field);
+  });
+  return value;
+}
+
 /// The solver, and the options that it takes and a checkpoint fixes, with the names that they have there.
 std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
   const Run run(task);
   const Solver solver = task.arguments.solver;
   std::vector<std::pair<std::string, Json>> fixed{{"--solver", name_of(solver)}};
   for (const SolverOption& option : solver_options())
-    if (option.at_restart == AtRestart::fixed && option.is_taken_by(solver))
-      fixed.emplace_back(std::string("--") + option.name, values.at(option.name)(run));
+    if (option.name != nullptr && option.at_restart == AtRestart::fixed && option.is_taken_by(solver))
+      fixed.emplace_back(std::string("--") + option.name, value_of(option, run));
   return fixed;
 }
 
@@ -130,8 +133,8 @@ Json used_options(const SolveTask& task, const Solved& solved) {
   const Run run(task, &solved);
   Json options;
   for (const SolverOption& option : solver_options()) {
-    if (!option.is_taken_by(task.arguments.solver)) continue;
-    const Json value = values.at(option.name)(run);
+    if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;
+    const Json value = value_of(option, run);
     std::string name = option.name;
     std::replace(name.begin(), name.end(), '-', '_');
     if (!value.is_null()) options[name] = value;

@@ -41,8 +41,9 @@ void require_compatible(const AskedChoices& asked) {
 }
 
 std::string shape_refusal(Solver solver, Index rows, Index cols) {
-  if (solver != Solver::cg || rows == cols) return {};
-  return fmt::format("{} x {}, but --solver cg needs a square matrix; cgls takes any", rows, cols);
+  if (row_of(solver).problem != ProblemKind::hermitian || rows == cols) return {};
+  return fmt::format("{} x {}, but --solver {} needs a square matrix; cgls takes any", rows, cols,
+                     name_of(solver));
 }
 
 bool reads_once(const AskedChoices& asked, const ProductShape& shape, GridShape grid) {

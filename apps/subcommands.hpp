@@ -86,9 +86,7 @@ struct SolveArguments {
   std::string precondition = "none";
   std::string one_pass = "off";
   std::optional<Storage> storage;  ///< none: chosen
-  std::optional<double> lambda, lambda_relative, step;
-  Threshold threshold = Threshold::soft;
-  bool backtracking = false, monotone = false;
+  std::optional<double> lambda_relative;
   bool verify_matrix = false;
   bool dry_run = false;
   bool quiet = false;

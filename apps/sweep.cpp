@@ -80,8 +80,10 @@ void check_sweep(const SolveArguments& arguments) {
         "--damps and --precondition exclude each other: with scaled columns the damping is part of the "
         "operator, which all columns share");
   }
-  if (solver == Solver::cg && (rule == DampingRule::lcurve || rule == DampingRule::gcv))
-    throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to cg", name_of(rule)));
+  if (row_of(solver).problem != ProblemKind::least_squares &&
+      (rule == DampingRule::lcurve || rule == DampingRule::gcv))
+    throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to {}", name_of(rule),
+                                 name_of(solver)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
 }

@@ -38,15 +38,15 @@ bool ended_well(const ColumnReport& column, bool may_reach_limit) {
 
 }  // namespace
 
-void define_use_case(Options& options, UseCaseArguments& arguments, const std::vector<std::string>& solvers,
+void define_use_case(Options& options, UseCaseArguments& arguments, const std::vector<Solver>& among,
                      const char* iterations) {
   options.group("Inversion");
-  options.choice("--solver", arguments.solver, words(solvers),
-                 fmt::format("The method [{}]", arguments.solver).c_str());
+  options.choice("--solver", arguments.solver, solvers(among),
+                 fmt::format("The method [{}]", name_of(arguments.solver)).c_str());
   options.whole("--iterations", arguments.iterations, "K", 0,
                 fmt::format("The most iterations [{}]", iterations).c_str());
   options.number("--tolerance", arguments.tolerance, "T", 0,
-                 (tolerance_text(solvers) + " [0: no test; all --iterations are made]").c_str());
+                 (tolerance_text(among) + " [0: no test; all --iterations are made]").c_str());
   options.choice("--dtype", arguments.type, names_of({ScalarType::f32, ScalarType::f64}),
                  fmt::format("Type of the elements [{}]", name_of(arguments.type)).c_str());
   options.group("Results");
@@ -131,18 +131,9 @@ ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
 }
 
 template <Scalar T>
-SolveReport solve_least_squares(const std::string& solver, const LinearOperator<T>& A,
-                                const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options) {
-  if (solver == "lsqr") return lsqr(A, B, X, options);
-  if (solver == "lsmr") return lsmr(A, B, X, options);
-  return cgls(A, B, X, options);
-}
-
-template <Scalar T>
 void UseCase::solve(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
-  solve({A.rows(), A.cols(), B.cols(), scalar_type_of<T>}, [&](const SolveOptions& options) {
-    return solve_least_squares(arguments_.solver, A, B, X, options);
-  });
+  solve({A.rows(), A.cols(), B.cols(), scalar_type_of<T>},
+        [&](const SolveOptions& options) { return gridlops::solve(arguments_.solver, A, B, X, options); });
 }
 
 void UseCase::solve(const ProductShape& shape,
@@ -150,9 +141,10 @@ void UseCase::solve(const ProductShape& shape,
   facts_.shape = shape;
   SolveOptions options;
   options.max_iterations = arguments_.iterations;
-  options.tolerance = arguments_.tolerance.value_or(0);
+  const double tolerance = arguments_.tolerance.value_or(0);
+  options.tolerance = tolerance;
   option("iterations", options.max_iterations);
-  option("tolerance", *options.tolerance);
+  option("tolerance", tolerance);
   if (world_.rank() == 0 && !arguments_.quiet)
     options.observers.push_back(std::make_shared<SolveProgress>(1));
   measured_.setup_seconds += clock_.lap();
@@ -169,10 +161,8 @@ void UseCase::save(const std::string& name, const Space& space, const ConstDistM
   measured_.write_seconds += clock_.lap();
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                             \
-  template SolveReport solve_least_squares(const std::string&, const LinearOperator<T>&,                    \
-                                           const ConstDistMatrix<T>&, DistMatrix<T>&, const SolveOptions&); \
-  template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&);        \
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&); \
   template void UseCase::save(const std::string&, const Space&, const ConstDistMatrix<T>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)

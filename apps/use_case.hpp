@@ -21,7 +21,7 @@ namespace gridlops::program {
 
 struct UseCaseArguments {
   std::optional<GridShape> grid;
-  std::string solver = "cgls";
+  Solver solver = Solver::cgls;
   Index iterations = 100;
   std::optional<double> tolerance;  ///< 0, or unset: all iterations are made
   ScalarType type = ScalarType::f64;
@@ -32,7 +32,7 @@ struct UseCaseArguments {
 
 /// Adds the options behind these arguments. iterations: what the help says is the default.
 void define_use_case(Options& options, UseCaseArguments& arguments,
-                     const std::vector<std::string>& solvers = {"cgls", "lsqr", "lsmr"},
+                     const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
 
 /// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
@@ -41,11 +41,6 @@ std::vector<double> ricker(double frequency, double interval, Index half);
 /// Costs of each iteration from the start on: the Frobenius norm of the residual and, if there are several
 /// columns, the norm of each of them, the last known one where a column has ended.
 std::vector<std::vector<double>> costs_of(const SolveReport& report);
-
-/// The solver of this name, as of --solver.
-template <Scalar T>
-SolveReport solve_least_squares(const std::string& solver, const LinearOperator<T>& A,
-                                const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options);
 
 /// One run of a use case, with its grid, its outputs and what is measured. All members are collective over
 /// the grid, constructor and run() over world.

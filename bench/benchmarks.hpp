@@ -9,6 +9,7 @@
 #include "gridlops/cost_model.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/process_grid.hpp"
+#include "gridlops/solver_table.hpp"
 #include "gridlops/types.hpp"
 
 namespace gridlops::bench {
@@ -56,16 +57,10 @@ inline std::vector<bool> directions(const MatmulArguments& arguments) {
   return {arguments.adjoint};
 }
 
-/// The methods whose iterations can be timed, with their names in reports.
-inline const std::vector<std::string>& solver_names() {
-  static const std::vector<std::string> names{"cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"};
-  return names;
-}
-
 struct SolveArguments {
   Cases cases;
   Method method;
-  std::vector<std::string> solvers{"cgls"};
+  std::vector<Solver> solvers{Solver::cgls};
   bool one_pass = false;  ///< cgls reads A once in an iteration
   Index iterations = 10;
 };

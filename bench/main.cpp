@@ -112,7 +112,7 @@ class GridlopsBench : public program::CommandLine {
 
   void define_solve() {
     Options options = add_benchmark("solve", "Iterations of a least-squares solver", solve, solve_);
-    choice_list(options, "--solver", solve_.solvers, words(solver_names()),
+    choice_list(options, "--solver", solve_.solvers, program::solvers(),
                 "Methods; cg: with a positive definite matrix [cgls]");
     options.flag("--one-pass", solve_.one_pass, "cgls: reads A once in an iteration, in stationary-a");
     options.whole("--iterations", solve_.iterations, "K", 1, "Iterations in each repetition [10]");

@@ -12,42 +12,36 @@
 #include "bench/product_check.hpp"
 #include "bench/results.hpp"
 #include "gridlops/operator_algebra.hpp"
-#include "gridlops/sparse_solver.hpp"
 
 namespace gridlops::bench {
 
 namespace {
 
-constexpr const char* one_pass_cgls = "one-pass-cgls";
-
 /// A solver, and how often it iterates.
 struct SolverRun {
-  std::string solver;
+  Solver solver;
+  bool reads_once;
   Index iterations;
-  bool reads_once() const { return solver == one_pass_cgls; }
-  int products() const { return solver == "cg" ? 1 : 2; }  ///< of an iteration
+  bool is_hermitian() const { return row_of(solver).problem == ProblemKind::hermitian; }
+  int products() const { return row_of(solver).multiplies_with_adjoint() ? 2 : 1; }  ///< of an iteration
 };
 
-/// A X in the layout of models, in which cg has all its vectors.
+/// A X in the layout of models, in which solvers of Hermitian systems have all their vectors.
 template <Scalar T>
 OperatorPtr<T> operator_of(const Case& what, const SolverRun& method) {
   OperatorPtr<T> A = random_product<T>(what);
-  if (method.solver != "cg" || A->domain() == A->range()) return A;
+  if (!method.is_hermitian() || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
 /// A step below 1/‖A‖² of a random matrix, which saves the products that would estimate ‖A‖: ‖A‖ ≈ √v (√m +
 /// √n) for elements of variance v (Geman, Ann. Probab. 8, 1980).
 template <Scalar T>
-SparseOptions sparse_options(const ProductShape& shape, const SolveOptions& common) {
+double sparse_step(const ProductShape& shape) {
   constexpr double variance = is_complex<T> ? 2.0 / 3 : 1.0 / 3;
   const double roots =
       std::sqrt(static_cast<double>(shape.rows)) + std::sqrt(static_cast<double>(shape.cols));
-  SparseOptions options;
-  options.common = common;
-  options.lambda = 1;
-  options.step = 1 / (1.2 * variance * roots * roots);
-  return options;
+  return 1 / (1.2 * variance * roots * roots);
 }
 
 template <Scalar T>
@@ -62,7 +56,11 @@ class Problem {
     // No column ends early, because so few iterations bring none to its rounding level.
     options_.max_iterations = method.iterations;
     options_.tolerance = 0;
-    options_.one_pass = method.reads_once();
+    options_.one_pass = method.reads_once;
+    if (row_of(method.solver).has(Feature::penalty)) {
+      options_.lambda = 1;
+      options_.step = sparse_step<T>(what.shape);
+    }
     options_.observers = {after_each_iteration([this](const IterationInfo&) {
       ends_.push_back(now());
       return false;
@@ -74,7 +72,7 @@ class Problem {
     ends_.clear();
     what_.grid->comm().barrier();
     const double begin = now();
-    report_ = call_solver();
+    report_ = gridlops::solve(method_.solver, *A_, B_, X_, options_);
     return maximum(*what_.grid, now() - begin);
   }
 
@@ -113,16 +111,6 @@ class Problem {
   }
 
  private:
-  SolveReport call_solver() {
-    if (method_.solver == "lsqr") return lsqr(*A_, B_, X_, options_);
-    if (method_.solver == "lsmr") return lsmr(*A_, B_, X_, options_);
-    if (method_.solver == "block-cgls") return block_cgls(*A_, B_, X_, options_);
-    if (method_.solver == "cg") return cg(*A_, B_, X_, options_);
-    if (method_.solver == "ista") return ista(*A_, B_, X_, sparse_options<T>(what_.shape, options_));
-    if (method_.solver == "fista") return fista(*A_, B_, X_, sparse_options<T>(what_.shape, options_));
-    return cgls(*A_, B_, X_, options_);
-  }
-
   const Case& what_;
   const SolverRun& method_;
   OperatorPtr<T> A_;
@@ -159,11 +147,11 @@ Counts counts_of_iteration(const Case& what, SolverRun method) {
 
 template <Scalar T>
 Result measure(const Case& what, const SolverRun& method, int repetitions, LimitMeter& meter) {
-  Result result{.what = what, .solver = method.solver};
+  Result result{.what = what, .solver = method.reads_once ? "one-pass-cgls" : name_of(method.solver)};
   const Work product = product_work<T>(what.shape);
   // An iteration reads A for each of its products, or once for both.
   result.work = {method.products() * product.flops,
-                 (method.reads_once() ? 1 : method.products()) * product.bytes};
+                 (method.reads_once ? 1 : method.products()) * product.bytes};
   const Counts counts = counts_of_iteration<T>(what, method);
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);
   result.launches = counts.launches;
@@ -191,10 +179,11 @@ Result measure(const Case& what, const SolverRun& method, int repetitions, Limit
 
 ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   std::vector<SolverRun> methods;
-  for (const std::string& solver : arguments.solvers) {
-    if (arguments.one_pass && solver != "cgls")
-      throw UsageError("--one-pass is for --solver cgls, not for " + solver);
-    methods.push_back({arguments.one_pass ? one_pass_cgls : solver, arguments.iterations});
+  for (const Solver solver : arguments.solvers) {
+    if (arguments.one_pass && !row_of(solver).has(Feature::one_pass))
+      throw UsageError(fmt::format("--one-pass is for --solver {}, not for {}",
+                                   names_of(solvers_with(Feature::one_pass)), name_of(solver)));
+    methods.push_back({solver, arguments.one_pass, arguments.iterations});
   }
   const auto check_algorithm = [&](Algorithm algorithm) {
     if (arguments.one_pass && algorithm != Algorithm::stationary_a)
@@ -211,10 +200,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   for_each_case(world, cases, [&](Case what) {
     check_algorithm(what.algorithm);
     for (const SolverRun& method : methods) {
-      what.positive_definite = method.solver == "cg";
+      what.positive_definite = method.is_hermitian();
       if (what.positive_definite && what.shape.rows != what.shape.cols)
-        throw UsageError(
-            fmt::format("--solver cg needs square matrices, not {} x {}", what.shape.rows, what.shape.cols));
+        throw UsageError(fmt::format("--solver {} needs square matrices, not {} x {}", name_of(method.solver),
+                                     what.shape.rows, what.shape.cols));
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
         writer.add(measure<T>(what, method, arguments.method.repetitions, meter));
       });

@@ -178,6 +178,51 @@ void bind_observers(py::module_& native) {
       .def("copy_to", copy_iterate);
 }
 
+template <class Enum>
+Enum parse(const std::string& name, std::initializer_list<Enum> all, const char* what) {
+  for (const Enum value : all)
+    if (name == name_of(value)) return value;
+  throw UsageError("there is no " + std::string(what) + " '" + name + "'");
+}
+
+PerColumn per_column(const py::object& value) {
+  if (!py::hasattr(value, "__len__")) return value.cast<double>();
+  return value.cast<std::vector<double>>();
+}
+
+template <class Value>
+void set(Value& field, const py::object& value) {
+  field = value.cast<Value>();
+}
+void set(PerColumn& field, const py::object& value) { field = per_column(value); }
+void set(std::optional<PerColumn>& field, const py::object& value) {
+  field = value.is_none() ? std::nullopt : std::optional(per_column(value));
+}
+/// A choice is given by its name.
+template <class Choice>
+void set_choice(Choice& field, const py::object& value, std::initializer_list<Choice> all, const char* what) {
+  field = parse(value.cast<std::string>(), all, what);
+}
+void set(Threshold& field, const py::object& value) {
+  set_choice(field, value, {Threshold::soft, Threshold::hard, Threshold::half}, "threshold");
+}
+void set(Acceleration& field, const py::object& value) {
+  set_choice(field, value, {Acceleration::none, Acceleration::fista, Acceleration::vandenberghe},
+             "acceleration");
+}
+
+/// Binds an option of the library's table, which Python only sets.
+template <class Value>
+void bind_field(py::class_<SolveOptions>& bound, const char* name, Value SolveOptions::*field) {
+  bound.def_property(name, nullptr, [field](SolveOptions& options, const py::object& value) {
+    try {
+      set(options.*field, value);
+    } catch (const py::cast_error&) {
+      throw py::type_error("an option cannot have a value of this type");
+    }
+  });
+}
+
 void bind_options(py::module_& native) {
   py::class_<CheckpointOptions>(native, "CheckpointOptions")
       .def(py::init<>())
@@ -192,23 +237,15 @@ void bind_options(py::module_& native) {
           return static_cast<bool>(py::bool_((*kept)()));
         };
       });
-  py::class_<SolveOptions>(native, "SolveOptions")
-      .def(py::init<>())
-      .def_readwrite("max_iterations", &SolveOptions::max_iterations)
-      .def_readwrite("tolerance", &SolveOptions::tolerance)
-      .def_readwrite("damp", &SolveOptions::damp)
-      .def_readwrite("damps", &SolveOptions::damps)
-      .def_readwrite("tolerances", &SolveOptions::tolerances)
-      .def_readwrite("atol", &SolveOptions::atol)
-      .def_readwrite("btol", &SolveOptions::btol)
-      .def_readwrite("condition_limit", &SolveOptions::condition_limit)
-      .def_readwrite("initial_guess", &SolveOptions::initial_guess)
-      .def_readwrite("batch", &SolveOptions::batch)
-      .def_readwrite("column_stable", &SolveOptions::column_stable)
+  py::class_<SolveOptions> bound(native, "SolveOptions");
+  std::vector<std::string> fields;
+  for_each_option([&](const SolverOption& option, auto field) {
+    fields.emplace_back(option.field);
+    bind_field(bound, option.field, field);
+  });
+  native.attr("SOLVE_OPTIONS") = fields;
+  bound.def(py::init<>())
       .def_readwrite("record_history", &SolveOptions::record_history)
-      .def_readwrite("one_pass", &SolveOptions::one_pass)
-      .def_readwrite("residual_ratio", &SolveOptions::residual_ratio)
-      .def_readwrite("guard", &SolveOptions::guard)
       .def_readwrite("checkpoint", &SolveOptions::checkpoint)
       .def("add_observer",
            [](SolveOptions& options, std::shared_ptr<SolveObserver> observer) {
@@ -217,29 +254,6 @@ void bind_options(py::module_& native) {
       .def("add_python_observer", [](SolveOptions& options, py::object told) {
         options.observers.push_back(std::make_shared<PythonObserver>(std::move(told)));
       });
-}
-
-void bind_sparse_options(py::module_& native) {
-  py::enum_<Threshold>(native, "Threshold")
-      .value("soft", Threshold::soft)
-      .value("hard", Threshold::hard)
-      .value("half", Threshold::half);
-  py::enum_<Acceleration>(native, "Acceleration")
-      .value("none", Acceleration::none)
-      .value("fista", Acceleration::fista)
-      .value("vandenberghe", Acceleration::vandenberghe);
-  py::class_<SparseOptions>(native, "SparseOptions")
-      .def(py::init<>())
-      .def_readwrite("common", &SparseOptions::common)
-      .def_readwrite("lambda_", &SparseOptions::lambda)
-      .def_readwrite("lambdas", &SparseOptions::lambdas)
-      .def_readwrite("threshold", &SparseOptions::threshold)
-      .def_readwrite("acceleration", &SparseOptions::acceleration)
-      .def_readwrite("decay", &SparseOptions::decay)
-      .def_readwrite("step", &SparseOptions::step)
-      .def_readwrite("backtracking", &SparseOptions::backtracking)
-      .def_readwrite("restart", &SparseOptions::restart)
-      .def_readwrite("absolute_tolerance", &SparseOptions::absolute_tolerance);
 }
 
 /// Calls a solver without the interpreter's lock, and returns its report for Python.
@@ -253,37 +267,27 @@ py::dict report_of(Solve&& solve) {
   return dict_of(report);
 }
 
+/// A proximal operator, as Python keeps it.
 template <Scalar T>
-using PlainSolver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
-                                    const SolveOptions&);
+struct Proximal {
+  ProximalPtr<T> ptr;
+};
 
 template <Scalar T>
-void bind_least_squares(py::module_ native) {
+void bind_solve(py::module_ native) {
   using M = Matrix<T>;
   using A = Operator<T>;
-  const std::pair<const char*, PlainSolver<T>> plain[] = {{"cgls", &cgls<T>},
-                                                          {"lsqr", &lsqr<T>},
-                                                          {"lsmr", &lsmr<T>},
-                                                          {"block_cgls", &block_cgls<T>},
-                                                          {"cg", &cg<T>}};
-  for (const auto& [name, solver] : plain) {
-    native.def(name, [call = solver](const A& a, const M& B, M& X, const SolveOptions& options) {
-      return report_of([&] { return call(*a.ptr, B.matrix, X.output(), options); });
-    });
-  }
-  native.def("lsqr_variances", [](const A& a, const M& B, M& X, M& variances, const SolveOptions& options) {
-    return report_of([&] { return lsqr<T>(*a.ptr, B.matrix, X.output(), variances.output(), options); });
-  });
-  native.def("pcg", [](const A& a, const A& m, const M& B, M& X, const SolveOptions& options) {
-    return report_of([&] { return cg<T>(*a.ptr, *m.ptr, B.matrix, X.output(), options); });
-  });
-}
-
-template <class Enum>
-Enum parse(const std::string& name, std::initializer_list<Enum> all, const char* what) {
-  for (const Enum value : all)
-    if (name == name_of(value)) return value;
-  throw UsageError("there is no " + std::string(what) + " '" + name + "'");
+  native.def(
+      "solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
+                  const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances) {
+        const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
+        const SolverOperands<T> operands{pointer(preconditioner), pointer(sparsity),
+                                         penalty == nullptr ? nullptr : penalty->ptr,
+                                         variances == nullptr ? nullptr : &variances->output()};
+        return report_of([&] {
+          return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
+        });
+      });
 }
 
 /// What damping_curve() needs of a report.
@@ -341,45 +345,22 @@ void bind_damping_curve(py::module_ native) {
 }
 
 template <Scalar T>
-void bind_sparse(py::module_ native) {
+void bind_penalties(py::module_ native) {
   using M = Matrix<T>;
   using A = Operator<T>;
-  native.def("ista", [](const A& a, const A* s, const M& B, M& X, const SparseOptions& options) {
-    return report_of([&] {
-      return s == nullptr ? ista<T>(*a.ptr, B.matrix, X.output(), options)
-                          : ista<T>(*a.ptr, *s->ptr, B.matrix, X.output(), options);
-    });
+  const py::class_<Proximal<T>> proximal(native, "Proximal");
+  native.def("threshold_penalty", [](const py::object& kind, double sigma) {
+    Threshold threshold{};
+    set(threshold, kind);
+    return Proximal<T>{threshold_penalty<T>(threshold, sigma)};
   });
-  native.def("fista", [](const A& a, const A* s, const M& B, M& X, const SparseOptions& options) {
-    return report_of([&] {
-      return s == nullptr ? fista<T>(*a.ptr, B.matrix, X.output(), options)
-                          : fista<T>(*a.ptr, *s->ptr, B.matrix, X.output(), options);
-    });
-  });
-  struct Proximal {
-    ProximalPtr<T> ptr;
-  };
-  const py::class_<Proximal> proximal(native, "Proximal");
-  native.def("threshold_penalty",
-             [](Threshold kind, double sigma) { return Proximal{threshold_penalty<T>(kind, sigma)}; });
-  native.def("box", [](double lower, double upper) { return Proximal{box<T>(lower, upper)}; });
-  native.def(
-      "proximal_gradient", [](const A& a, const Proximal& g, const M& B, M& X, const SparseOptions& options) {
-        return report_of([&] { return proximal_gradient<T>(*a.ptr, g.ptr, B.matrix, X.output(), options); });
-      });
+  native.def("box", [](double lower, double upper) { return Proximal<T>{box<T>(lower, upper)}; });
   native.def("admm",
-             [](const A& a, const A& l, const Proximal& g, const M& B, M& X, const SolveOptions& common,
+             [](const A& a, const A& l, const Proximal<T>& g, const M& B, M& X, const SolveOptions& common,
                 double tau, Index inner_iterations, double inner_tolerance) {
                const AdmmOptions options{common, tau, inner_iterations, inner_tolerance};
                return report_of([&] { return admm<T>(a.ptr, l.ptr, g.ptr, B.matrix, X.output(), options); });
              });
-}
-
-Solver parse_inner_solver(const std::string& name) {
-  for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls}) {
-    if (name == name_of(solver)) return solver;
-  }
-  throw UsageError("there is no least-squares solver '" + name + "': take cgls, lsqr, lsmr or block-cgls");
 }
 
 template <Scalar T>
@@ -407,22 +388,22 @@ void bind_inversion(py::module_ native) {
   native.def("regularized_inversion", [](const A& a, const M& B, M& X, const A* weight, const Terms& terms,
                                          const std::string& solver, const SolveOptions& options) {
     const RegularizedTerms<T> all{weight == nullptr ? nullptr : weight->ptr, regularizers_of<T>(terms),
-                                  parse_inner_solver(solver)};
+                                  parse_solver(solver)};
     return report_of([&] { return regularized_inversion<T>(a.ptr, B.matrix, X.output(), all, options); });
   });
   native.def("preconditioned_inversion", [](const A& a, const M& B, M& X, const A& p,
                                             const std::string& solver, bool damps_x,
                                             const SolveOptions& options) {
-    const Preconditioning<T> how{p.ptr, parse_inner_solver(solver), damps_x};
+    const Preconditioning<T> how{p.ptr, parse_solver(solver), damps_x};
     return report_of([&] { return preconditioned_inversion<T>(a.ptr, B.matrix, X.output(), how, options); });
   });
 }
 
 template <Scalar T>
 void bind_type(py::module_ native) {
-  bind_least_squares<T>(native);
+  bind_solve<T>(native);
   bind_damping_curve<T>(native);
-  bind_sparse<T>(native);
+  bind_penalties<T>(native);
   bind_inversion<T>(native);
 }
 
@@ -430,9 +411,13 @@ void bind_type(py::module_ native) {
 
 void bind_solvers(py::module_& native) {
   native.def("gcv_probe", gcv_probe);
+  native.def("solver_names", [] {
+    std::vector<std::string> names;
+    for (const SolverRow& row : solver_rows) names.emplace_back(row.name);
+    return names;
+  });
   bind_observers(native);
   bind_options(native);
-  bind_sparse_options(native);
   for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
 }
 

@@ -93,12 +93,14 @@ GRIDLOPS_EXPORT ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix
 /// in everything else as ista() and fista(), whose threshold() it has for g = threshold_penalty(kind). For
 /// σ/2 ‖A x − b‖² divide λ by σ, and multiply α.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& g,
-                                              const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                              const SparseOptions& options = {});
+SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& g,
+                              const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                              const SolveOptions& options = {}) {
+  return solve(Solver::proximal_gradient, A, B, X, options, {.penalty = g});
+}
 
 struct AdmmOptions {
-  /// Those of the other solvers; iterations are those over x, z and u. The damping must be 0.
+  /// Those of the other solvers; iterations are those over x, z and u.
   SolveOptions common{};
   double tau = 1;               ///< > 0
   Index inner_iterations = 20;  ///< ≥ 1, of cgls() for x

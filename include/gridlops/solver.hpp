@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "gridlops/checkpoint.hpp"
 #include "gridlops/export.hpp"
 #include "gridlops/linear_operator.hpp"
+#include "gridlops/solve_options.hpp"
+#include "gridlops/solver_table.hpp"
 
 namespace gridlops {
 
@@ -30,49 +30,6 @@ GRIDLOPS_EXPORT const char* name_of(StopReason reason);
 /// stagnated.
 GRIDLOPS_EXPORT bool is_solved(StopReason reason);
 
-class SolveObserver;
-
-struct SolveOptions {
-  Index max_iterations = 100;
-  /// Relative; see the solver for its test. Unset: 1e-8 in double, 1e-4 in single precision. 0 never
-  /// converges.
-  std::optional<double> tolerance{};
-  double damp = 0;  ///< D ≥ 0
-  /// One D ≥ 0 and one tolerance for each column of B, instead of those for all. The columns of a sweep of D
-  /// over one right-hand side are copies of it, and share every product with A. cgls(), lsqr(), lsmr() and
-  /// cg() take dampings; every solver takes tolerances.
-  std::vector<double> damps = {}, tolerances = {};
-  // For lsqr() and lsmr(); others refuse them. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are
-  // the tolerance. The limit is one of cond(A); 0: none.
-  std::optional<double> atol{}, btol{};
-  double condition_limit = 0;
-  bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
-  /// About so many columns are solved at a time, to bound the workspace: of each part of the column partition
-  /// its share of them, but at least one. 0: all.
-  Index batch = 0;
-  /// Sums over ranks are in rank order. If the operator is column-stable, too, no bit of a column depends on
-  /// the other columns.
-  bool column_stable = false;
-  bool record_history = true;
-  /// For cgls(); others refuse it. One A.normal_product() gives q = A p, Aᴴr and Aᴴq, and the next gradient
-  /// is Aᴴr − α Aᴴq − D²x. So an iteration reads A once if A.has_one_pass(). The iterates are as accurate as
-  /// without, since r itself is updated and no error of a gradient is carried on. An iteration takes half as
-  /// many operations again, so this is for a few columns only; one_pass_is_faster() says when.
-  bool one_pass = false;
-  std::vector<std::shared_ptr<SolveObserver>> observers{};  ///< see solve_observer.hpp
-  /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of that at the start. 0: never.
-  double residual_ratio = 0;
-  /// After every so many iterations, counted from the start of a batch, b − Ax is computed anew and compared
-  /// with what the recurrence says; the same once more when columns have ended. Where they differ by more
-  /// than rounding explains, as after a flipped bit, the column goes back to the last iterate that was
-  /// checked, and begins anew from there once the others have ended. If it fails again at once, it ends as
-  /// corrupted. Takes a product for each check, and ten products of one column to estimate ‖A‖. 0: never.
-  Index guard = 0;
-  CheckpointOptions checkpoint{};
-};
-
-/// Returns what SolveOptions::tolerance is if it is unset.
-GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
 /// Return how many batches SolveOptions::batch makes of columns that are cut so, at least one, and how many
 /// columns the largest of them has.
 GRIDLOPS_EXPORT Index batch_count(const Partition& columns, Index batch);
@@ -125,11 +82,32 @@ struct SolveReport {
   Index guard_products = 0;     ///< columns that were multiplied with A or Aᴴ for SolveOptions::guard
 };
 
-/// Least squares: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by CGLS (Björck, Elfving, Strakoš:
-/// Stability of conjugate gradient and Lanczos methods for linear least squares problems, SIAM J. Matrix
-/// Anal. Appl. 19, 1998), each column with its own step, test, verdict and history (collective over the grid;
-/// idle ranks return at once). Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ T·‖Aᴴb‖, whatever the guess. B:
-/// in A.range(); X: in A.domain(), same column partition. Two reductions an iteration, whatever the columns.
+template <Scalar T>
+class ProximalOperator;
+
+/// Operands that some solvers take besides A, B and X. They must outlive the call.
+template <Scalar T>
+struct SolverOperands {
+  /// Of pcg: M ≈ (A + D²I)⁻¹, Hermitian positive definite, from A's domain to itself.
+  const LinearOperator<T>* preconditioner = nullptr;
+  /// Of ista and fista: S, whose range is the domain of A. Null: I.
+  const LinearOperator<T>* sparsity = nullptr;
+  /// Of proximal_gradient: P.
+  std::shared_ptr<const ProximalOperator<T>> penalty = nullptr;
+  /// Of lsqr: gets estimates of the diagonal of (AᴴA + D²I)⁻¹. Lies as X. Null: they are not wanted.
+  DistMatrix<T>* variances = nullptr;
+};
+
+/// Solves for X by any solver of the table (collective over the grid; idle ranks return at once): for every
+/// column j
+///
+///   ProblemKind::least_squares   minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖²
+///   ProblemKind::hermitian       solves (A + D²I) xⱼ = bⱼ
+///   ProblemKind::sparse          minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ)
+///
+/// Each column has its own step, test, verdict and history. B: in A.range(); X: in A.domain(), same column
+/// partition, in other memory than B. Two reductions an iteration, whatever the columns, unless a solver's
+/// own comment says otherwise.
 ///
 /// The recurrence only claims that a column is solved. Verdicts are those of norms that are computed from
 /// their definitions when all columns of a batch have ended. A column whose claim they deny begins anew from
@@ -139,63 +117,78 @@ struct SolveReport {
 /// the problem is multiplied by powers of two, which takes memory for one operand more. Norms in the report
 /// that are out of the range of double precision are 0 or infinite.
 ///
-/// Throws ShapeError or UsageError on all ranks before any communication.
+/// Throws ShapeError or UsageError on all ranks before any communication, also where an operand is missing,
+/// or an option or operand is given that the solver does not take.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                 const SolveOptions& options = {});
+GRIDLOPS_EXPORT SolveReport solve(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                  DistMatrix<T>& X, const SolveOptions& options = {},
+                                  const SolverOperands<T>& operands = {});
 
-/// Least squares as cgls(), by LSQR (Paige, Saunders, ACM TOMS 8, 1982): better than CGLS on ill-conditioned
-/// problems. Column j has converged when, with r and A those of the damped system, ‖r‖ ≤ btol·‖b‖ +
-/// atol·‖A‖‖x‖ or ‖Aᴴr‖ ≤ atol·‖A‖‖r‖, and ends with condition_limit when cond(A) reaches its limit.
+/// Least squares by CGLS (Björck, Elfving, Strakoš: Stability of conjugate gradient and Lanczos methods for
+/// linear least squares problems, SIAM J. Matrix Anal. Appl. 19, 1998). Column j has converged when ‖Aᴴ(b−Ax)
+/// − D²x‖ ≤ T·‖Aᴴb‖, whatever the guess.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                 const SolveOptions& options = {});
+SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                 const SolveOptions& options = {}) {
+  return solve(Solver::cgls, A, B, X, options);
+}
+
+/// Least squares by LSQR (Paige, Saunders, ACM TOMS 8, 1982): better than CGLS on ill-conditioned problems.
+/// Column j has converged when, with r and A those of the damped system, ‖r‖ ≤ btol·‖b‖ + atol·‖A‖‖x‖ or
+/// ‖Aᴴr‖ ≤ atol·‖A‖‖r‖, and ends with condition_limit when cond(A) reaches its limit.
+template <Scalar T>
+SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                 const SolveOptions& options = {}) {
+  return solve(Solver::lsqr, A, B, X, options);
+}
 
 /// The same, with estimates of the diagonal of (AᴴA + D²I)⁻¹, one for each column (Paige, Saunders 1982,
 /// §5.6; SciPy's calc_var). They are from below in exact arithmetic. Rounding brings directions back in which
 /// the column has converged, so that many iterations may make them too large: they are no bounds. Multiplied
-/// by the variance of the noise in b they are the variances of x's elements. `variances` lies as X; its
-/// imaginary parts are zero.
+/// by the variance of the noise in b they are the variances of x's elements. Their imaginary parts are zero.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                 DistMatrix<T>& variances, const SolveOptions& options = {});
+SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                 DistMatrix<T>& variances, const SolveOptions& options = {}) {
+  return solve(Solver::lsqr, A, B, X, options, {.variances = &variances});
+}
 
 /// Least squares as lsqr(), by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011), whose ‖Aᴴr‖ falls
 /// monotonically, so that it can be stopped early.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                 const SolveOptions& options = {});
+SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                 const SolveOptions& options = {}) {
+  return solve(Solver::lsmr, A, B, X, options);
+}
 
-/// Least squares as cgls(), but all right-hand sides share one Krylov space (block CGLS: O'Leary, Linear
-/// Algebra Appl. 29, 1980; here by block bidiagonalisation: Golub, Luk, Overton, ACM TOMS 7, 1981). It takes
-/// far fewer iterations if a few large singular values slow CGLS down, or if there are many right-hand sides.
-/// Test, verdicts and reports are those of cgls(), column by column. Columns may be dependent, tiny, zero,
-/// not finite, or more than there are unknowns. Each batch has a space of its own. column_stable cannot make
-/// columns independent here. The operator's columns must be uncut (Algorithm::stationary_a). An iteration
-/// takes four reductions of k² numbers for k columns, and up to four more if the block is ill-conditioned.
+/// Least squares with the test of cgls(), but all right-hand sides share one Krylov space (block CGLS:
+/// O'Leary, Linear Algebra Appl. 29, 1980; here by block bidiagonalisation: Golub, Luk, Overton, ACM TOMS 7,
+/// 1981). It takes far fewer iterations if a few large singular values slow CGLS down, or if there are many
+/// right-hand sides. Columns may be dependent, tiny, zero, not finite, or more than there are unknowns. Each
+/// batch has a space of its own. column_stable cannot make columns independent here. The operator's columns
+/// must be uncut (Algorithm::stationary_a). An iteration takes four reductions of k² numbers for k columns,
+/// and up to four more if the block is ill-conditioned.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
-                                       DistMatrix<T>& X, const SolveOptions& options = {});
+SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                       const SolveOptions& options = {}) {
+  return solve(Solver::block_cgls, A, B, X, options);
+}
 
-/// Hermitian positive definite systems: (A + D²I) xⱼ = bⱼ by conjugate gradients (Hestenes, Stiefel 1952),
-/// in everything else as cgls(). Column j has converged when ‖b−Ax−D²x‖ ≤ T·‖b‖, whatever the guess. A's
-/// domain must be its range: where an operator's layouts differ, redistribute with identity().
+/// Hermitian positive definite systems by conjugate gradients (Hestenes, Stiefel 1952). Column j has
+/// converged when ‖b−Ax−D²x‖ ≤ T·‖b‖, whatever the guess. A's domain must be its range: where an operator's
+/// layouts differ, redistribute with identity().
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                               const SolveOptions& options = {});
+SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+               const SolveOptions& options = {}) {
+  return solve(Solver::cg, A, B, X, options);
+}
 
-/// The same ("pcg" in the report) with a preconditioner M ≈ (A + D²I)⁻¹, Hermitian positive definite, from
-/// A's domain to itself; test and norms stay those of the residual itself. A column for which rᴴMr is not
-/// positive ends with breakdown. Still two reductions an iteration.
+/// The same with a preconditioner M; test and norms stay those of the residual itself. A column for which
+/// rᴴMr is not positive ends with breakdown.
 template <Scalar T>
-GRIDLOPS_EXPORT SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M,
-                               const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                               const SolveOptions& options = {});
-
-/// The solvers of this header and of sparse_solver.hpp; pcg is cg() with a preconditioner.
-enum class Solver { cgls, cg, pcg, lsqr, lsmr, block_cgls, ista, fista };
-/// The name as in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
-GRIDLOPS_EXPORT const char* name_of(Solver solver);
+SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
+               DistMatrix<T>& X, const SolveOptions& options = {}) {
+  return solve(Solver::pcg, A, B, X, options, {.preconditioner = &M});
+}
 
 /// Everything that decides how much memory a solver takes.
 struct SolverMemory {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gridlops/export.hpp"
+
 namespace gridlops {
 
 /// What makes vectors sparse, element by element (the proximal maps of t times a penalty, for z = |z|eⁱᶿ):
@@ -11,5 +13,7 @@ namespace gridlops {
 ///          where |z| > (54^⅓/4) t^⅔, else 0 (Xu, Chang, Xu, Zhang: L½ regularization, IEEE Trans. Neural
 ///          Networks and Learning Systems 23, 2012)
 enum class Threshold { soft, hard, half };
+/// "soft", "hard" or "half".
+GRIDLOPS_EXPORT const char* name_of(Threshold threshold);
 
 }  // namespace gridlops

@@ -26,7 +26,7 @@ template <Scalar T>
 class Admm final : public ColumnMethod<T> {
  public:
   Admm(OperatorPtr<T> op, OperatorPtr<T> transform, ProximalPtr<T> term, const AdmmOptions& options)
-      : ColumnMethod<T>(*op),
+      : ColumnMethod<T>(*op, traits(*transform, *term, options)),
         A(std::move(op)),
         L(std::move(transform)),
         g(std::move(term)),
@@ -38,14 +38,6 @@ class Admm final : public ColumnMethod<T> {
     inner_.initial_guess = true;
     inner_.column_stable = options.common.column_stable;
     inner_.record_history = false;
-  }
-
-  const char* name() const override { return "admm"; }
-  ToleranceTest test() const override { return ToleranceTest::own; }
-  const char* refuses_damps() const override { return "its models are not damped"; }
-  std::string parameters() const override {
-    return message(g.describe(), " of what a ", L->rows(), " x ", L->cols(), " operator makes, tau ", tau,
-                   ", ", inner_.max_iterations, " inner iterations with tolerance ", *inner_.tolerance);
   }
 
   void describe(MethodState<T>& state) override {
@@ -109,11 +101,20 @@ class Admm final : public ColumnMethod<T> {
     A->apply(-1, x, 1, misfit);
     return abs(sqrt(run.sum(norm2(misfit))[0]) - run.damped_residual_norms());
   }
-  bool follows_residual() const override { return false; }
-  /// That −u/τ is a subgradient of g holds from the first step on.
-  bool judges_start() const override { return false; }
 
  private:
+  static MethodTraits traits(const LinearOperator<T>& L, const ProximalOperator<T>& g,
+                             const AdmmOptions& options) {
+    return {.name = "admm",
+            .test = ToleranceTest::own,
+            // That −u/τ is a subgradient of g holds from the first step on.
+            .judges_start = false,
+            .follows_residual = false,
+            .parameters = message(g.describe(), " of what a ", L.rows(), " x ", L.cols(),
+                                  " operator makes, tau ", options.tau, ", ", options.inner_iterations,
+                                  " inner iterations with tolerance ", options.inner_tolerance)};
+  }
+
   struct Norms {
     ColumnScalars tested, residual, x;
   };
@@ -173,12 +174,11 @@ SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, const Con
     require<UsageError>(options.inner_tolerance >= 0 && std::isfinite(options.inner_tolerance),
                         "admm: the inner tolerance is ", options.inner_tolerance,
                         "; it must be a finite number ≥ 0");
-    require<UsageError>(options.common.damp == 0, "admm: the damping is ", options.common.damp,
-                        ", but its models are not damped; give [A; D·I] and [B; 0]");
     g->require_any_columns(B.cols(), "admm");
     return std::make_unique<Admm<T>>(A, L, g, options);
   };
-  return solve_columns(*begin_solve<T>(make, B, X, options.common), B, X, options.common);
+  SolveOptions common = options.common;
+  return solve_columns(*begin_solve<T>(make, B, X, common), B, X, common);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
-
 #include "solve/column_run.hpp"
+#include "solve/methods.hpp"
+#include "solve/rotations.hpp"
 
 namespace gridlops {
-
-/// Plane rotations, one for each column, that take (a, b) to (r, 0): c a + s b = r. They are the identity
-/// where a and b are 0 (Paige, Saunders 1982; hypot avoids overflow).
-struct Rotations {
-  Rotations() = default;
-  Rotations(ColumnOperand a, ColumnOperand b) : r(hypot(a, b)), c(r), s(r) {
-    for (Index j = 0; j < r.size(); ++j) {
-      c[j] = r[j] == 0 ? 1 : a[j] / r[j];
-      s[j] = r[j] == 0 ? 0 : b[j] / r[j];
-    }
-  }
-  ColumnScalars r, c, s;
-};
-
-/// The square roots, and 0 where rounding has made a square negative. NaN stays NaN.
-inline ColumnScalars root(ColumnScalars squares) {
-  for (double& square : squares.values()) square = square < 0 ? 0 : square;
-  return sqrt(squares);
-}
 
 /// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan of [A; D·I], whose left vectors have
 /// the parts u and d,
@@ -37,13 +18,10 @@ inline ColumnScalars root(ColumnScalars squares) {
 template <Scalar T>
 class BidiagonalMethod : public ColumnMethod<T> {
  public:
-  BidiagonalMethod(const LinearOperator<T>& op, const SolveOptions& options)
-      : ColumnMethod<T>(op),
-        guarded_(options.guard > 0),
-        damped_(options.damp > 0 || std::any_of(options.damps.begin(), options.damps.end(),
-                                                [](double damp) { return damp > 0; })) {}
-
-  ToleranceTest test() const final { return ToleranceTest::backward_error; }
+  explicit BidiagonalMethod(const SolverCall<T>& call)
+      : ColumnMethod<T>(call.A, traits_of(call.solver)),
+        guarded_(call.options.guard > 0),
+        damped_(call.options.damp.any()) {}
 
   void describe(MethodState<T>& state) override {
     state.solution(x);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
@@ -11,7 +10,7 @@
 #include "solve/block_basis.hpp"
 #include "solve/block_scalars.hpp"
 #include "solve/column_run.hpp"
-#include "solve/methods.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -34,13 +33,15 @@ class BlockCgls final : public ColumnMethod<T> {
   using Small = SmallMatrix<Accumulator<T>>;
 
  public:
-  BlockCgls(const LinearOperator<T>& op, double damp)
-      : ColumnMethod<T>(op),
-        stacked_(damp > 0 ? damped(OperatorPtr<T>(OperatorPtr<T>(), &op), damp) : nullptr),
-        full_(stacked_ ? *stacked_ : op),
+  explicit BlockCgls(const SolverCall<T>& call)
+      : ColumnMethod<T>(call.A, traits()),
+        stacked_(call.options.damp.any()
+                     ? damped(OperatorPtr<T>(OperatorPtr<T>(), &call.A), call.options.damp.values().front())
+                     : nullptr),
+        full_(stacked_ ? *stacked_ : call.A),
         u_(full_.range()),
-        v_(op.domain()) {
-    const Space& space = op.domain();
+        v_(call.A.domain()) {
+    const Space& space = call.A.domain();
     require<ShapeError>(space.grid->parts(space.columns) == 1,
                         "block_cgls: right-hand sides that share a Krylov space must lie together, but the "
                         "operator's are cut along ",
@@ -48,13 +49,10 @@ class BlockCgls final : public ColumnMethod<T> {
                         " parts; make it with Algorithm::stationary_a, or use cgls()");
   }
 
-  const char* name() const override { return "block-cgls"; }
-  ToleranceTest test() const override { return ToleranceTest::gradient; }
   void scale_operator(int power, const Partition& columns) override {
     A.set_power(power, columns);
     full_.set_power(power, columns);
   }
-  const char* refuses_damps() const override { return "all columns share directions that depend on D"; }
 
   void describe(MethodState<T>& state) override;
   void start(ColumnRun<T>& run) override;
@@ -62,10 +60,15 @@ class BlockCgls final : public ColumnMethod<T> {
   TrueNorms true_norms(ColumnRun<T>& run) override;
   void restart(ColumnRun<T>& run) override { begin_space(run); }
   ColumnScalars residual_gap(ColumnRun<T>& run) override;
-  bool follows_residual() const override { return false; }
 
  private:
   using ColumnMethod<T>::A;
+
+  static MethodTraits traits() {
+    MethodTraits traits = traits_of(Solver::block_cgls);
+    traits.follows_residual = false;
+    return traits;
+  }
 
   DistMatrix<T> directions() { return A.domain().matrix(uncut_columns(p_width_), p_); }
 
@@ -271,21 +274,14 @@ ColumnScalars BlockCgls<T>::residual_gap(ColumnRun<T>& run) {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp) {
-  return std::make_unique<BlockCgls<T>>(A, damp);
-}
+template <>
+struct MethodOf<Solver::block_cgls> {
+  template <Scalar T>
+  using Type = BlockCgls<T>;
+};
 
-template <Scalar T>
-SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                       const SolveOptions& options) {
-  return solve_by<T>([&] { return make_block_cgls(A, options.damp); }, B, X, options);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                        \
-  template MethodPtr<T> make_block_cgls(const LinearOperator<T>&, double);                             \
-  template SolveReport block_cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
-                                  const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template MethodPtr<T> make_method_of<Solver::block_cgls>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

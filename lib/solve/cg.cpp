@@ -4,12 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/instantiate.hpp"
-#include "base/message.hpp"
-#include "base/numbers.hpp"
-#include "gridlops/error.hpp"
-#include "solve/column_run.hpp"
-#include "solve/methods.hpp"
+#include "solve/hermitian_method.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -21,24 +17,16 @@ namespace {
 ///
 ///   q = (A + D²I) p    α = γ/pᴴq    x += α p    r −= α q    z = M r    p = z + (rᴴz/γ) p    γ = rᴴz
 template <Scalar T>
-class Cg final : public ColumnMethod<T> {
+class Cg final : public HermitianMethod<T> {
  public:
-  Cg(const LinearOperator<T>& op, const LinearOperator<T>* preconditioner) : ColumnMethod<T>(op) {
-    if (preconditioner != nullptr) M.emplace(*preconditioner);
-    require<ShapeError>(
-        A.domain() == A.range(), "conjugate gradients need an operator from a space to itself; this one is ",
-        A.rows(), " x ", A.cols(),
-        A.rows() == A.cols()
-            ? ", and its models and data lie differently: multiply it with an identity() that redistributes"
-            : ": use cgls() for least squares");
+  explicit Cg(const SolverCall<T>& call) : HermitianMethod<T>(call, traits_of(call.solver)) {
+    if (call.operands.preconditioner != nullptr) M.emplace(*call.operands.preconditioner);
     require<ShapeError>(!M || (M->domain() == A.domain() && M->range() == A.domain()),
                         "a preconditioner must be an operator from the space of the ", A.rows(), " x ",
                         A.cols(), " operator to itself, layouts included; this one is ", M ? M->rows() : 0,
                         " x ", M ? M->cols() : 0);
   }
 
-  const char* name() const override { return M ? "pcg" : "cg"; }
-  ToleranceTest test() const override { return ToleranceTest::residual; }
   /// M ≈ A⁻¹ follows A.
   void scale_operator(int power, const Partition& columns) override {
     A.set_power(power, columns);
@@ -59,7 +47,7 @@ class Cg final : public ColumnMethod<T> {
     ColumnScalars bb;
     if (!run.begins_from_data()) {
       bb = run.sum(norm2(r))[0];
-      compute_residual(run);
+      this->compute_residual(run, x, r);
     }
     precondition();
     copy(z(), p);
@@ -92,25 +80,7 @@ class Cg final : public ColumnMethod<T> {
     run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx)});
   }
 
-  TrueNorms true_norms(ColumnRun<T>& run) override {
-    run.copy_right_hand_side(p);
-    A.apply(-1, x, 1, p);
-    A.apply_adjoint(1, p, 0, q);
-    const ColumnFactors D2 = run.squared_damping();
-    // Aᴴr is multiplied by 2^power, and D²x is not. If the power is negative, D²x is nothing beside Aᴴr.
-    const int power = run.operator_power();
-    std::vector<int> powers(at(run.active_count()), 0);
-    for (Index k = 0; power > 0 && k < run.active_count(); ++k)
-      if (run.column(k).damp > 0 && run.column(k).x_norm > 0) powers[at(k)] = -power;
-    multiply_by_powers(q, powers);
-    if (power >= 0) q -= D2 * x;
-    copy(p, r);
-    r -= D2 * x;  // the residual of the damped system
-    const auto [undamped, qq, rr, xx] = run.sum(norm2(p), norm2(q), norm2(r), norm2(x));
-    ColumnScalars normal = sqrt(qq);
-    for (Index k = 0; k < normal.size(); ++k) normal[k] = std::ldexp(normal[k], -powers[at(k)]);
-    return {.residual = sqrt(undamped), .normal = normal, .tested = sqrt(rr), .x = sqrt(xx)};
-  }
+  TrueNorms true_norms(ColumnRun<T>& run) override { return this->norms_of(run, x, r, p, q); }
 
   void restart(ColumnRun<T>& run) override {
     precondition();
@@ -119,9 +89,7 @@ class Cg final : public ColumnMethod<T> {
   }
 
   ColumnScalars residual_gap(ColumnRun<T>& run) override {
-    run.copy_right_hand_side(q);
-    A.apply(-1, x, 1, q);
-    q -= run.squared_damping() * x;
+    this->compute_residual(run, x, q);
     q -= r;  // b − A x − D² x − r
     return sqrt(run.sum(norm2(q))[0]);
   }
@@ -135,22 +103,16 @@ class Cg final : public ColumnMethod<T> {
   }
 
  private:
-  using ColumnMethod<T>::A;
+  using HermitianMethod<T>::A;
 
   DistMatrix<T>& z() { return M ? Mr : r; }
   void precondition() {
     if (M) M->apply(1, r, 0, Mr);
   }
-  /// q = A p + D² p.
+  /// q = (A + D²I) p.
   void multiply_direction(ColumnRun<T>& run) {
     A.apply(1, p, 0, q);
     q += run.squared_damping() * p;
-  }
-  /// r = b − A x − D² x.
-  void compute_residual(ColumnRun<T>& run) {
-    run.copy_right_hand_side(r);
-    A.apply(-1, x, 1, r);
-    r -= run.squared_damping() * x;
   }
 
   std::optional<ScaledOperator<T>> M;
@@ -161,29 +123,20 @@ class Cg final : public ColumnMethod<T> {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M) {
-  return std::make_unique<Cg<T>>(A, M);
-}
+template <>
+struct MethodOf<Solver::cg> {
+  template <Scalar T>
+  using Type = Cg<T>;
+};
+template <>
+struct MethodOf<Solver::pcg> {
+  template <Scalar T>
+  using Type = Cg<T>;
+};
 
-template <Scalar T>
-SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-               const SolveOptions& options) {
-  return solve_by<T>([&] { return make_cg<T>(A, nullptr); }, B, X, options);
-}
-
-template <Scalar T>
-SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
-               DistMatrix<T>& X, const SolveOptions& options) {
-  return solve_by<T>([&] { return make_cg(A, &M); }, B, X, options);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                          \
-  template MethodPtr<T> make_cg(const LinearOperator<T>&, const LinearOperator<T>*);                     \
-  template SolveReport cg(const LinearOperator<T>&, const LinearOperator<T>&, const ConstDistMatrix<T>&, \
-                          DistMatrix<T>&, const SolveOptions&);                                          \
-  template SolveReport cg(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,           \
-                          const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                           \
+  template MethodPtr<T> make_method_of<Solver::cg>(const SolverCall<T>&); \
+  template MethodPtr<T> make_method_of<Solver::pcg>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

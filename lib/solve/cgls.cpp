@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/instantiate.hpp"
 #include "solve/column_run.hpp"
-#include "solve/methods.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -17,11 +16,8 @@ namespace {
 template <Scalar T>
 class Cgls final : public ColumnMethod<T> {
  public:
-  Cgls(const LinearOperator<T>& op, const SolveOptions& options)
-      : ColumnMethod<T>(op), one_pass(options.one_pass) {}
-
-  const char* name() const override { return one_pass ? "one-pass-cgls" : "cgls"; }
-  ToleranceTest test() const override { return ToleranceTest::gradient; }
+  explicit Cgls(const SolverCall<T>& call)
+      : ColumnMethod<T>(call.A, traits(call.options.one_pass)), one_pass(call.options.one_pass) {}
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -101,6 +97,12 @@ class Cgls final : public ColumnMethod<T> {
  private:
   using ColumnMethod<T>::A;
 
+  static MethodTraits traits(bool one_pass) {
+    MethodTraits traits = traits_of(Solver::cgls);
+    if (one_pass) traits.name = "one-pass-cgls";
+    return traits;
+  }
+
   struct Norms2 {
     ColumnScalars rr, ss, xx;
   };
@@ -121,21 +123,13 @@ class Cgls final : public ColumnMethod<T> {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options) {
-  return std::make_unique<Cgls<T>>(A, options);
-}
+template <>
+struct MethodOf<Solver::cgls> {
+  template <Scalar T>
+  using Type = Cgls<T>;
+};
 
-template <Scalar T>
-SolveReport cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                 const SolveOptions& options) {
-  return solve_by<T>([&] { return make_cgls(A, options); }, B, X, options);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                  \
-  template MethodPtr<T> make_cgls(const LinearOperator<T>&, const SolveOptions&);                \
-  template SolveReport cgls(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
-                            const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::cgls>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -57,18 +57,16 @@ std::string unfinished_checkpoint(Communicator& comm, const std::string& directo
 }
 
 template <Scalar T>
-Checkpoints<T>::Checkpoints(ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
+Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options, const ConstDistMatrix<T>& B,
                             DistMatrix<T>& X, Index matrices)
-    : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X), damps_(options.damps) {
+    : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
-  if (damps_.empty()) damps_.assign(at(B.cols()), options.damp);
-  fixed_ = method.fixed_options();
-  fixed_.insert(fixed_.begin(), {"damp", damps_});
-  const std::string parameters = method.parameters();
-  problem_ = message(method.name(), parameters.empty() ? "" : " with ", parameters, " of a ", A_.rows(),
-                     " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
-                     name_of(scalar_type_of<T>), ", ", options.batch, " at a time (0: all)");
+  const MethodTraits& traits = method.traits();
+  fixed_ = fixed_numbers(traits.features, options, B.cols());
+  problem_ = message(traits.name, traits.parameters.empty() ? "" : " with ", traits.parameters, " of a ",
+                     A_.rows(), " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
+                     name_of(scalar_type_of<T>), " with ", fixed_words(traits.features, options));
   if (saves()) {
     directory_ = std::make_unique<CheckpointDirectory>(grid_->comm(), options_.directory, options_.restart);
     directory_->require_room(grid_->comm(), facts(std::numeric_limits<Index>::max()), matrices,
@@ -77,14 +75,14 @@ Checkpoints<T>::Checkpoints(ColumnMethod<T>& method, const SolveOptions& options
   fingerprint_ = fingerprint(A_, B);
   if (options.initial_guess) guess_ = fingerprint_of_guess(A_, X);
   if (!options_.restart.empty()) {
-    open_saved(options_.restart);
+    open_saved(options_.restart, options);
   } else if (!options.initial_guess) {
     X.set_zero();  // also the columns of batches to come, since they are saved
   }
 }
 
 template <Scalar T>
-void Checkpoints<T>::open_saved(const std::string& directory) {
+void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& options) {
   auto reader = std::make_unique<CheckpointReader>(grid_, directory);
   const auto& facts = reader->manifest().facts;
   const auto found = facts.find(problem_fact);
@@ -105,25 +103,28 @@ void Checkpoints<T>::open_saved(const std::string& directory) {
                       ", and a restart goes on from the x that was saved; leave the guess out",
                       begun_from.empty() ? "" : ", or give the one it was begun with");
   guess_ = std::move(begun_from);
-  for (const FixedOption& option : fixed_) take_fixed(option);
+  for (FixedNumbers& option : fixed_) take_fixed(option, options);
   reader->read(x_name, X_);
   saved_ = std::move(reader);
 }
 
 /// Compares the values of an option with those that were saved, or takes those.
 template <Scalar T>
-void Checkpoints<T>::take_fixed(const FixedOption& option) {
+void Checkpoints<T>::take_fixed(FixedNumbers& option, SolveOptions& options) {
   std::vector<double> saved;
   saved_numbers_.visit_list(saved);
-  const std::span<double> values = option.values;
+  std::vector<double>& values = option.values;
   require<InputError>(saved.size() == values.size(), options_.restart, " holds ", saved.size(), " values of ",
                       option.name, ", but here are ", values.size(),
                       "; restart with those it was written with");
-  const bool is_computed = option.computed || std::find(options_.computed.begin(), options_.computed.end(),
-                                                        option.name) != options_.computed.end();
+  const bool is_computed =
+      std::find(options_.computed.begin(), options_.computed.end(), option.name) != options_.computed.end();
   const bool one_for_all = is_uniform(saved) && is_uniform(values);
+  if (is_computed) {
+    values = saved;
+    return set_fixed_numbers(option, options);
+  }
   for (std::size_t j = 0; j < saved.size(); ++j) {
-    if (is_computed) values[j] = saved[j];
     require<InputError>(saved[j] == values[j], options_.restart, " holds a checkpoint of a run with ",
                         option.name, " ", exact_text(saved[j]), one_for_all ? "" : message(" in entry ", j),
                         ", but here it is ", exact_text(values[j]),
@@ -163,10 +164,7 @@ StateArchive Checkpoints<T>::begin_numbers() {
   StateArchive numbers;
   numbers.visit_list(fingerprint_);
   numbers.visit_list(guess_);
-  for (const FixedOption& option : fixed_) {
-    std::vector<double> values(option.values.begin(), option.values.end());
-    numbers.visit_list(values);
-  }
+  for (FixedNumbers& option : fixed_) numbers.visit_list(option.values);
   return numbers;
 }
 

@@ -23,9 +23,9 @@ template <Scalar T>
 class Checkpoints {
  public:
   /// Collective over the grid. matrices: how many a checkpoint has. Throws UsageError, OutputError if nothing
-  /// can be saved there, and InputError if the state to go on from is not one of this solve. Gives the method
-  /// the saved values of what was computed.
-  Checkpoints(ColumnMethod<T>& method, const SolveOptions& options, const ConstDistMatrix<T>& B,
+  /// can be saved there, and InputError if the state to go on from is not one of this solve. Gives the
+  /// options the saved values of what was computed.
+  Checkpoints(const ColumnMethod<T>& method, SolveOptions& options, const ConstDistMatrix<T>& B,
               DistMatrix<T>& X, Index matrices);
 
   bool saves() const { return !options_.directory.empty(); }
@@ -53,8 +53,8 @@ class Checkpoints {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void open_saved(const std::string& directory);
-  void take_fixed(const FixedOption& option);
+  void open_saved(const std::string& directory, SolveOptions& options);
+  void take_fixed(FixedNumbers& option, SolveOptions& options);
 
   std::map<std::string, std::string> facts(Index iteration) const;
 
@@ -65,8 +65,7 @@ class Checkpoints {
   DistMatrix<T>& X_;
   std::string problem_;
   std::vector<double> fingerprint_, guess_;  // guess_: empty if the solve was begun from zero
-  std::vector<double> damps_;                // one for each column
-  std::vector<FixedOption> fixed_;           // the dampings, and those of the method
+  std::vector<FixedNumbers> fixed_;
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;
   Clock::time_point last_save_ = Clock::now();

@@ -28,33 +28,47 @@ struct TrueNorms {
   ColumnScalars reference = {}, rounding = {};
 };
 
+/// What holds for a method, whatever its operands.
+struct MethodTraits {
+  const char* name;
+  /// What the tolerance is for. A method with a test of its own is not scaled.
+  ToleranceTest test;
+  Feature features = Feature::none;
+  /// What the tested norm of a test of its own may be whatever its reference.
+  double absolute_tolerance = 0;
+  /// Whether x may be the solution at the start.
+  bool judges_start = true;
+  /// Whether rounding alone parts the recurrence from b − Ax. False where the recurrence rests on vectors
+  /// that are orthogonal, which they are not for long.
+  bool follows_residual = true;
+  /// What the recurrence depends on besides A, B and options, in words.
+  std::string parameters = {};
+};
+/// Those of a solver of the table.
+inline MethodTraits traits_of(Solver solver) {
+  const SolverRow& row = row_of(solver);
+  return {.name = row.name, .test = row.test, .features = row.features};
+}
+
 /// A solver that takes one step for all active columns at once. It computes with what it names in describe().
 /// ColumnRun calls it; it asks the run for B and for sums, and tells it the norms.
 template <Scalar T>
 class ColumnMethod {
  public:
   /// op must outlive this.
-  explicit ColumnMethod(const LinearOperator<T>& op) : A(op) {}
+  ColumnMethod(const LinearOperator<T>& op, MethodTraits traits) : A(op), traits_(std::move(traits)) {}
   virtual ~ColumnMethod() = default;
   ColumnMethod(const ColumnMethod&) = delete;
   ColumnMethod& operator=(const ColumnMethod&) = delete;
 
-  virtual const char* name() const = 0;
   const LinearOperator<T>& op() const { return A.unscaled(); }
-  /// What the tolerance is for. A method with a test of its own is not scaled.
-  virtual ToleranceTest test() const = 0;
-  /// What the tested norm of a test of its own may be whatever its reference.
-  virtual double absolute_tolerance() const { return 0; }
-  /// Whether x may be the solution at the start.
-  virtual bool judges_start() const { return true; }
+  const MethodTraits& traits() const { return traits_; }
+  const char* name() const { return traits_.name; }
+
+  /// Chooses what the options leave open (collective over the grid). By default nothing is left open.
+  virtual void complete(SolveOptions&) {}
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
-  /// Says in words what the recurrence depends on besides A, B and numbers; by default nothing.
-  virtual std::string parameters() const { return {}; }
-  /// Names the numbers that it depends on besides the damping; by default none. A checkpoint fixes them.
-  virtual std::vector<FixedOption> fixed_options() { return {}; }
-  /// Says in words why columns cannot have dampings of their own; null if they can.
-  virtual const char* refuses_damps() const { return nullptr; }
 
   /// Names its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
@@ -73,9 +87,6 @@ class ColumnMethod {
   /// Computes b − Ax of the active columns, and returns how far the recurrence is from it: ‖b − Ax − r‖, or
   /// the difference of norms where the method has no r. x and r have not changed since an iteration.
   virtual ColumnScalars residual_gap(ColumnRun<T>& run) = 0;
-  /// Whether rounding alone parts the two. False where the recurrence rests on vectors that are orthogonal,
-  /// which they are not for long.
-  virtual bool follows_residual() const { return true; }
   /// What else is zero but for rounding right after an iteration, on the scale of the residual; by default
   /// nothing.
   virtual ColumnScalars direction_gap(ColumnRun<T>& run);
@@ -85,10 +96,10 @@ class ColumnMethod {
 
  protected:
   ScaledOperator<T> A;
-};
 
-/// "1, 2, 3", for an agreement.
-std::string list_of(const std::vector<double>& values);
+ private:
+  const MethodTraits traits_;
+};
 
 /// Names to an agreement how B and X lie, and the options that steer what ranks do together. Throws
 /// UsageError where X shares memory with B, which would be lost.
@@ -96,28 +107,30 @@ template <Scalar T>
 void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                       const SolveOptions& options);
 
-/// Makes the method of a solver, checks its arguments, and lets all ranks agree on them (collective over the
-/// grid of B). `make` returns it, and names to the agreement what is not in its parameters or the options.
-/// What is wrong throws ShapeError or UsageError on all ranks before data are sent.
+/// Makes a method, checks its arguments, and lets all ranks agree on them (collective over the grid of B).
+/// `make` returns it, and names to the agreement what is not in its parameters or the options. What is wrong
+/// throws ShapeError or UsageError on all ranks before data are sent.
 template <Scalar T>
 std::unique_ptr<ColumnMethod<T>> begin_solve(
     const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
     const ConstDistMatrix<T>& X, const SolveOptions& options);
 
+/// What a solve goes on from.
+template <Scalar T>
+struct SolvedBefore {
+  /// What the method has to solve for in place of B, while references are still those of B: B − AX₀ where X
+  /// is sought as a correction of X₀. Null: B.
+  const ConstDistMatrix<T>* residuals = nullptr;
+  /// The report of a solve with the same operator from which this one goes on: iterations are counted on, and
+  /// ‖A‖ is known from it. Null: there is none.
+  const SolveReport* report = nullptr;
+};
+
 /// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report
-/// on idle ranks). residuals: null, or what the method has to solve for in place of B, while references are
-/// still those of B: B − AX₀ where X is sought as a correction of X₀. before: null, or the report of a solve
-/// with the same operator from which this one goes on: iterations are counted on, and ‖A‖ is known from it.
+/// on idle ranks). options: those that the method was made with; what they leave open is chosen, and at a
+/// restart what was computed is replaced by what was saved.
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          const SolveOptions& options, const ConstDistMatrix<T>* residuals = nullptr,
-                          const SolveReport* before = nullptr);
-
-/// Solves by the method that make() returns.
-template <Scalar T, class Make>
-SolveReport solve_by(Make&& make, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                     const SolveOptions& options) {
-  return solve_columns(*begin_solve<T>([&](Agreement&) { return make(); }, B, X, options), B, X, options);
-}
+                          SolveOptions& options, const SolvedBefore<T>& before = {});
 
 }  // namespace gridlops

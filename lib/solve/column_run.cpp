@@ -21,10 +21,11 @@ namespace {
 
 template <Scalar T>
 VerdictRules rules_of(const ColumnMethod<T>& method, bool x_is_correction) {
-  return {.test = method.test(),
+  const MethodTraits& traits = method.traits();
+  return {.test = traits.test,
           .default_tolerance = default_tolerance(scalar_type_of<T>),
-          .absolute_tolerance = method.absolute_tolerance(),
-          .judges_start = method.judges_start(),
+          .absolute_tolerance = traits.absolute_tolerance,
+          .judges_start = traits.judges_start,
           .x_is_correction = x_is_correction,
           .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
           .longest_sum = std::max<Index>({method.op().rows(), method.op().cols(), 1})};
@@ -101,7 +102,7 @@ template <Scalar T>
 void ColumnRun<T>::start() {
   const TraceRegion region("start");
   if (!begins_from_x_) state_.x().set_zero();
-  if (method_.test() == ToleranceTest::own) {
+  if (method_.traits().test == ToleranceTest::own) {
     method_.start(*this);
   } else {
     scale_data();
@@ -140,7 +141,7 @@ template <Scalar T>
 bool ColumnRun<T>::scale_operator(int tries) {
   // Norms whose squares are out of range are 0 or infinite, and show only on which side.
   constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
-  const bool adds_D2_to_A = method_.test() == ToleranceTest::residual;
+  const bool adds_D2_to_A = method_.traits().test == ToleranceTest::residual;
   double norm = 0;
   bool has_data = false;
   for (const ColumnState& column : verdicts_.all()) {
@@ -317,7 +318,7 @@ void ColumnRun<T>::set_norms(const KnownNorms& norms) {
 
 template <Scalar T>
 ColumnFactors ColumnRun<T>::damping() const {
-  if (options_.damps.empty()) return ColumnFactors(block_.count() > 0 ? column(0).damp : 0);
+  if (options_.damp.is_one()) return ColumnFactors(block_.count() > 0 ? column(0).damp : 0);
   ColumnScalars each(block_.count());
   for (Index k = 0; k < block_.count(); ++k) each[k] = column(k).damp;
   return ColumnFactors(std::move(each));
@@ -325,7 +326,7 @@ ColumnFactors ColumnRun<T>::damping() const {
 
 template <Scalar T>
 ColumnFactors ColumnRun<T>::squared_damping() const {
-  if (!options_.damps.empty()) return ColumnFactors(damping() * damping());
+  if (!options_.damp.is_one()) return ColumnFactors(damping() * damping());
   const double damp = block_.count() > 0 ? column(0).damp : 0;
   return ColumnFactors(damp * damp);
 }
@@ -384,7 +385,7 @@ void ColumnRun<T>::check_residuals(bool at_end) {
     if (at_end ? reason == StopReason::non_finite || verdicts_.goes_back_to_best(column(k))
                : reason.has_value())
       continue;
-    const double limit = guard_.largest_gap(column(k), method_.follows_residual());
+    const double limit = guard_.largest_gap(column(k), method_.traits().follows_residual);
     if (gap[k] <= limit) {
       column(k).failed_checks = 0;
     } else {

@@ -74,28 +74,10 @@ void agree_on_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
 }
 
 void require_least_squares(Solver solver) {
-  require<UsageError>(solver == Solver::cgls || solver == Solver::lsqr || solver == Solver::lsmr ||
-                          solver == Solver::block_cgls,
-                      "an inversion by least squares does not go by ", name_of(solver),
-                      "; there are cgls, lsqr, lsmr and block-cgls");
-}
-
-template <Scalar T>
-MethodPtr<T> make_least_squares(Solver solver, const LinearOperator<T>& A, const SolveOptions& options) {
-  if (solver == Solver::cgls) return make_cgls(A, options);
-  if (solver == Solver::lsmr) return make_lsmr(A, options);
-  if (solver == Solver::block_cgls) return make_block_cgls(A, options.damp);
-  return make_lsqr<T>(A, options, nullptr);
-}
-
-/// residuals and before: as for solve_columns().
-template <Scalar T>
-SolveReport least_squares(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
-                          DistMatrix<T>& X, const SolveOptions& options,
-                          const ConstDistMatrix<T>* residuals = nullptr,
-                          const SolveReport* before = nullptr) {
-  const auto make = [&](Agreement&) { return make_least_squares(solver, A, options); };
-  return solve_columns(*begin_solve<T>(make, B, X, options), B, X, options, residuals, before);
+  const std::vector<Solver> fitting = solvers_with(Feature::column_scaling);
+  require<UsageError>(std::find(fitting.begin(), fitting.end(), solver) != fitting.end(),
+                      "an inversion by least squares does not go by ", name_of(solver), "; there are ",
+                      names_of(fitting));
 }
 
 /// xⱼ ← 0 where bⱼ is 0: that solves, and no tolerance relative to 0 could be met (collective over the grid).
@@ -236,7 +218,7 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
   });
   FailureScope failures;
   const RegularizedSystem<T> system(A, B, terms);
-  return least_squares(terms.solver, system.A(), system.B(), X, options);
+  return solve(terms.solver, system.A(), system.B(), X, options);
 }
 
 template <Scalar T>
@@ -247,14 +229,15 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     A->require_operands(X, B);
     require_least_squares(how.solver);
     require<UsageError>(
-        !how.damps_x || options.damps.empty(),
+        !how.damps_x || options.damp.is_one(),
         "a preconditioned inversion that damps x takes one damping for all columns, since it is "
         "part of the operator; leave the preconditioner out, or damp z");
   });
-  const bool stacks = how.damps_x && options.damp > 0;
+  const bool stacks = how.damps_x && options.damp.any();
+  const double damp = stacks ? options.damp.values().front() : 0;
   if (options.initial_guess) clear_where_zero(B, X);
   const Partition& columns = X.layout().cols.partition;
-  const OperatorPtr<T> full = stacks ? damped(A, options.damp) : A, preconditioned = product(full, how.P);
+  const OperatorPtr<T> full = stacks ? damped(A, damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
   // With a guess Z is a correction of X₀, and what is left to solve for is [B; 0] − [A; D·I] X₀.
   const bool corrects = options.initial_guess;
@@ -274,8 +257,8 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
       load_data(residual);
       full->apply(T(-1), X, T(1), residual);
     }
-    SolveReport report = least_squares<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z,
-                                          corrects ? &residual : nullptr, before);
+    SolveReport report = solve_from<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z, {},
+                                       {corrects ? &residual : nullptr, before});
     how.P->apply(T(1), Z, T(corrects ? 1 : 0), X);
     return report;
   };
@@ -284,7 +267,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   // nothing is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
   for_z.observers.clear();
   for_z.checkpoint = {};
-  const bool is_damped = options.damp > 0 || !options.damps.empty();
+  const bool is_damped = options.damp.any();
   const bool may_correct = corrects && (how.damps_x || !is_damped);
   for (bool has_moved = report.iterations > 0;
        may_correct && has_moved && !has_reason(report, StopReason::user_stop);) {
@@ -296,7 +279,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     Z = DistMatrix<T>();
     DistMatrix<T> gradient = make_together<T>(X.grid(), X.layout());
     DistMatrix<T> r = stack_rows({A->range()}, 0, corrects ? residual : data);
-    recompute_norms(*A, B, X, options.damp, r, gradient, report);
+    recompute_norms(*A, B, X, damp, r, gradient, report);
   } else if (X.grid()->is_member()) {
     failures.settle(X.grid()->comm());
   }

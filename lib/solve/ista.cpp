@@ -4,12 +4,14 @@
 #include <limits>
 #include <utility>
 
-#include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "gridlops/error.hpp"
+#include "gridlops/proximal.hpp"
+#include "gridlops/spectrum.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/column_run.hpp"
 #include "solve/kept_proximal.hpp"
-#include "solve/methods.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -35,28 +37,23 @@ double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<do
 template <Scalar T>
 class Ista final : public ColumnMethod<T> {
  public:
-  /// sparsity: the sparsifying operator S, or null for I. The operands must outlive this.
-  Ista(const char* name, const LinearOperator<T>& op, const LinearOperator<T>* sparsity, ProximalPtr<T> term,
-       SparseOptions& options, Acceleration acceleration)
-      : ColumnMethod<T>(op),
-        name_(name),
-        S(sparsity),
-        g(std::move(term)),
-        options_(options),
-        step_is_given_(options.step.has_value()),
-        acceleration_(acceleration),
-        momentum(acceleration != Acceleration::none) {}
-
-  const char* name() const override { return name_; }
-  ToleranceTest test() const override { return ToleranceTest::own; }
-  double absolute_tolerance() const override { return options_.absolute_tolerance; }
-  std::string parameters() const override;
-  std::vector<FixedOption> fixed_options() override {
-    return {{"lambda", options_.lambdas},
-            {"step", {&*options_.step, 1}, !step_is_given_},
-            {"decay", options_.decay}};
+  explicit Ista(const SolverCall<T>& call)
+      : ColumnMethod<T>(call.A, traits(call)),
+        S(call.operands.sparsity),
+        g(penalty_of(call)),
+        options_(call.options),
+        acceleration_(acceleration_of(call)),
+        momentum(acceleration_ != Acceleration::none) {
+    require<UsageError>(momentum || !call.options.monotone || call.solver == Solver::ista, this->name(),
+                        " has no momentum to restart; use fista, or an acceleration");
+    require<UsageError>(call.options.step != 0.0, "the step is 0; it must be > 0, at best 1/‖A‖²");
+    if (S != nullptr)
+      require<ShapeError>(S->range() == A.domain(), this->name(), ": the models of the ", A.rows(), " x ",
+                          A.cols(), " operator and what the ", S->rows(), " x ", S->cols(),
+                          " sparsifying operator makes differ in size or layout; they must agree");
   }
-  const char* refuses_damps() const override { return "sparse models are not damped"; }
+
+  void complete(SolveOptions& options) override;
   void describe(MethodState<T>& state) override;
 
   void start(ColumnRun<T>& run) override;
@@ -76,6 +73,21 @@ class Ista final : public ColumnMethod<T> {
     ColumnScalars AdAd, dd;  // ‖A d‖² and ‖d‖², d = x₊ − y
     ColumnScalars ee;        // ‖x₊ − x‖²
   };
+  static ProximalPtr<T> penalty_of(const SolverCall<T>& call) {
+    return call.operands.penalty ? call.operands.penalty : threshold_penalty<T>(call.options.threshold);
+  }
+  static Acceleration acceleration_of(const SolverCall<T>& call) {
+    if (row_of(call.solver).has(Feature::acceleration)) return call.options.acceleration;
+    return call.solver == Solver::fista ? Acceleration::fista : Acceleration::none;
+  }
+  static MethodTraits traits(const SolverCall<T>& call) {
+    MethodTraits traits = traits_of(call.solver);
+    traits.absolute_tolerance = call.options.absolute_tolerance;
+    traits.parameters = message(penalty_of(call)->describe(),
+                                call.operands.sparsity == nullptr ? "" : ", a sparsifying operator");
+    return traits;
+  }
+
   enum class Decision { take, shorten_step, restart_momentum, end };
 
   DistMatrix<T>& y() { return momentum ? y_ : x; }
@@ -94,11 +106,9 @@ class Ista final : public ColumnMethod<T> {
   double next_momentum(Index k);
   void begin_momentum();
 
-  const char* const name_;
   const LinearOperator<T>* const S;
   const KeptProximal<T> g;
-  SparseOptions& options_;
-  const bool step_is_given_;
+  const SolveOptions& options_;
   const Acceleration acceleration_;
   const bool momentum;
   DistMatrix<T> x, b, r, y_, r_y_;  // last
@@ -108,12 +118,18 @@ class Ista final : public ColumnMethod<T> {
   ColumnScalars misfit, penalty_;             // and now
 };
 
+/// The step by the estimated norm, unless it was given.
 template <Scalar T>
-std::string Ista<T>::parameters() const {
-  const char* const accelerations[] = {"no momentum", "FISTA's momentum", "Vandenberghe's momentum"};
-  return message(g.describe(), ", ", accelerations[static_cast<int>(acceleration_)],
-                 S == nullptr ? "" : ", a sparsifying operator",
-                 options_.backtracking ? ", backtracking" : "", options_.restart ? ", restarts" : "");
+void Ista<T>::complete(SolveOptions& options) {
+  if (!options.step) {
+    const double norm = estimate_norm(this->op()) * (options.backtracking ? 1 : 1.02);
+    options.step = norm == 0 ? 1 : 1 / (norm * norm);
+    options.checkpoint.computed.emplace_back("step");
+  }
+  const Real<T> in_its_precision = static_cast<Real<T>>(*options.step);
+  require<UsageError>(in_its_precision != 0 && !std::isinf(in_its_precision), "the step ", *options.step,
+                      " is ", in_its_precision, " in the precision of the operator",
+                      ", so that nothing would move, or all beyond measure; scale the operator");
 }
 
 template <Scalar T>
@@ -136,7 +152,7 @@ void Ista<T>::start(ColumnRun<T>& run) {
   const Index columns = run.active_count();
   lambda = ColumnScalars(columns);
   alpha = ColumnScalars(columns, *options_.step);
-  for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambdas[at(run.right_hand_side(k))];
+  for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambda[run.right_hand_side(k)];
   run.copy_data(b);
   copy(b, r);
   if (!run.begins_from_data()) A.apply(-1, x, 1, r);
@@ -256,7 +272,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
     state.reason = StopReason::breakdown;
     return Decision::end;
   }
-  if (momentum && options_.restart && t[k] > 1 && objective > slack * (misfit[k] + lambda_k * penalty_[k]))
+  if (momentum && options_.monotone && t[k] > 1 && objective > slack * (misfit[k] + lambda_k * penalty_[k]))
     return Decision::restart_momentum;
   const double update = std::sqrt(std::max(dd, sums.ee[k]));
   // An update that is within the tolerance must be so also when it is computed once more from x₊.
@@ -333,15 +349,26 @@ ColumnScalars Ista<T>::residual_gap(ColumnRun<T>& run) {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
-                       ProximalPtr<T> g, SparseOptions& options, Acceleration acceleration) {
-  return std::make_unique<Ista<T>>(name, A, S, std::move(g), options, acceleration);
-}
+template <>
+struct MethodOf<Solver::ista> {
+  template <Scalar T>
+  using Type = Ista<T>;
+};
+template <>
+struct MethodOf<Solver::fista> {
+  template <Scalar T>
+  using Type = Ista<T>;
+};
+template <>
+struct MethodOf<Solver::proximal_gradient> {
+  template <Scalar T>
+  using Type = Ista<T>;
+};
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                    \
-  template MethodPtr<T> make_ista(const char*, const LinearOperator<T>&, const LinearOperator<T>*, \
-                                  ProximalPtr<T>, SparseOptions&, Acceleration);
+#define GRIDLOPS_INSTANTIATE(T)                                              \
+  template MethodPtr<T> make_method_of<Solver::ista>(const SolverCall<T>&);  \
+  template MethodPtr<T> make_method_of<Solver::fista>(const SolverCall<T>&); \
+  template MethodPtr<T> make_method_of<Solver::proximal_gradient>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

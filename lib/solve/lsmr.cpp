@@ -2,9 +2,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/instantiate.hpp"
 #include "solve/bidiagonal_method.hpp"
-#include "solve/methods.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -19,7 +18,6 @@ template <Scalar T>
 class Lsmr final : public BidiagonalMethod<T> {
  public:
   using BidiagonalMethod<T>::BidiagonalMethod;
-  const char* name() const override { return "lsmr"; }
 
   void describe(MethodState<T>& state) override {
     BidiagonalMethod<T>::describe(state);
@@ -113,21 +111,13 @@ class Lsmr final : public BidiagonalMethod<T> {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_lsmr(const LinearOperator<T>& A, const SolveOptions& options) {
-  return std::make_unique<Lsmr<T>>(A, options);
-}
+template <>
+struct MethodOf<Solver::lsmr> {
+  template <Scalar T>
+  using Type = Lsmr<T>;
+};
 
-template <Scalar T>
-SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                 const SolveOptions& options) {
-  return solve_by<T>([&] { return make_lsmr(A, options); }, B, X, options);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                  \
-  template MethodPtr<T> make_lsmr(const LinearOperator<T>&, const SolveOptions&);                \
-  template SolveReport lsmr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
-                            const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::lsmr>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

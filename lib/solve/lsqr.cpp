@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 
-#include "base/instantiate.hpp"
-#include "base/message.hpp"
-#include "dist/apart.hpp"
-#include "gridlops/error.hpp"
 #include "solve/bidiagonal_method.hpp"
 #include "solve/column_blocks.hpp"
-#include "solve/methods.hpp"
+#include "solve/method_of.hpp"
 
 namespace gridlops {
 
@@ -20,11 +16,8 @@ namespace {
 template <Scalar T>
 class Lsqr final : public BidiagonalMethod<T> {
  public:
-  /// diagonals: the matrix that takes the variances, or null.
-  Lsqr(const LinearOperator<T>& op, const SolveOptions& options, DistMatrix<T>* diagonals)
-      : BidiagonalMethod<T>(op, options), all_variances(diagonals) {}
-
-  const char* name() const override { return "lsqr"; }
+  explicit Lsqr(const SolverCall<T>& call)
+      : BidiagonalMethod<T>(call), all_variances(call.operands.variances) {}
 
   void describe(MethodState<T>& state) override {
     BidiagonalMethod<T>::describe(state);
@@ -107,38 +100,13 @@ class Lsqr final : public BidiagonalMethod<T> {
 
 }  // namespace
 
-template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances) {
-  return std::make_unique<Lsqr<T>>(A, options, variances);
-}
+template <>
+struct MethodOf<Solver::lsqr> {
+  template <Scalar T>
+  using Type = Lsqr<T>;
+};
 
-template <Scalar T>
-SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                 const SolveOptions& options) {
-  return solve_by<T>([&] { return make_lsqr<T>(A, options, nullptr); }, B, X, options);
-}
-
-template <Scalar T>
-SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                 DistMatrix<T>& variances, const SolveOptions& options) {
-  const auto make = [&] {
-    require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(),
-                        "lsqr: variances are ", variances.layout().describe(),
-                        ", but must lie as X does, which is ", X.layout().describe());
-    require_apart<T>(B, variances, "lsqr", "its right-hand sides and its variances");
-    require_apart<T>(X, variances, "lsqr", "its solutions and its variances");
-    variances.set_zero();
-    return make_lsqr(A, options, &variances);
-  };
-  return solve_by<T>(make, B, X, options);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                   \
-  template MethodPtr<T> make_lsqr(const LinearOperator<T>&, const SolveOptions&, DistMatrix<T>*); \
-  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,  \
-                            DistMatrix<T>&, const SolveOptions&);                                 \
-  template SolveReport lsqr(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,  \
-                            const SolveOptions&);
+#define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::lsqr>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -3,34 +3,34 @@
 
 #include <memory>
 
-#include "gridlops/proximal.hpp"
+#include "gridlops/solver.hpp"
 #include "solve/column_method.hpp"
 
 namespace gridlops {
 
-// These functions make the methods, each in a file of its own. Operators and options must outlive a method.
-// Arguments that do not fit throw ShapeError or UsageError on all ranks.
-
 template <Scalar T>
 using MethodPtr = std::unique_ptr<ColumnMethod<T>>;
 
+/// What a method is made of. It must outlive the method.
 template <Scalar T>
-MethodPtr<T> make_cgls(const LinearOperator<T>& A, const SolveOptions& options);
-/// M: the preconditioner, or null.
+struct SolverCall {
+  Solver solver;
+  const LinearOperator<T>& A;
+  const SolveOptions& options;
+  const SolverOperands<T> operands{};
+};
+
+/// Makes the method of this solver. The file with the method instantiates it.
+template <Solver solver, Scalar T>
+MethodPtr<T> make_method_of(const SolverCall<T>& call);
+/// Makes the method of call.solver. Arguments that do not fit throw ShapeError or UsageError on all ranks.
 template <Scalar T>
-MethodPtr<T> make_cg(const LinearOperator<T>& A, const LinearOperator<T>* M);
-/// variances: where they go, or null.
+MethodPtr<T> make_method(const SolverCall<T>& call);
+
+/// solve() that may go on from another solve.
 template <Scalar T>
-MethodPtr<T> make_lsqr(const LinearOperator<T>& A, const SolveOptions& options, DistMatrix<T>* variances);
-template <Scalar T>
-MethodPtr<T> make_lsmr(const LinearOperator<T>& A, const SolveOptions& options);
-template <Scalar T>
-MethodPtr<T> make_block_cgls(const LinearOperator<T>& A, double damp);
-/// Makes ISTA, FISTA and the proximal gradient method, all for λg. S: the sparsifying operator, or null.
-/// options has a lambda for each column; options.step must have been chosen when the method starts. A restart
-/// gives both the values that were saved.
-template <Scalar T>
-MethodPtr<T> make_ista(const char* name, const LinearOperator<T>& A, const LinearOperator<T>* S,
-                       ProximalPtr<T> g, SparseOptions& options, Acceleration acceleration);
+SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                       DistMatrix<T>& X, const SolveOptions& options, const SolverOperands<T>& operands,
+                       const SolvedBefore<T>& before);
 
 }  // namespace gridlops

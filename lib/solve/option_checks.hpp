@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <span>
+#include <string>
 
-#include "gridlops/solver.hpp"
+#include "comm/agreement.hpp"
+#include "gridlops/solve_options.hpp"
 
 namespace gridlops {
 
-/// Numbers that the recurrence of a method rests on. A restart goes on with those of its run, and refuses
-/// others.
-struct FixedOption {
-  const char* name;          ///< as in solver_options()
-  std::span<double> values;  ///< one, or one for each column
-  /// The library chose the value, or the caller computed it from A and B. It differs by rounding on another
-  /// grid, and a restart takes the saved one.
-  bool computed = false;
-};
+/// Names all options of the table to an agreement, and the directories of checkpoints.
+void agree_on_options(Agreement& agreement, const SolveOptions& options);
 
-/// Throws UsageError if an option is given that the method of this name does not take.
-void require_taken(const char* method, const SolveOptions& options);
+/// Throws UsageError or ShapeError if a method with these features does not take an option that is given, or
+/// if an option has an impossible value.
+void check_options(const char* method, Feature features, const SolveOptions& options, Index nrhs);
+
+/// The options, with their values in words, that a checkpoint fixes and keeps in words, since they are no
+/// numbers: those that these features allow.
+std::string fixed_words(Feature features, const SolveOptions& options);
+
+/// An option that a checkpoint fixes and keeps as numbers: none, one, or one for each column.
+struct FixedNumbers {
+  const char* name;
+  std::vector<double> values;
+};
+/// Those that these features allow, for `nrhs` columns.
+std::vector<FixedNumbers> fixed_numbers(Feature features, const SolveOptions& options, Index nrhs);
+/// Sets such an option to the values of a checkpoint.
+void set_fixed_numbers(const FixedNumbers& option, SolveOptions& options);
 
 }  // namespace gridlops

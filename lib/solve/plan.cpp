@@ -9,35 +9,6 @@ namespace gridlops {
 
 namespace {
 
-/// How often an iteration reads or writes a vector of models, and one of data, besides its products.
-struct Passes {
-  double models, data;
-};
-
-Passes passes_of(Solver solver) {
-  switch (solver) {
-    case Solver::cgls:
-      return {9, 5};
-    case Solver::cg:
-    case Solver::pcg:
-      return {12, 0};
-    case Solver::lsqr:
-      return {10, 4};
-    case Solver::lsmr:
-      return {13, 4};
-    case Solver::block_cgls:
-      return {12, 8};
-    case Solver::ista:
-      return {6, 4};
-    case Solver::fista:
-      break;
-  }
-  return {9, 4};
-}
-
-/// Conjugate gradients multiply with A, and all other methods with Aᴴ, too.
-bool has_one_product(Solver solver) { return solver == Solver::cg || solver == Solver::pcg; }
-
 /// The larger part of a dimension that is cut over so many ranks.
 double part(Index size, int ranks) { return static_cast<double>(balanced_part(size, ranks, 0).size); }
 
@@ -52,10 +23,10 @@ double seconds_of_vectors(const PlannedIteration& iteration, GridShape grid, con
     models = static_cast<double>(shape.cols) * part(shape.nrhs, P);
     data = part(shape.rows, Q) * part(shape.nrhs, P);
   }
-  const Passes passes = passes_of(iteration.solver);
+  const SolverRow& solver = row_of(iteration.solver);
   // A copied byte is read and written.
-  return (passes.models * models + passes.data * data) * static_cast<double>(size_of(shape.type)) *
-         machine.seconds_per_copied_byte / 2;
+  return (solver.model_passes * models + solver.data_passes * data) *
+         static_cast<double>(size_of(shape.type)) * machine.seconds_per_copied_byte / 2;
 }
 
 /// The scalars of all columns travel twice: after the product, and with the norms.
@@ -84,9 +55,10 @@ double iteration_seconds(const PlannedIteration& iteration, GridShape grid, cons
   const auto product = [&](bool adjoint) {
     return product_seconds(iteration.algorithm, shape, grid, adjoint, machine, iteration.panel);
   };
-  const double products = iteration.one_pass
-                              ? normal_product_seconds(shape, grid, machine)
-                              : product(false) + (has_one_product(iteration.solver) ? 0 : product(true));
+  const double products =
+      iteration.one_pass
+          ? normal_product_seconds(shape, grid, machine)
+          : product(false) + (row_of(iteration.solver).multiplies_with_adjoint() ? product(true) : 0);
   return products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine);
 }
 
@@ -96,7 +68,7 @@ RankCost iteration_cost(const PlannedIteration& iteration, GridShape grid, int r
     return product_cost(iteration.algorithm, iteration.shape, grid, row, col, adjoint, iteration.panel);
   };
   RankCost cost = product(false);
-  if (has_one_product(iteration.solver)) return cost;
+  if (!row_of(iteration.solver).multiplies_with_adjoint()) return cost;
   const RankCost adjoint = product(true);
   cost.bytes_received += adjoint.bytes_received;
   cost.bytes_sent += adjoint.bytes_sent;

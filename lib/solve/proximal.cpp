@@ -153,7 +153,7 @@ class L2Misfit final : public ProximalOperator<T> {
         sigma_(checked_sigma(sigma)),
         solve_(std::move(solve)) {
     A_->range().require_contains(B, "the data of an L2 misfit");
-    require<UsageError>(solve_.damp == 0 && solve_.damps.empty() && !solve_.initial_guess,
+    require<UsageError>(!solve_.damp.any() && !solve_.initial_guess,
                         "the damping and the initial guess of the map of an L2 misfit follow from tau and v; "
                         "its options must not have their own");
   }

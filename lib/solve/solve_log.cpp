@@ -108,9 +108,9 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
 /// What a verdict depends on besides norms.
 template <Scalar T>
 std::vector<double> SolveLog<T>::limits() const {
-  std::vector<double> all = options_.tolerances;
   const double unset = -1;
-  for (const std::optional<double>& tolerance : {options_.tolerance, options_.atol, options_.btol})
+  std::vector<double> all = options_.tolerance.value_or(unset).values();
+  for (const std::optional<double>& tolerance : {options_.atol, options_.btol})
     all.push_back(tolerance.value_or(unset));
   all.insert(all.end(), {options_.condition_limit, options_.residual_ratio,
                          static_cast<double>(options_.max_iterations)});

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/solver.hpp"
 
-#include <algorithm>
+#include <array>
+#include <utility>
 
+#include "base/instantiate.hpp"
+#include "dist/apart.hpp"
+#include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/proximal.hpp"
 #include "solve/batches.hpp"
 #include "solve/methods.hpp"
 
@@ -35,10 +40,6 @@ bool is_solved(StopReason reason) {
   return reason == StopReason::converged || reason == StopReason::stagnated;
 }
 
-double default_tolerance(ScalarType type) {
-  return type == ScalarType::f32 || type == ScalarType::c64 ? 1e-4 : 1e-8;
-}
-
 Index batch_count(const Partition& columns, Index batch) {
   return static_cast<Index>(column_batches(columns, batch).size());
 }
@@ -47,56 +48,75 @@ Index largest_batch(const Partition& columns, Index batch) {
   return column_batches(columns, batch).front().sizes.total();
 }
 
-const char* name_of(Solver solver) {
-  switch (solver) {
-    case Solver::cgls:
-      return "cgls";
-    case Solver::cg:
-      return "cg";
-    case Solver::pcg:
-      return "pcg";
-    case Solver::lsqr:
-      return "lsqr";
-    case Solver::lsmr:
-      return "lsmr";
-    case Solver::block_cgls:
-      return "block-cgls";
-    case Solver::ista:
-      return "ista";
-    case Solver::fista:
-      break;
-  }
-  return "fista";
-}
-
 namespace {
 
-/// A method that is only described, and never run. Its operands have no elements.
-MethodPtr<double> method_of(Solver solver, const LinearOperator<double>& A, const LinearOperator<double>& M,
-                            const SolveOptions& options, SparseOptions& sparse_options) {
-  switch (solver) {
-    case Solver::cgls:
-      return make_cgls(A, options);
-    case Solver::cg:
-      return make_cg<double>(A, nullptr);
-    case Solver::pcg:
-      return make_cg(A, &M);
-    case Solver::lsqr:
-      return make_lsqr<double>(A, options, nullptr);
-    case Solver::lsmr:
-      return make_lsmr(A, options);
-    case Solver::block_cgls:
-      return make_block_cgls(A, options.damp);
-    case Solver::ista:
-    case Solver::fista:
-      break;
-  }
-  return make_ista<double>(name_of(solver), A, nullptr, threshold_penalty<double>(Threshold::soft),
-                           sparse_options,
-                           solver == Solver::fista ? Acceleration::fista : Acceleration::none);
+template <Scalar T, std::size_t... k>
+MethodPtr<T> make_any(const SolverCall<T>& call, std::index_sequence<k...>) {
+  using Make = MethodPtr<T> (*)(const SolverCall<T>&);
+  constexpr std::array<Make, sizeof...(k)> makers{make_method_of<static_cast<Solver>(k), T>...};
+  return makers[static_cast<std::size_t>(call.solver)](call);
+}
+
+template <Scalar T>
+void check_operands(const SolverRow& row, const SolverOperands<T>& operands, const ConstDistMatrix<T>& B,
+                    const DistMatrix<T>& X) {
+  const auto check = [&row](const char* operand, bool is_given, Feature feature, bool is_needed) {
+    require<UsageError>(!is_given || row.has(feature), operand, " means nothing to ", row.name,
+                        "; leave it out, or take another solver: ", names_of(solvers_with(feature)));
+    require<UsageError>(is_given || !is_needed || !row.has(feature), row.name, " needs ", operand);
+  };
+  check("a preconditioner", operands.preconditioner != nullptr, Feature::preconditioner, true);
+  check("a proximal operator", operands.penalty != nullptr, Feature::proximal_operator, true);
+  check("a sparsifying operator", operands.sparsity != nullptr, Feature::threshold, false);
+  check("a matrix of variances", operands.variances != nullptr, Feature::variances, false);
+  if (operands.penalty != nullptr) operands.penalty->require_any_columns(B.cols(), row.name);
+  if (operands.variances == nullptr) return;
+  const DistMatrix<T>& variances = *operands.variances;
+  require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(), row.name,
+                      ": variances are ", variances.layout().describe(),
+                      ", but must lie as X does, which is ", X.layout().describe());
+  require_apart<T>(B, variances, row.name, "its right-hand sides and its variances");
+  require_apart<T>(X, variances, row.name, "its solutions and its variances");
+}
+
+/// One for each column, or none on an idle rank.
+std::vector<double> of_each_column(const PerColumn& values, const SolveReport& report) {
+  std::vector<double> each;
+  for (Index j = 0; j < std::ssize(report.columns); ++j) each.push_back(values[j]);
+  return each;
 }
 
 }  // namespace
+
+template <Scalar T>
+MethodPtr<T> make_method(const SolverCall<T>& call) {
+  return make_any(call, std::make_index_sequence<solver_rows.size()>());
+}
+
+template <Scalar T>
+SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                       DistMatrix<T>& X, const SolveOptions& options, const SolverOperands<T>& operands,
+                       const SolvedBefore<T>& before) {
+  const SolverRow& row = row_of(solver);
+  SolveOptions chosen = options;
+  const auto make = [&](Agreement&) {
+    check_operands(row, operands, B, X);
+    return make_method<T>({solver, A, chosen, operands});
+  };
+  const MethodPtr<T> method = begin_solve<T>(make, B, X, chosen);
+  if (operands.variances != nullptr) operands.variances->set_zero();
+  SolveReport report = solve_columns(*method, B, X, chosen, before);
+  if (!row.has(Feature::penalty)) return report;
+  report.step = chosen.step.value_or(0);
+  report.lambdas = of_each_column(chosen.lambda, report);
+  return report;
+}
+
+template <Scalar T>
+SolveReport solve(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                  const SolveOptions& options, const SolverOperands<T>& operands) {
+  return solve_from<T>(solver, A, B, X, options, operands, {});
+}
 
 Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const ProcessGrid& grid = *of.range.grid;
@@ -109,11 +129,10 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     options.damp = damp;
     options.one_pass = of.one_pass;
     options.guard = of.guarded ? 1 : 0;
-    SparseOptions sparse_options;
     const OperatorPtr<double> M = identity<double>(A.domain());
     MethodState<double> state(A.domain());
-    const MethodPtr<double> method = method_of(of.solver, A, *M, options, sparse_options);
-    method->describe(state);
+    // This method is only described, and never run. Its operands have no elements.
+    make_method<double>({of.solver, A, options, {.preconditioner = M.get()}})->describe(state);
     return state.elements_at(row, col, of_batch);
   };
   const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
@@ -129,5 +148,14 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const Index besides = models + rows_in(of.domain) * of_batch + state;
   return (data + besides) * size_of(of.type);
 }
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template MethodPtr<T> make_method(const SolverCall<T>&);                                                \
+  template SolveReport solve_from(Solver, const LinearOperator<T>&, const ConstDistMatrix<T>&,            \
+                                  DistMatrix<T>&, const SolveOptions&, const SolverOperands<T>&,          \
+                                  const SolvedBefore<T>&);                                                \
+  template SolveReport solve(Solver, const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+                             const SolveOptions&, const SolverOperands<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -5,82 +5,94 @@
 
 #include "base/message.hpp"
 #include "gridlops/error.hpp"
-#include "solve/option_checks.hpp"
+#include "gridlops/solve_options.hpp"
 
 namespace gridlops {
 
 namespace {
 
-using enum AtRestart;
-using Solvers = std::vector<Solver>;
-
-const Solvers all{Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls,
-                  Solver::cg,   Solver::ista, Solver::fista};
-const Solvers damped{Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls, Solver::cg};
-const Solvers swept{Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::cg};
-const Solvers least_squares{Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls};
-const Solvers bidiagonal{Solver::lsqr, Solver::lsmr};
-const Solvers sparse{Solver::ista, Solver::fista};
-
-// Limits are honoured at a restart, since a column that goes on is tested by them. What the recurrence has in
-// its vectors and scalars is fixed. tests/rules/solver_options.py reads these rows.
-const std::vector<SolverOption> rows{
-    {"iterations", all, honoured},
-    {"tolerance", all, honoured},
-    {"tolerances", all, honoured},
-    {"atol", bidiagonal, honoured},
-    {"btol", bidiagonal, honoured},
-    {"conlim", bidiagonal, honoured},
-    {"damp", damped, fixed},
-    {"damp-relative", damped, fixed},
-    {"damps", swept, fixed},
-    {"choose", swept, honoured},
-    {"noise", swept, honoured},
-    {"save", swept, honoured},
-    {"lambda", sparse, fixed},
-    {"lambda-relative", sparse, fixed},
-    {"threshold", sparse, fixed},
-    {"step", sparse, fixed},
-    {"backtracking", sparse, fixed},
-    {"monotone", {Solver::fista}, fixed},
-    {"initial", all, fixed},
-    {"precondition", least_squares, fixed},
-    {"one-pass", {Solver::cgls}, fixed},
-    {"variances", {Solver::lsqr}, fixed},
-    {"batch", all, fixed},
-    {"column-stable", all, honoured},
-    {"algorithm", all, honoured},
-    {"panel", all, honoured},
-    {"storage", all, honoured},
-    {"guard", all, honoured},
-    {"verify-matrix", all, honoured},
+/// The options of `gridlops solve` that are no fields of SolveOptions.
+const std::vector<SolverOption> of_the_program{
+    {"tolerances", nullptr, Feature::none, AtRestart::honoured},
+    {"damp-relative", nullptr, Feature::damping, AtRestart::fixed},
+    {"damps", nullptr, Feature::damping_per_column, AtRestart::fixed},
+    {"choose", nullptr, Feature::damping_per_column, AtRestart::honoured},
+    {"noise", nullptr, Feature::damping_per_column, AtRestart::honoured},
+    {"save", nullptr, Feature::damping_per_column, AtRestart::honoured},
+    {"lambda-relative", nullptr, Feature::penalty, AtRestart::fixed},
+    {"precondition", nullptr, Feature::column_scaling, AtRestart::fixed},
+    {"variances", nullptr, Feature::variances, AtRestart::fixed},
+    {"algorithm", nullptr, Feature::none, AtRestart::honoured},
+    {"panel", nullptr, Feature::none, AtRestart::honoured},
+    {"storage", nullptr, Feature::none, AtRestart::honoured},
+    {"verify-matrix", nullptr, Feature::none, AtRestart::honoured},
 };
 
-/// The solver whose method has this name. Methods without one are variants of another solver, or take none of
-/// the options that only some solvers take.
-bool is_named(Solver solver, std::string_view method) {
-  return method == name_of(solver) || (solver == Solver::cgls && method == "one-pass-cgls");
+std::vector<SolverOption> all_options() {
+  std::vector<SolverOption> options;
+  for_each_option([&options](const SolverOption& option, auto) { options.push_back(option); });
+  options.insert(options.end(), of_the_program.begin(), of_the_program.end());
+  return options;
 }
 
 }  // namespace
 
-const char* name_of(AtRestart state) { return state == honoured ? "honoured" : "fixed"; }
-
-bool SolverOption::is_taken_by(Solver solver) const {
-  if (solver == Solver::pcg) solver = Solver::cg;
-  return std::find(solvers.begin(), solvers.end(), solver) != solvers.end();
+const char* formula_of(ToleranceTest test) {
+  switch (test) {
+    case ToleranceTest::gradient:
+      return "|A^H (b - A x) - D^2 x| <= T |A^H b|";
+    case ToleranceTest::residual:
+      return "|b - A x - D^2 x| <= T |b|";
+    case ToleranceTest::backward_error:
+      return "|r| <= T (|A| |x| + |b|) or |A^H r| <= T |A| |r|";
+    case ToleranceTest::own:
+      break;
+  }
+  return "a step moves x by at most T |x|";
 }
 
-const std::vector<Solver>& named_solvers() { return all; }
+const char* name_of(AtRestart state) { return state == AtRestart::honoured ? "honoured" : "fixed"; }
 
-const std::vector<SolverOption>& solver_options() { return rows; }
+const char* name_of(Threshold threshold) {
+  switch (threshold) {
+    case Threshold::soft:
+      return "soft";
+    case Threshold::hard:
+      return "hard";
+    case Threshold::half:
+      break;
+  }
+  return "half";
+}
 
-const SolverOption& solver_option(std::string_view name) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [name](const SolverOption& option) { return name == option.name; });
-  require<UsageError>(found != rows.end(), "there is no option of solvers named '", name,
-                      "'; solver_options() has their names");
-  return *found;
+const char* name_of(Acceleration acceleration) {
+  switch (acceleration) {
+    case Acceleration::none:
+      return "none";
+    case Acceleration::fista:
+      return "fista";
+    case Acceleration::vandenberghe:
+      break;
+  }
+  return "vandenberghe";
+}
+
+std::vector<Solver> solvers_with(Feature features) {
+  constexpr Feature operands = Feature::preconditioner | Feature::proximal_operator;
+  const bool names_operand = (static_cast<unsigned>(features) & static_cast<unsigned>(operands)) != 0;
+  std::vector<Solver> found;
+  for (const SolverRow& row : solver_rows)
+    if (row.has(features) && (names_operand || !row.needs_operand())) found.push_back(row.solver);
+  return found;
+}
+
+Solver parse_solver(std::string_view name) {
+  std::string names;
+  for (const SolverRow& row : solver_rows) {
+    if (name == row.name) return row.solver;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw UsageError(message("there is no solver '", name, "'; take one of ", names));
 }
 
 std::string names_of(const std::vector<Solver>& solvers) {
@@ -89,18 +101,23 @@ std::string names_of(const std::vector<Solver>& solvers) {
   return text;
 }
 
-void require_taken(const char* method, const SolveOptions& options) {
-  const std::pair<const char*, bool> given[] = {{"atol", options.atol.has_value()},
-                                                {"btol", options.btol.has_value()},
-                                                {"conlim", options.condition_limit != 0},
-                                                {"one-pass", options.one_pass}};
-  for (const auto& [name, is_given] : given) {
-    const SolverOption& option = solver_option(name);
-    const bool taken = std::any_of(option.solvers.begin(), option.solvers.end(),
-                                   [method](Solver solver) { return is_named(solver, method); });
-    require<UsageError>(!is_given || taken, name, " is an option of ", names_of(option.solvers),
-                        ", and means nothing to ", method, "; leave it out, or take another solver");
-  }
+const std::vector<SolverOption>& solver_options() {
+  static const std::vector<SolverOption> options = all_options();
+  return options;
+}
+
+const SolverOption& solver_option(std::string_view name) {
+  const std::vector<SolverOption>& options = solver_options();
+  const auto found = std::find_if(options.begin(), options.end(), [name](const SolverOption& option) {
+    return option.name != nullptr && name == option.name;
+  });
+  require<UsageError>(found != options.end(), "there is no option of solvers named '", name,
+                      "'; solver_options() has their names");
+  return *found;
+}
+
+double default_tolerance(ScalarType type) {
+  return type == ScalarType::f32 || type == ScalarType::c64 ? 1e-4 : 1e-8;
 }
 
 }  // namespace gridlops

@@ -7,14 +7,6 @@
 
 namespace gridlops {
 
-/// The test that the tolerance T of a method is for.
-enum class ToleranceTest {
-  gradient,        ///< ‖Aᴴ(b − Ax) − D²x‖ ≤ T‖Aᴴb‖
-  residual,        ///< ‖b − Ax − D²x‖ ≤ T‖b‖
-  backward_error,  ///< those of Paige and Saunders (ACM TOMS 8, 1982, §6) for the damped system
-  own              ///< a norm of the method's own, relative to a reference of its own
-};
-
 /// The norms of one column. While it iterates they are those of the recurrence; in the end they are computed
 /// from their definitions.
 struct ColumnNorms {

@@ -7,11 +7,11 @@ namespace gridlops {
 
 Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
     : rules_(rules), options_(options), columns_(numbers.size()) {
-  const double tolerance = options.tolerance.value_or(rules.default_tolerance);
+  const PerColumn tolerance = options.tolerance.value_or(rules.default_tolerance);
   for (std::size_t k = 0; k < numbers.size(); ++k) {
-    given_damps_.push_back(options.damps.empty() ? options.damp : options.damps[at(numbers[k])]);
+    given_damps_.push_back(options.damp[numbers[k]]);
     columns_[k].damp = given_damps_[k];
-    columns_[k].tolerance = options.tolerances.empty() ? tolerance : options.tolerances[at(numbers[k])];
+    columns_[k].tolerance = tolerance[numbers[k]];
   }
 }
 

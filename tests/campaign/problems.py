@@ -3,7 +3,7 @@
 import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
-HERMITIAN = {"cg", "pcg"}
+HERMITIAN = {"cg", "pcg", "minres"}
 SPARSE = {"ista", "fista"}
 
 
@@ -76,6 +76,8 @@ def matrix(of, rows, cols, name, hermitian):
             A = A + (0 if of["lost_rank"] else 1) * np.eye(cols)
     elif kind == "svd":
         values = singular_values(of, count)
+        if of.get("indefinite"):
+            values = values * (-1.0) ** np.arange(count)
         V = orthonormal(seed, cols, count, name)
         A = ((V if hermitian else orthonormal(seed + 1, rows, count, name)) * values) @ V.conj().T
         if hermitian:

@@ -12,16 +12,13 @@ from properties import SOLVED, require
 def request_of(problem, out_is_B=False):
     case = problem.case
     options = {"max_iterations": case["iterations"], "batch": case["batch"], "column_stable": case["how"]["column_stable"]}
-    if problem.tolerance_varies:
-        options["tolerances"] = problem.T
-    else:
-        options["tolerance"] = case["tolerance"]
+    options["tolerance"] = problem.T if problem.tolerance_varies else case["tolerance"]
     if problem.damp_varies:
-        options["damps"] = problem.D
+        options["damp"] = problem.D
     elif problem.D:
         options["damp"] = problem.D[0]
     if case["solver"] in SPARSE:
-        options.update(lambdas=problem.lambdas, backtracking=case["backtracking"], monotone=case["monotone"])
+        options.update(lambda_=problem.lambdas, backtracking=case["backtracking"], monotone=case["monotone"])
     if case["condition_limit"]:
         options["condition_limit"] = case["condition_limit"]
     if case["one_pass"]:
@@ -104,8 +101,8 @@ def take(request, columns):
     request["B"] = np.asfortranarray(request["B"][:, columns])
     if request["X0"] is not None:
         request["X0"] = np.asfortranarray(request["X0"][:, columns])
-    for name in ("tolerances", "damps", "lambdas"):
-        if request["options"].get(name):
+    for name in ("tolerance", "damp", "lambda_"):
+        if isinstance(request["options"].get(name), list):
             request["options"][name] = [request["options"][name][j] for j in columns]
 
 

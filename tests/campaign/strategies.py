@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Hypothesis draws: descriptions of cases, as JSON. The first of several is what it shrinks to."""
 from hypothesis import strategies as st
+from problems import HERMITIAN
 
-SOLVERS = ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "pcg", "ista", "fista")
+SOLVERS = ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "pcg", "minres", "ista", "fista")
 LEAST_SQUARES = ("cgls", "lsqr", "lsmr", "block-cgls")
 seeds = st.integers(0, 999)
 
@@ -96,7 +97,7 @@ def all_solves():
 @st.composite
 def solves(draw):
     name, solver = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of(*SOLVERS))
-    hermitian, single = solver in ("cg", "pcg"), name in ("f32", "c64")
+    hermitian, single = solver in HERMITIAN, name in ("f32", "c64")
     rows, cols = draw(shapes(hermitian))
     rhs = draw(right_hand_sides(12 if draw(one_in(4)) else 4, single))
     p, q = draw(scales(name, solver)) if draw(one_in(3)) else (0, 0)
@@ -107,7 +108,7 @@ def solves(draw):
     if guess and guess["kind"] == "far":
         guess["digits"] = draw(one_of(3, 8, 10, 12))
     damp = draw(one_of(0, 0, 0.1, 1e-4, 10)) if solver not in ("ista", "fista") else 0
-    if damp and solver in ("cgls", "cg", "lsqr", "lsmr") and not (guess and solver in ("lsqr", "lsmr")) and draw(st.booleans()):
+    if damp and solver in ("cgls", "cg", "minres", "lsqr", "lsmr") and draw(st.booleans()):
         damp = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(rhs), max_size=len(rhs)))
     tolerances = one_of(1e-4, 1e-2, 1e-5, 1e-12) if single else one_of(1e-8, 1e-2, 1e-12, 1e-15)
     tolerance = draw(tolerances)
@@ -115,7 +116,10 @@ def solves(draw):
         tolerance = draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs)))
     how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver))
     preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(one_in(6)))
-    case = {"area": "solve", "type": name, "solver": solver, "rows": rows, "cols": cols, "matrix": draw(matrices(hermitian)),
+    of_matrix = draw(matrices(hermitian))
+    if solver == "minres" and not damp:  # with D² an indefinite A may be singular
+        of_matrix["indefinite"] = draw(st.booleans())
+    case = {"area": "solve", "type": name, "solver": solver, "rows": rows, "cols": cols, "matrix": of_matrix,
             "rhs": rhs, "scale_A": p, "scale_B": q, "guess": guess, "damp": damp, "tolerance": tolerance,
             "iterations": draw(one_of(500, 500, 500, 1, 3, 0) if how["ranks"] < 3 else one_of(100, 100, 1, 0)), "batch": draw(one_of(0, 0, 1, 3)),
             "preconditioner": draw(st.integers(1, 99)) if preconditioned else 0,

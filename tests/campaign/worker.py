@@ -17,6 +17,7 @@ mpi4py.rc.thread_level = "serialized"  # Open MPI has windows by messages where 
 import gridlops as gl  # noqa: E402
 import numpy as np  # noqa: E402
 import trees  # noqa: E402
+from problems import HERMITIAN  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
 COMM = MPI.COMM_WORLD
@@ -44,7 +45,7 @@ def matrix_operator(grid, request):
     layout = grid.matrix_layout(*A.shape, how["algorithm"])
     matrix = gl.Matrix(grid, layout, A.dtype).scatter(whole(grid, A))
     op = gl.matrix_mult(matrix, how["algorithm"], panel=how["panel"], column_stable=how["column_stable"], storage=how["storage"])
-    if request["solver"] in ("cg", "pcg") and op.domain != op.range:
+    if request["solver"] in HERMITIAN and op.domain != op.range:
         op = gl.identity(op.domain, op.range, dtype=op.dtype) @ op
     return op, matrix
 
@@ -72,7 +73,7 @@ def solve(request):
         elif request["d"] is not None:
             X, report = gl.preconditioned_inversion(op, P, B, solver=solver, damps_x=True, **options)
         else:
-            X, report = getattr(gl, solver.replace("-", "_"))(op, B, **options)
+            X, report = gl.solve(solver, op, B, **options)
     except gl.Error as error:
         refused = error
     intact = np.array_equal(given, matrix.local) and (request["out_is_B"] and not refused or np.array_equal(data, B.local, equal_nan=True))

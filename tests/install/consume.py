@@ -36,7 +36,7 @@ def check_headers(include, source):
 def check_warnings(include, flags, compilers):
     """Users who have warnings on see none of ours, whichever compiler they use, and may name the options that they set."""
     headers = "".join(f"#include <gridlops/{path.name}>\n" for path in sorted(include.glob("gridlops/*")))
-    named = ("SolveOptions{.tolerance = 0.1}", "SparseOptions{.lambda = 0.1}", "AdmmOptions{.tau = 2}",
+    named = ("SolveOptions{.tolerance = 0.1}", "SolveOptions{.lambda = 0.1}", "AdmmOptions{.tau = 2}",
              "CheckpointOptions{.every_seconds = 60}", "MatrixMultOptions{.panel = 64}")
     source = headers + "".join(f"gridlops::{options.replace('{', f' options_{number}{{')};\n" for number, options in enumerate(named))
     for compiler in compilers:

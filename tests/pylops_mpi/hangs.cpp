@@ -150,7 +150,7 @@ TEST_CASE("A right-hand side of zeros has the solution zero, and one of NaN harm
   check(cg(*op, B, X), X);
   check(cgls(*op, B, X), X);
   check(lsqr(*op, B, X), X);
-  SparseOptions options;
+  SolveOptions options;
   options.step = 0.25;
   check(ista(*op, B, X, options), X);
   check(fista(*op, B, X, options), X);

@@ -85,13 +85,13 @@ TEST_CASE("Proximal gradient steps are those of their definition, wherever the m
         const Vector<T> b = random_array<T>(2, matrix.rows),
                         x0 = of.guess ? random_array<T>(3, matrix.cols)
                                       : Vector<T>(static_cast<std::size_t>(matrix.cols));
-        SparseOptions options;
+        SolveOptions options;
         options.lambda = 0.5;
         options.step = 0.99 / largest_eigenvalue(matrix);
         constexpr int iterations = 400;
-        options.common.max_iterations = iterations;
-        options.common.tolerance = 0;
-        options.common.initial_guess = of.guess;
+        options.max_iterations = iterations;
+        options.tolerance = 0;
+        options.initial_guess = of.guess;
         for (const auto& [acceleration, momentum] : {std::pair{Acceleration::none, Momentum::none},
                                                      {Acceleration::fista, Momentum::fista},
                                                      {Acceleration::vandenberghe, Momentum::vandenberghe}}) {

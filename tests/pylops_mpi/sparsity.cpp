@@ -32,13 +32,13 @@ struct SparseProblem {
   }
 };
 
-SparseOptions options_of(double lambda, double step, Threshold kind, Index iterations) {
-  SparseOptions options;
+SolveOptions options_of(double lambda, double step, Threshold kind, Index iterations) {
+  SolveOptions options;
   options.lambda = lambda;
   options.step = step;
   options.threshold = kind;
-  options.common.max_iterations = iterations;
-  options.common.tolerance = 0;
+  options.max_iterations = iterations;
+  options.tolerance = 0;
   return options;
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("ISTA and FISTA make the iterates of their definitions, wherever model
               CAPTURE(rows, cols, complex, data, model, static_cast<int>(kind), momentum);
               constexpr int iterations = 200;
               // eps = 0.1 of PyLops-MPI.
-              const SparseOptions options = options_of(0.05, of.step, kind, iterations);
+              const SolveOptions options = options_of(0.05, of.step, kind, iterations);
               DistMatrix<T> X(grid, of.domain.layout(1));
               const SolveReport report = momentum ? fista(*of.A, B, X, options) : ista(*of.A, B, X, options);
               const Vector<T> expected =
@@ -88,7 +88,7 @@ TEST_CASE("A step that is far too long ends with breakdown, and with finite numb
   const DistMatrix<double> B = column(of.range, of.b);
   for (const bool momentum : {false, true}) {
     DistMatrix<double> X(grid, of.domain.layout(1));
-    const SparseOptions options = options_of(0.05, 1e5, Threshold::soft, 200);
+    const SolveOptions options = options_of(0.05, 1e5, Threshold::soft, 200);
     const SolveReport report = momentum ? fista(*of.A, B, X, options) : ista(*of.A, B, X, options);
     CHECK(report.columns[0].reason == StopReason::breakdown);
     CHECK(std::isfinite(column_norms(X)[0]));

@@ -180,15 +180,15 @@ def test_dampings_and_tolerances_of_columns():
     B = gl.zeros(op.range, len(damps)).scatter(np.tile(b, len(damps)))
     expected = [np.linalg.solve(A.T @ A + D**2 * np.eye(n), A.T @ b) for D in damps]
     for solver in (gl.cgls, gl.lsqr, gl.lsmr):
-        X, report = solver(op, B, damps=damps, tolerance=1e-12)
+        X, report = solver(op, B, damp=damps, tolerance=1e-12)
         assert np.allclose(X.local, block_of(X, np.hstack(expected)), rtol=0, atol=1e-9), solver
         assert len(report["reference_norms"]) == len(damps) and (report["tested_norms"] <= 1e-12 * 1.01).all() or solver is not gl.cgls
-    _, report = gl.cgls(op, B, tolerances=[1e-12, 1e-1, 1e-12, 1], max_iterations=50)
+    _, report = gl.cgls(op, B, tolerance=[1e-12, 1e-1, 1e-12, 1], max_iterations=50)
     loose, tight = report["column_iterations"][1], report["column_iterations"][0]
     assert report["column_iterations"][3] == 0 < loose < tight == report["column_iterations"][2]
     assert np.allclose(report["reference_norms"], np.linalg.norm(A.T @ b))
-    expect_error(gl.UsageError, lambda: gl.cgls(op, B, damps=[1, 2]), "2", "4")
-    expect_error(gl.UsageError, lambda: gl.fista(op, B, damps=damps), "damp")
+    expect_error(gl.UsageError, lambda: gl.cgls(op, B, damp=[1, 2]), "2", "4")
+    expect_error(gl.UsageError, lambda: gl.fista(op, B, damp=damps), "damp")
 
 
 def test_dampings_are_chosen_as_numpy_chooses():
@@ -209,7 +209,7 @@ def test_dampings_are_chosen_as_numpy_chooses():
     for rule, choice in expected.items():
         probes = len(damps) if rule == "gcv" else 0
         B = gl.zeros(op.range, len(damps) + probes).scatter(np.hstack([np.tile(b, len(damps)), np.tile(z, probes)]))
-        X, report = gl.lsqr(op, B, damps=np.tile(damps, 2 if probes else 1), tolerance=1e-12, max_iterations=500)
+        X, report = gl.lsqr(op, B, damp=np.tile(damps, 2 if probes else 1), tolerance=1e-12, max_iterations=500)
         curve = gl.damping_curve(damps, X, report, rule, noise)
         assert curve["rule"] == rule
         if grid.is_member:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether everything public has a docstring and type hints, and the hints for the module in C++ fit it."""
 import ast
+import dataclasses
 import inspect
 import pathlib
 import typing
@@ -64,6 +65,12 @@ def test_hints_of_the_native_module():
         assert hinted <= set(dir(kind)) | {"__getattr__"}, hinted - set(dir(kind))
         if "__getattr__" not in hinted:
             assert {name for name in vars(kind) if not name.startswith("_")} <= hinted, each.name
+
+
+def test_options_are_those_of_the_library():
+    named = {each.name.rstrip("_") for each in dataclasses.fields(gl.SolveOptions)}
+    missing = set(_native.SOLVE_OPTIONS) - named - {"initial_guess"}  # which is the argument x0
+    assert not missing, missing
 
 
 def test_help():

@@ -27,7 +27,7 @@ PUBLIC = {
     "comm": ["communicator", "gpu", "mpi", "process_grid"],
     "dist": ["block_cyclic", "column_arithmetic", "dims", "dist_matrix", "layout", "non_finite", "partition", "redistribute"],
     "ops": ["algorithm", "array_operators", "band", "block_hash", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
-    "solve": ["checkpoint", "damping_curve", "inversion", "plan", "proximal", "solve_observer", "solver", "solver_table", "sparse_solver", "spectrum"],
+    "solve": ["checkpoint", "damping_curve", "inversion", "plan", "proximal", "solve_observer", "solve_options", "solver", "solver_table", "sparse_solver", "spectrum"],
     "io": ["calibration", "npy", "text_file", "trace_report"],
 }
 LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}

@@ -5,18 +5,32 @@ import re
 
 import rule
 
-PAGE, SOURCE = "docs/solvers.md", "lib/solve/solver_table.cpp"
+PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solver_table.hpp", "include/gridlops/solve_options.hpp", "lib/solve/solver_table.cpp"
+NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 
-def solvers_in(text):
-    return [name.replace("_", "-") for name in re.findall(r"Solver::(\w+)", text)]
+def features_of(expression, groups):
+    """The features in "Feature::damping | solver_features::bidiagonal"."""
+    found = set()
+    for name in re.findall(r"(?:\w+::)?(\w+)", expression):
+        found |= groups.get(name, {name})
+    return found - {"none"}
 
 
-def in_source(text):
-    """The solvers in their order, and for each option those that take it with its state at a restart."""
-    groups = {match[1]: solvers_in(match[2]) for match in re.finditer(r"const Solvers (\w+)\{([^}]*)\};", text)}
-    rows = re.findall(r'^ *\{"([\w-]+)", (\w+|\{[^}]*\}), (\w+)\},$', text, re.MULTILINE)
-    return groups.get("all", []), {name: (set(groups.get(solvers, solvers_in(solvers))), state) for name, solvers, state in rows}
+def in_source(root):
+    """The solvers that need no other operands, in their order, and for each option those that take it with its state at a restart."""
+    text = rule.read(root, SOLVERS)
+    groups = {}
+    for name, expression in re.findall(r"^constexpr Feature (\w+) =\s*([^;]*);", text, re.MULTILINE):
+        groups[name] = features_of(expression, groups)
+    rows = re.findall(r'SolverRow\{Solver::\w+,\s*"([\w-]+)",\s*\w+::\w+,\s*\w+::\w+,\s*([\w:|\s]+?),\s*"', text)
+    solvers = {name: features_of(expression, groups) for name, expression in rows}
+    solvers = {name: features for name, features in solvers.items() if not features & NEED_OPERANDS}
+    options = re.findall(r'\{"([\w-]+)",\s*"\w+",\s*(?:Feature::)?(\w+),\s*(honoured|fixed)', rule.read(root, OPTIONS))
+    options += re.findall(r'\{"([\w-]+)",\s*nullptr,\s*Feature::(\w+),\s*AtRestart::(\w+)\}', rule.read(root, PROGRAM))
+    takers = {name: {solver for solver, features in solvers.items() if feature == "none" or feature in features}
+              for name, feature, _ in options}
+    return list(solvers), {name: (takers[name], state) for name, _, state in options}
 
 
 def in_page(text):
@@ -31,8 +45,8 @@ def in_page(text):
 
 
 def check(root):
-    (solvers, rows), (columns, lines) = in_source(rule.read(root, SOURCE)), in_page(rule.read(root, PAGE))
-    failures = [] if rows else [f"{SOURCE}: there is no table"]
+    (solvers, rows), (columns, lines) = in_source(root), in_page(rule.read(root, PAGE))
+    failures = [] if rows else [f"{OPTIONS}: there is no table"]
     if columns != solvers:
         failures.append(f"{PAGE}: the columns are {columns}, but the solvers {solvers}")
     failures += [f"{PAGE}: --{name} is not in the table" for name in rows if name not in lines]
@@ -50,8 +64,12 @@ def page(rows):
 
 
 GOOD = {
-    SOURCE: 'const Solvers all{Solver::cgls,\n                  Solver::block_cgls};\nconst std::vector<SolverOption> rows{\n'
-            '    {"damp", all, fixed},\n    {"one-pass", {Solver::cgls}, honoured},\n};\n',
+    SOLVERS: 'constexpr Feature least_squares = Feature::damping | Feature::column_scaling;\n'
+             'SolverRow{Solver::cgls, "cgls", A::b, C::d,\n          solver_features::least_squares | Feature::one_pass, "x", 9, 5},\n'
+             'SolverRow{Solver::block_cgls, "block-cgls", A::b, C::d, solver_features::least_squares, "x", 9, 5},\n'
+             'SolverRow{Solver::pcg, "pcg", A::b, C::d, Feature::preconditioner, "x", 9, 5},\n',
+    OPTIONS: '  option({"damp", "damp", damping, fixed, problem},\n  option({nullptr, "decay", penalty, fixed},\n',
+    PROGRAM: '    {"one-pass", nullptr, Feature::one_pass, AtRestart::honoured},\n',
     **page("| `--damp` | yes | yes | fixed |\n| `--one-pass` | yes | | honoured |\n"),
 }
 PLANTS = [
@@ -61,7 +79,7 @@ PLANTS = [
     ("another solver", page("| `--damp` | yes | | fixed |\n| `--one-pass` | yes | | honoured |\n"), "--damp is taken by block-cgls, cgls"),
     ("another state", page("| `--damp` | yes | yes | honoured |\n| `--one-pass` | yes | | honoured |\n"), "--damp is fixed at a restart"),
     ("a page without the table", {PAGE: "nothing\n"}, "the columns are []"),
-    ("a source without the table", {SOURCE: "\n"}, "there is no table"),
+    ("a source without the table", {OPTIONS: "\n", PROGRAM: "\n"}, "there is no table"),
 ]
 
 if __name__ == "__main__":

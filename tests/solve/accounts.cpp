@@ -154,12 +154,9 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
           allocations.end());
 }
 
-/// The options that sparse solvers have in common with the others.
-SparseOptions sparse(const SolveOptions& options) {
-  SparseOptions result;
-  result.lambda = 0.1;
-  result.common = options;
-  return result;
+SolveOptions sparse(SolveOptions options) {
+  options.lambda = 0.1;
+  return options;
 }
 
 template <Scalar T>

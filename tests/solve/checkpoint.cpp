@@ -24,10 +24,9 @@ constexpr Index m = 41, n = 23, nrhs = 7;
 template <Scalar T>
 SolveReport sparse(bool momentum, const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options) {
-  SparseOptions own;
+  SolveOptions own = options;
   own.lambda = 0.05;
-  own.restart = momentum;
-  own.common = options;
+  own.monotone = momentum;
   return momentum ? fista(A, B, X, own) : ista(A, B, X, own);
 }
 template <Scalar T>
@@ -92,7 +91,7 @@ struct Problem {
 
   Solution<T> solve_with(SolveOptions options) const {
     options.damp = how.damp;
-    options.damps = how.damps;
+    if (!how.damps.empty()) options.damp = how.damps;
     options.column_stable = needs_order();
     return solve<T>(how.solver, *A, nrhs, b, options, guess);
   }
@@ -556,14 +555,14 @@ TEST_CASE("A restart of a sparse solver refuses another lambda, step, decay or m
   DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
   B.fill(random_elements<double>(4));
   const ScratchFolder folder;
-  SparseOptions begun;
+  SolveOptions begun;
   begun.lambda = 0.05;
   begun.step = 0.1;
   begun.decay = {2, 1};
-  begun.common.max_iterations = 4;
-  begun.common.checkpoint.directory = folder.file("saved");
+  begun.max_iterations = 4;
+  begun.checkpoint.directory = folder.file("saved");
   const ProximalPtr<double> penalty = threshold_penalty<double>(Threshold::soft);
-  const auto refusal = [&](const SparseOptions& options) {
+  const auto refusal = [&](const SolveOptions& options) {
     return message_of<InputError>([&] { proximal_gradient(*A, penalty, B, X, options); });
   };
   const auto says = [&](const std::string& text, const char* part) {
@@ -572,14 +571,15 @@ TEST_CASE("A restart of a sparse solver refuses another lambda, step, decay or m
   };
   proximal_gradient(*A, penalty, B, X, begun);
   world().barrier();
-  begun.common.checkpoint.directory = "";
-  begun.common.checkpoint.restart = folder.file("saved");
-  begun.common.max_iterations = 1000;
-  SparseOptions other = begun;
+  begun.checkpoint.directory = "";
+  begun.checkpoint.restart = folder.file("saved");
+  begun.max_iterations = 1000;
+  SolveOptions other = begun;
   other.lambda = 0.5;
   says(refusal(other), "with lambda 0.05, but here it is 0.5");
-  other.lambdas.assign(static_cast<std::size_t>(nrhs), 0.05);
-  other.lambdas[3] = 0.25;
+  std::vector<double> lambdas(static_cast<std::size_t>(nrhs), 0.05);
+  lambdas[3] = 0.25;
+  other.lambda = lambdas;
   says(refusal(other), "with lambda 0.05 in entry 3, but here it is 0.25");
   other = begun;
   other.step = 0.2;
@@ -602,38 +602,40 @@ TEST_CASE("A restart takes the step and the lambdas that its run computed, and r
     const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
     const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
     const ScratchFolder folder;
-    SparseOptions options;
-    options.lambdas = {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07};
+    SolveOptions options;
+    options.lambda = {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07};
     options.step = 0.125;
-    options.common.max_iterations = 4;
-    options.common.checkpoint.directory = folder.file("saved");
+    options.max_iterations = 4;
+    options.checkpoint.directory = folder.file("saved");
     DistMatrix<double> B(grid, A->range().layout(nrhs));
     B.fill(random_elements<double>(4));
-    const auto solve_with = [&](const SparseOptions& how) {
+    const auto solve_with = [&](const SolveOptions& how) {
       DistMatrix<double> X(grid, A->domain().layout(nrhs));
       SolveReport report = fista(*A, B, X, how);
       return Solution<double>{std::move(report), everywhere(X)};
     };
-    const SparseOptions whole = [&] {
-      SparseOptions all = options;
-      all.common.max_iterations = 50;
-      all.common.checkpoint = {};
+    const SolveOptions whole = [&] {
+      SolveOptions all = options;
+      all.max_iterations = 50;
+      all.checkpoint = {};
       return all;
     }();
     solve_with(options);
-    SparseOptions again = options;
+    SolveOptions again = options;
     again.step.reset();  // computed anew, it would be another one
-    for (double& lambda : again.lambdas) lambda *= 1 + 1e-15;
-    again.common.max_iterations = 50;
-    again.common.checkpoint = {};
-    again.common.checkpoint.restart = folder.file("saved");
-    again.common.checkpoint.computed = {"lambda"};
+    std::vector<double> lambdas = options.lambda.values();
+    for (double& lambda : lambdas) lambda *= 1 + 1e-15;
+    again.lambda = lambdas;
+    again.max_iterations = 50;
+    again.checkpoint = {};
+    again.checkpoint.restart = folder.file("saved");
+    again.checkpoint.computed = {"lambda"};
     const Solution<double> expected = solve_with(whole), resumed = solve_with(again);
     if (!grid->is_member()) continue;
     CHECK(resumed.report.step == 0.125);
-    CHECK(resumed.report.lambdas == options.lambdas);
+    CHECK(resumed.report.lambdas == options.lambda.values());
     if (!needs_order()) CHECK(same_bits(resumed.X, expected.X));
-    again.common.checkpoint.computed = {};
+    again.checkpoint.computed = {};
     CHECK_THROWS_AS(solve_with(again), InputError);
   }
 }

@@ -108,9 +108,10 @@ TEST_CASE("The curve of a sweep, and the damping that each rule chooses, follow 
       SolveOptions options;
       options.tolerance = 1e-12;
       options.max_iterations = 1000;
-      options.damps = damps;
-      if (rule == DampingRule::gcv) options.damps.insert(options.damps.end(), damps.begin(), damps.end());
-      const auto columns = static_cast<Index>(options.damps.size());
+      std::vector<double> of_columns = damps;
+      if (rule == DampingRule::gcv) of_columns.insert(of_columns.end(), damps.begin(), damps.end());
+      options.damp = of_columns;
+      const auto columns = std::ssize(of_columns);
       DistMatrix<double> B(grid, A->range().layout(columns)), X(grid, A->domain().layout(columns));
       B.fill([&](Index i, Index j) { return j < count ? b(i) : gcv_probe(i); });
       const SolveReport report = lsqr(*A, B, X, options);

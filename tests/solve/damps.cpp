@@ -57,7 +57,7 @@ std::vector<T> filtered(const KnownSpectrum<T>& A, const std::vector<double>& va
 
 SolveOptions with_damps(const std::vector<double>& damps) {
   SolveOptions options;
-  options.damps = damps;
+  options.damp = damps;
   return options;
 }
 
@@ -114,9 +114,8 @@ TEMPLATE_TEST_CASE("An iterate is that of a solve with this damping alone", "", 
         const Solution<T> together = solve<T>(method.solver, *A, nrhs, data<T>, options, start);
         for (Index j = 0; j < nrhs; ++j) {
           CAPTURE(method.name, j, guess, describe(*grid));
-          options.damps = {dampings[static_cast<std::size_t>(j)]};
+          options.damp = {dampings[static_cast<std::size_t>(j)]};
           const Solution<T> alone = solve_alone<T>(method.solver, *A, j, data<T>, options, start);
-          options.damps.clear();
           options.damp = dampings[static_cast<std::size_t>(j)];
           const Solution<T> for_all = solve_alone<T>(method.solver, *A, j, data<T>, options, start);
           options.damp = 0;
@@ -179,21 +178,21 @@ TEST_CASE("Each column stops at a tolerance of its own, as it does alone") {
       const OperatorPtr<double> A = dense_operator<double>(
           grid, method.algorithm, matrix, {.column_stable = true, .storage = method.storage});
       SolveOptions options;
-      options.tolerances = tolerances;
+      options.tolerance = tolerances;
       options.max_iterations = 1000;
       options.column_stable = true;
       const Solution<double> together = solve<double>(method.solver, *A, nrhs, data<double>, options);
-      options.tolerances.clear();
       for (Index j = 0; j < nrhs; ++j) {
         CAPTURE(method.name, j, describe(*grid));
-        options.tolerance = tolerances[static_cast<std::size_t>(j)];
+        const double tolerance = tolerances[static_cast<std::size_t>(j)];
+        options.tolerance = tolerance;
         const WholeSystem<double> system(cgls<double>, 45, 23, Element<double>(matrix), data<double>,
                                          options);
         if (method.solver == SolverFunction<double>(&block_cgls<double>)) {
           if (!grid->is_member() || j == 5) continue;
           const auto norms = system.norms(j, together.column(j));
           CHECK(together.verdict(j).reason == StopReason::converged);
-          CHECK(norms.tested <= *options.tolerance * norms.reference * (1 + 1e-6) + 1e-13);
+          CHECK(norms.tested <= tolerance * norms.reference * (1 + 1e-6) + 1e-13);
           continue;
         }
         const Solution<double> alone = solve_alone<double>(method.solver, *A, j, data<double>, options);
@@ -220,25 +219,17 @@ TEST_CASE("Dampings and tolerances that cannot be are refused with value and col
     };
     const Traffic before = world().traffic();
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    says(refusal(cgls<double>, with_damps({1, -0.5, 1})), "the damping of column 1 is -0.5; it must be");
-    says(refusal(lsqr<double>, with_damps({1, 1, nan})), "the damping of column 2 is nan");
+    says(refusal(cgls<double>, with_damps({1, -0.5, 1})), "damp is -0.5; it must be a finite number ≥ 0");
+    says(refusal(lsqr<double>, with_damps({1, 1, nan})), "damp is nan");
     says(refusal(lsmr<double>, with_damps({1, 2})),
-         "2 values of the damping were given for 3 right-hand sides");
-    SolveOptions both = with_damps({1, 2, 3});
-    both.damp = 2;
-    says(refusal(cgls<double>, both), "a damping for all columns and one for each exclude each other");
+         "2 values of damp were given for 3 right-hand sides; give one for each, or one for all");
     SolveOptions tolerances;
-    tolerances.tolerances = {1, 1e-3, -1};
-    says(refusal(cgls<double>, tolerances), "the tolerance of column 2 is -1");
-    tolerances.tolerance = 1;
-    says(refusal(cgls<double>, tolerances), "a tolerance for all columns and one for each exclude");
+    tolerances.tolerance = {1, 1e-3, -1};
+    says(refusal(cgls<double>, tolerances), "tolerance is -1");
     const SolveOptions damped = with_damps({1, 2, 3});
     says(refusal(block_cgls<double>, damped),
-         "block-cgls takes one damping for all columns, because all columns share directions that depend on "
-         "D");
-    SparseOptions sparse;
-    sparse.common = damped;
-    says(message_of<Error>([&] { fista(*A, B, X, sparse); }), "fista takes one damping for all columns");
+         "damps is an option of cgls, lsqr, lsmr, cg, minres, and means nothing to block-cgls");
+    says(refusal(fista<double>, damped), "damp is an option of");
     says(message_of<Error>([&] {
            preconditioned_inversion<double>(A, B, X, {.P = identity<double>(A->domain()), .damps_x = true},
                                             damped);

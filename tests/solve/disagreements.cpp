@@ -162,24 +162,24 @@ TEST_CASE("Ranks that solve with different options all throw") {
     Change set;
   };
   const std::vector<Option> all{
-      {"the tolerance", "unset", "0.5", [](SolveOptions& o) { o.tolerance = 0.5; }},
-      {"the limit of iterations", "2", "3", [](SolveOptions& o) { o.max_iterations = 3; }},
-      {"the damping", "0", "0.25", [](SolveOptions& o) { o.damp = 0.25; }},
-      {"the dampings", "nothing", "1, 0, 0.25",
+      {"tolerance", "unset", "0.5", [](SolveOptions& o) { o.tolerance = 0.5; }},
+      {"max_iterations", "2", "3", [](SolveOptions& o) { o.max_iterations = 3; }},
+      {"damp", "0", "0.25", [](SolveOptions& o) { o.damp = 0.25; }},
+      {"damp", "0", "1, 0, 0.25",
        [](SolveOptions& o) {
-         o.damps = {1, 0, 0.25};
+         o.damp = {1, 0, 0.25};
        }},
-      {"the tolerances", "nothing", "1, 0, 0.5",
+      {"tolerance", "unset", "1, 0, 0.5",
        [](SolveOptions& o) {
-         o.tolerances = {1, 0, 0.5};
+         o.tolerance = {1, 0, 0.5};
        }},
-      {"the initial guess", "none", "given", [](SolveOptions& o) { o.initial_guess = true; }},
-      {"the size of batches", "0", "1", [](SolveOptions& o) { o.batch = 1; }},
-      {"the residual ratio", "0", "0.5", [](SolveOptions& o) { o.residual_ratio = 0.5; }},
-      {"column_stable", "0", "1", [](SolveOptions& o) { o.column_stable = true; }},
+      {"initial_guess", "off", "on", [](SolveOptions& o) { o.initial_guess = true; }},
+      {"batch", "0", "1", [](SolveOptions& o) { o.batch = 1; }},
+      {"residual_ratio", "0", "0.5", [](SolveOptions& o) { o.residual_ratio = 0.5; }},
+      {"column_stable", "off", "on", [](SolveOptions& o) { o.column_stable = true; }},
       {"the directory of checkpoints", "nothing", "elsewhere",
        [](SolveOptions& o) { o.checkpoint.directory = "elsewhere"; }},
-      {"the limit of iterations", "2", "-1", [](SolveOptions& o) { o.max_iterations = -1; }}};
+      {"max_iterations", "2", "-1", [](SolveOptions& o) { o.max_iterations = -1; }}};
   const auto check = [](const Option& option, const char* call_name, const auto& call) {
     INFO(call_name);
     check_option(option.name, option.usual, option.other, [&](Problem& problem, bool am_odd) {
@@ -195,14 +195,12 @@ TEST_CASE("Ranks that solve with different options all throw") {
 
 TEST_CASE("Ranks that disagree about what only one solver has all throw") {
   check_option("lambda", "0.5", "0.25", [](Problem& p, bool am_odd) {
-    SparseOptions options;
-    options.common = at_most(2);
+    SolveOptions options = at_most(2);
     options.lambda = am_odd ? 0.25 : 0.5;
     ista(*p.A, p.B, p.X, options);
   });
-  check_option("the step", "unset", "0.001", [](Problem& p, bool am_odd) {
-    SparseOptions options;
-    options.common = at_most(2);
+  check_option("step", "unset", "0.001", [](Problem& p, bool am_odd) {
+    SolveOptions options = at_most(2);
     if (am_odd) options.step = 0.001;
     fista(*p.A, p.B, p.X, options);
   });

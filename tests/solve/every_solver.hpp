@@ -56,37 +56,40 @@ struct Problem {
 template <class... Options>
 using Calls = std::vector<std::pair<const char*, std::function<void(Problem&, const Options&...)>>>;
 
-/// The solvers, which take all options alike.
+/// Every solver of the table.
 inline const Calls<SolveOptions>& solver_calls() {
-  static const Calls<SolveOptions> calls{
-      {"cgls", [](Problem& p, const SolveOptions& o) { cgls(*p.A, p.B, p.X, o); }},
-      {"one-pass cgls",
-       [](Problem& p, const SolveOptions& o) { one_pass_cgls<double>(*p.packed_A, p.B, p.X, o); }},
-      {"lsqr", [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, o); }},
-      {"lsqr with variances",
-       [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }},
-      {"lsmr", [](Problem& p, const SolveOptions& o) { lsmr(*p.A, p.B, p.X, o); }},
-      {"block-cgls", [](Problem& p, const SolveOptions& o) { block_cgls(*p.A, p.B, p.X, o); }},
-      {"cg", [](Problem& p, const SolveOptions& o) { cg(*p.normal_A, p.R, p.X, o); }},
-      {"pcg", [](Problem& p, const SolveOptions& o) { cg(*p.normal_M, *p.S, p.R, p.X, o); }},
-  };
+  static const Calls<SolveOptions> calls = [] {
+    Calls<SolveOptions> all{
+        {"one-pass cgls",
+         [](Problem& p, const SolveOptions& o) { one_pass_cgls<double>(*p.packed_A, p.B, p.X, o); }},
+        {"lsqr with variances",
+         [](Problem& p, const SolveOptions& o) { lsqr(*p.A, p.B, p.X, p.variances, o); }}};
+    for (const SolverRow& row : solver_rows)
+      all.emplace_back(row.name, [row](Problem& p, SolveOptions o) {
+        if (row.has(Feature::penalty)) o.lambda = 0.01;
+        const bool preconditioned = row.has(Feature::preconditioner),
+                   squared = row.problem == ProblemKind::hermitian;
+        SolverOperands<double> operands;
+        if (preconditioned) operands.preconditioner = p.S.get();
+        if (row.has(Feature::proximal_operator)) operands.penalty = box<double>(0, 1);
+        solve(row.solver,
+              preconditioned ? *p.normal_M
+              : squared      ? *p.normal_A
+                             : *p.A,
+              squared ? p.R : p.B, p.X, o, operands);
+      });
+    return all;
+  }();
   return calls;
 }
 
-/// Sparse solvers and inversions.
+/// Solvers with other operands, and inversions.
 inline const Calls<SolveOptions>& inversion_calls() {
-  const auto sparse = [](const SolveOptions& common) {
-    SparseOptions options;
-    options.common = common;
-    options.lambda = 0.01;
-    return options;
-  };
   static const Calls<SolveOptions> calls{
-      {"ista", [sparse](Problem& p, const SolveOptions& o) { ista(*p.A, p.B, p.X, sparse(o)); }},
-      {"fista", [sparse](Problem& p, const SolveOptions& o) { fista(*p.M, *p.S, p.B, p.X, sparse(o)); }},
-      {"proximal gradient",
-       [sparse](Problem& p, const SolveOptions& o) {
-         proximal_gradient(*p.A, box<double>(0, 1), p.B, p.X, sparse(o));
+      {"fista with a sparsifying operator",
+       [](Problem& p, SolveOptions o) {
+         o.lambda = 0.01;
+         fista(*p.M, *p.S, p.B, p.X, o);
        }},
       {"admm",
        [](Problem& p, const SolveOptions& o) {

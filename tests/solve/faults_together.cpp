@@ -203,9 +203,8 @@ TEST_CASE("What a proximal operator throws on one rank all ranks throw") {
           const auto make = [&] {
             return std::make_shared<Shrinkage>(*grid, in_sum ? Fault{} : fault, in_sum ? fault : Fault{});
           };
-          SparseOptions options;
-          options.common = at_most(4);
-          options.common.tolerance = 0;
+          SolveOptions options = at_most(4);
+          options.tolerance = 0;
           options.lambda = 0.01;
           INFO(describe(*grid) << ", rank " << rank << ", call " << call
                                << (in_sum ? " of sum" : " of prox"));
@@ -215,7 +214,8 @@ TEST_CASE("What a proximal operator throws on one rank all ranks throw") {
           if (in_sum && call > 1) continue;  // admm() asks for no value
           if (!in_sum) {
             AdmmOptions admm_options;
-            admm_options.common = options.common;
+            admm_options.common = options;
+            admm_options.common.lambda = 0;
             admm_options.inner_iterations = 3;
             check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
               admm<double>(problem.M, problem.S, make(), problem.B, problem.X, admm_options);

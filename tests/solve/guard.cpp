@@ -78,9 +78,8 @@ class FaultyOperator final : public LinearOperator<double> {
 
 SolveReport sparse(bool momentum, const LinearOperator<double>& A, const ConstDistMatrix<double>& B,
                    DistMatrix<double>& X, const SolveOptions& options) {
-  SparseOptions own;
+  SolveOptions own = options;
   own.lambda = 0.05;
-  own.common = options;
   return momentum ? fista(A, B, X, own) : ista(A, B, X, own);
 }
 

@@ -259,23 +259,27 @@ TEST_CASE("Stop reasons have the names that reports use") {
 TEST_CASE("A solver refuses the options that the table does not give it, on all ranks") {
   const auto grid = compact_grids().back();
   const OperatorPtr<double> A =
-      dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(n, n, geometric(n, 3)));
+      square_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(n, n, geometric(n, 3)));
   const std::pair<const char*, std::function<void(SolveOptions&)>> cases[] = {
       {"atol", [](SolveOptions& options) { options.atol = 0; }},
       {"btol", [](SolveOptions& options) { options.btol = 1e-3; }},
       {"conlim", [](SolveOptions& options) { options.condition_limit = 1e8; }},
-      {"one-pass", [](SolveOptions& options) { options.one_pass = true; }}};
-  const std::pair<Solver, SolverFunction<double>> functions[] = {{Solver::cgls, cgls<double>},
-                                                                 {Solver::lsqr, lsqr<double>},
-                                                                 {Solver::lsmr, lsmr<double>},
-                                                                 {Solver::block_cgls, block_cgls<double>}};
+      {"one-pass", [](SolveOptions& options) { options.one_pass = true; }},
+      {"damp", [](SolveOptions& options) { options.damp = 0.5; }},
+      {"lambda", [](SolveOptions& options) { options.lambda = 0.5; }},
+      {"threshold", [](SolveOptions& options) { options.threshold = Threshold::hard; }},
+      {"step", [](SolveOptions& options) { options.step = 1e-3; }},
+      {"backtracking", [](SolveOptions& options) { options.backtracking = true; }},
+      {"monotone", [](SolveOptions& options) { options.monotone = true; }}};
   for (const auto& [name, give] : cases) {
-    for (const auto& [solver, function] : functions) {
+    for (const Solver solver : named_solvers()) {
       CAPTURE(name, name_of(solver));
       SolveOptions options;
       give(options);
-      const auto run = [&, solve_by = function] {
-        solve<double>(solve_by, *A, nrhs, random_elements<double>(4), options);
+      const auto run = [&] {
+        DistMatrix<double> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+        B.fill(random_elements<double>(4));
+        gridlops::solve(solver, *A, B, X, options);
       };
       if (solver_option(name).is_taken_by(solver)) {
         CHECK_NOTHROW(run());

@@ -163,15 +163,16 @@ TEST_CASE("The proximal gradient method with a threshold is ISTA or FISTA", "[pr
     const DistMatrix<double> B = filled(grid, A->range().layout(nrhs), random_elements<double>(4));
     DistMatrix<double> X(grid, A->domain().layout(nrhs)), Y(grid, A->domain().layout(nrhs));
     for (const Threshold kind : {Threshold::soft, Threshold::hard}) {
-      SparseOptions options;
-      options.threshold = kind;
-      options.lambdas = {0.02, 0.05, 0.1, 0.2};
-      options.common.max_iterations = 60;
+      SolveOptions options;
+      options.lambda = {0.02, 0.05, 0.1, 0.2};
+      options.max_iterations = 60;
+      SolveOptions with_kind = options;
+      with_kind.threshold = kind;
       const ProximalPtr<double> g = threshold_penalty<double>(kind);
-      SolveReport given = fista(*A, B, X, options);
+      SolveReport given = fista(*A, B, X, with_kind);
       check_same_bits(given, proximal_gradient(*A, g, B, Y, options), X, Y);
       options.acceleration = Acceleration::none;
-      given = ista(*A, B, X, options);
+      given = ista(*A, B, X, with_kind);
       check_same_bits(given, proximal_gradient(*A, g, B, Y, options), X, Y);
     }
   }
@@ -201,12 +202,12 @@ TEST_CASE("Vandenberghe's acceleration has its momentum", "[proximal]") {
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const DistMatrix<double> B = filled(grid, A->range().layout(1), random_elements<double>(4));
     DistMatrix<double> X(grid, A->domain().layout(1));
-    SparseOptions options;
+    SolveOptions options;
     options.lambda = lambda;
     options.step = alpha;
     options.acceleration = Acceleration::vandenberghe;
-    options.common.tolerance = 0;
-    options.common.max_iterations = iterations;
+    options.tolerance = 0;
+    options.max_iterations = iterations;
     proximal_gradient(*A, threshold_penalty<double>(Threshold::soft), B, X, options);
     if (grid->is_member()) CHECK(relative_difference(everywhere(X), x) <= 1e-12);
   }
@@ -220,11 +221,11 @@ TEST_CASE("Columns in a box that converge fulfil the conditions of optimality", 
     DistMatrix<double> X(grid, A->domain().layout(nrhs)), R(grid, B.layout()), G(grid, X.layout());
     for (const Acceleration acceleration :
          {Acceleration::none, Acceleration::fista, Acceleration::vandenberghe}) {
-      SparseOptions options;
+      SolveOptions options;
       options.lambda = 1;
       options.acceleration = acceleration;
-      options.common.tolerance = 1e-11;
-      options.common.max_iterations = 5000;
+      options.tolerance = 1e-11;
+      options.max_iterations = 5000;
       const SolveReport report = proximal_gradient(*A, box<double>(-0.1, 0.3), B, X, options);
       copy(B, R);
       A->apply(-1, X, 1, R);
@@ -251,10 +252,10 @@ TEMPLATE_TEST_CASE("ADMM with an identity finds the optimum of the lasso", "[pro
                                                [](Index i, Index j) { return T(i == j ? 1 : 0); });
     const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(4));
     DistMatrix<T> X(grid, A->domain().layout(nrhs)), Y(grid, A->domain().layout(nrhs));
-    SparseOptions sparse;
+    SolveOptions sparse;
     sparse.lambda = 0.1;
-    sparse.common.tolerance = 1e-12;
-    sparse.common.max_iterations = 5000;
+    sparse.tolerance = 1e-12;
+    sparse.max_iterations = 5000;
     fista(*A, B, X, sparse);
     AdmmOptions options;
     options.common.tolerance = 1e-9;
@@ -287,10 +288,10 @@ TEST_CASE("What ADMM calls converged is the optimum, whatever tau and the weight
         values.push_back(0.5 * misfits[j] * misfits[j] + sigma * sums[j]);
       return values;
     };
-    SparseOptions sparse;
+    SolveOptions sparse;
     sparse.lambda = sigma;
-    sparse.common.tolerance = 1e-13;
-    sparse.common.max_iterations = 5000;
+    sparse.tolerance = 1e-13;
+    sparse.max_iterations = 5000;
     fista(*A, B, best, sparse);
     const std::vector<double> least = objectives(best);
     for (const double tau : {1e-4, 1.0, 10.0, 1e4}) {

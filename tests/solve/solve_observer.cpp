@@ -49,9 +49,8 @@ class Diary final : public SolveObserver {
 template <Scalar T>
 SolveReport sparse(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options) {
-  SparseOptions sparse_options;
+  SolveOptions sparse_options = options;
   sparse_options.lambda = 0.01;
-  sparse_options.common = options;
   return fista(A, B, X, sparse_options);
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr Index m = 45, n = 60;
 
-SparseOptions options_with(double lambda) {
-  SparseOptions options;
+SolveOptions options_with(double lambda) {
+  SolveOptions options;
   options.lambda = lambda;
   return options;
 }
@@ -28,12 +28,12 @@ TEST_CASE("Momentum saves iterations, and with restarts the objective falls mono
     const auto A = dense_operator(grid, Algorithm::stationary_a, matrix);
     const Element<double> b = random_elements<double>(3);
     const NaiveSparse<double> naive(m, few, Element<double>(matrix), b, 0);
-    SparseOptions options = options_with(0.001);
-    options.common.record_history = false;
+    SolveOptions options = options_with(0.001);
+    options.record_history = false;
     const auto iterations = [&](bool momentum, bool restart) {
-      options.common.max_iterations = 20000;
-      options.common.tolerance = 1e-7;
-      options.restart = restart;
+      options.max_iterations = 20000;
+      options.tolerance = 1e-7;
+      options.monotone = restart;
       const auto solution = solve_sparse<double>(momentum, *A, nullptr, 1, b, options);
       if (grid->is_member()) CHECK(solution.verdict(0).reason == StopReason::converged);
       return solution.report.iterations;
@@ -46,12 +46,12 @@ TEST_CASE("Momentum saves iterations, and with restarts the objective falls mono
       CHECK(anew < fast);
     }
     for (const bool restart : {true, false}) {
-      options.restart = restart;
-      options.common.tolerance = 0;
+      options.monotone = restart;
+      options.tolerance = 0;
       long double last = std::numeric_limits<long double>::infinity();
       Index rises = 0;
       for (Index limit = 0; limit < 250; limit += 25) {
-        options.common.max_iterations = limit;
+        options.max_iterations = limit;
         const auto solution = solve_sparse<double>(true, *A, nullptr, 1, b, options);
         if (!grid->is_member()) continue;
         const long double objective = naive.objective(naive.widened(solution.X), 0.001L);
@@ -67,9 +67,9 @@ TEST_CASE("An absolute tolerance bounds the update of a sparse iteration itself"
   for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 10)));
     const Element<double> b = random_elements<double>(3);
-    SparseOptions options = options_with(0.05);
-    options.common.max_iterations = 5000;
-    options.common.tolerance = 0;
+    SolveOptions options = options_with(0.05);
+    options.max_iterations = 5000;
+    options.tolerance = 0;
     options.absolute_tolerance = 1e-5;
     const auto solution = solve_sparse<double>(false, *A, nullptr, 2, b, options);
     if (!grid->is_member()) continue;
@@ -87,10 +87,10 @@ TEST_CASE("Without a tolerance sparse columns end where rounding begins") {
     const auto A = dense_operator(grid, Algorithm::summa, matrix);
     const Element<float> b = random_elements<float>(3);
     for (const bool momentum : {false, true}) {
-      SparseOptions options = options_with(0.05);
-      options.common.max_iterations = 100000;
-      options.common.tolerance = 0;
-      options.common.record_history = false;
+      SolveOptions options = options_with(0.05);
+      options.max_iterations = 100000;
+      options.tolerance = 0;
+      options.record_history = false;
       const auto solution = solve_sparse<float>(momentum, *A, nullptr, 6, b, options);
       if (!grid->is_member()) continue;
       for (Index j = 0; j < 6; ++j) {
@@ -108,8 +108,8 @@ TEST_CASE("Without a tolerance sparse columns end where rounding begins") {
 TEST_CASE("A stop that one rank asks for ends all columns of a sparse solver") {
   for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::block, KnownSpectrum<double>(m, n, geometric(m, 10)));
-    SparseOptions options = options_with(0.05);
-    options.common.observers = {after_each_iteration([&grid](const IterationInfo& info) {
+    SolveOptions options = options_with(0.05);
+    options.observers = {after_each_iteration([&grid](const IterationInfo& info) {
       return info.iteration == 4 && grid->comm().rank() == grid->comm().size() - 1;
     })};
     const auto solution = solve_sparse<double>(true, *A, nullptr, 5, random_elements<double>(3), options);
@@ -129,9 +129,9 @@ TEST_CASE("A sparse iteration takes one reduction and no memory, whatever the nu
     for (const bool momentum : {false, true}) {
       for (const Index nrhs : {1, 40}) {
         std::vector<Index> reductions, allocations;
-        SparseOptions options = options_with(0.05);
-        options.restart = momentum;
-        options.common.observers = {after_each_iteration([&](const IterationInfo&) {
+        SolveOptions options = options_with(0.05);
+        options.monotone = momentum;
+        options.observers = {after_each_iteration([&](const IterationInfo&) {
           reductions.push_back(grid->comm().traffic().calls_of(CommOperation::all_reduce));
           allocations.push_back(grid->backend()->allocations());
           return false;
@@ -178,15 +178,15 @@ TEST_CASE("Sparse options that cannot be are refused on all ranks") {
   for (const auto& grid : compact_grids()) {
     const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(m, 3)));
     const auto wrong = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, m, geometric(m, 3)));
-    const auto attempt = [&](const SparseOptions& options, bool momentum = true) {
+    const auto attempt = [&](const SolveOptions& options, bool momentum = true) {
       solve_sparse<double>(momentum, *A, nullptr, 3, random_elements<double>(3), options);
     };
     CHECK_THROWS_AS(attempt(options_with(-1)), UsageError);
     CHECK_THROWS_AS(attempt(options_with(std::nan(""))), UsageError);
-    SparseOptions options;
-    options.lambdas = {1, 2};
+    SolveOptions options;
+    options.lambda = {1, 2};
     CHECK_THROWS_AS(attempt(options), UsageError);
-    options.lambdas = {1, 2, -1};
+    options.lambda = {1, 2, -1};
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
     options.step = 0;
@@ -199,13 +199,13 @@ TEST_CASE("Sparse options that cannot be are refused on all ranks") {
     options.decay = {1, -1};
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
-    options.common.tolerance = -1;
+    options.tolerance = -1;
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
-    options.common.damp = 1;
+    options.damp = 1;
     CHECK_THROWS_AS(attempt(options), UsageError);
     options = {};
-    options.restart = true;
+    options.monotone = true;
     CHECK_THROWS_AS(attempt(options, false), UsageError);
     CHECK_THROWS_AS(solve_sparse<double>(false, *A, wrong.get(), 3, random_elements<double>(3), {}),
                     ShapeError);

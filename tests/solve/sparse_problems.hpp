@@ -15,17 +15,17 @@ namespace gridlops::testing {
 
 template <Scalar T>
 using SparseSolver = SolveReport (*)(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,
-                                     const SparseOptions&);
+                                     const SolveOptions&);
 
 /// Without an initial guess, X holds NaN before. S may be null.
 template <Scalar T>
 Solution<T> solve_sparse(bool momentum, const LinearOperator<T>& A, const LinearOperator<T>* S, Index nrhs,
-                         const Element<T>& b, SparseOptions options, const Element<T>& guess = {}) {
+                         const Element<T>& b, SolveOptions options, const Element<T>& guess = {}) {
   DistMatrix<T> B(A.range().grid, A.range().layout(nrhs)), X(A.domain().grid, A.domain().layout(nrhs));
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
   B.fill(b);
   X.fill(guess ? guess : [nan](Index, Index) { return nan; });
-  options.common.initial_guess = static_cast<bool>(guess);
+  options.initial_guess = static_cast<bool>(guess);
   SolveReport report = S == nullptr ? (momentum ? fista(A, B, X, options) : ista(A, B, X, options))
                                     : (momentum ? fista(A, *S, B, X, options) : ista(A, *S, B, X, options));
   return {std::move(report), everywhere(X), A.cols()};

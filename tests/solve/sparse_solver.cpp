@@ -48,13 +48,13 @@ void compare_with_naive(const GridPtr& grid, Algorithm algorithm, const NaiveCas
   OperatorPtr<T> S = dense_operator(grid, algorithm, unitary);
   S = product(identity<T>(A->domain(), S->range()), S);
   const Element<T> b = random_elements<T>(4), guess = chosen.guess ? random_elements<T>(6) : Element<T>{};
-  SparseOptions options;
-  options.lambdas = own_lambdas(nrhs);
+  SolveOptions options;
+  options.lambda = own_lambdas(nrhs);
   options.threshold = chosen.kind;
   options.decay = chosen.decay;
   options.step = alpha;
-  options.common.tolerance = 0;
-  options.common.max_iterations = iterations;
+  options.tolerance = 0;
+  options.max_iterations = iterations;
   const Solution<T> solution =
       solve_sparse(chosen.momentum, *A, chosen.sparsifier ? S.get() : nullptr, nrhs, b, options, guess);
   if (!grid->is_member()) return;
@@ -67,9 +67,8 @@ void compare_with_naive(const GridPtr& grid, Algorithm algorithm, const NaiveCas
     if (chosen.sparsifier) naive.set_sparsifier(Element<T>(unitary));
     std::vector<T> start(n, T(0));
     for (Index i = 0; chosen.guess && i < n; ++i) start[static_cast<std::size_t>(i)] = guess(i, j);
-    const auto expected =
-        naive.solve(chosen.momentum, chosen.kind, options.lambdas[static_cast<std::size_t>(j)], alpha,
-                    iterations, naive.widened(start), chosen.decay);
+    const auto expected = naive.solve(chosen.momentum, chosen.kind, options.lambda[j], alpha, iterations,
+                                      naive.widened(start), chosen.decay);
     CHECK(relative_difference(solution.column(j), expected) <= 1e-11);
     // Where a threshold leaves nothing, zero is the solution.
     const bool nothing = norm_of(solution.column(j)) == 0;
@@ -116,14 +115,16 @@ std::vector<Way> ways() {
 
 /// λ = 0.3‖Aᴴb‖∞.
 template <Scalar T>
-SparseOptions lasso_options(const Element<T>& A, const Element<T>& b, Index nrhs, const Way& way) {
-  SparseOptions options;
+SolveOptions lasso_options(const Element<T>& A, const Element<T>& b, Index nrhs, const Way& way) {
+  SolveOptions options;
+  std::vector<double> lambdas;
   for (Index j = 0; j < nrhs; ++j)
-    options.lambdas.push_back(0.3 * NaiveSparse<T>(tall_m, tall_n, A, b, j).largest_lambda());
-  options.common.tolerance = sizeof(Real<T>) == 8 ? 1e-10 : 1e-5;
-  options.common.max_iterations = 3000;
+    lambdas.push_back(0.3 * NaiveSparse<T>(tall_m, tall_n, A, b, j).largest_lambda());
+  options.lambda = lambdas;
+  options.tolerance = sizeof(Real<T>) == 8 ? 1e-10 : 1e-5;
+  options.max_iterations = 3000;
   options.backtracking = way.backtracking;
-  options.restart = way.restart;
+  options.monotone = way.restart;
   options.step = way.step;
   return options;
 }
@@ -150,7 +151,7 @@ TEMPLATE_TEST_CASE("Sparse columns that converge are at the optimum of the lasso
         CHECK(solution.verdict(j).reason == StopReason::converged);
         const NaiveSparse<T> naive(tall_m, tall_n, Element<T>(matrix), b, j);
         const auto x = naive.widened(solution.column(j));
-        const double lambda = options.lambdas[static_cast<std::size_t>(j)];
+        const double lambda = options.lambda[j];
         CHECK(naive.optimality_defect(x, lambda) <= (sizeof(Real<T>) == 8 ? 1e-7 : 2e-2));
         CHECK(std::count(x.begin(), x.end(), Extended<T>(0)) >= 3);
         double squares = 0;
@@ -186,27 +187,28 @@ void check_odd_columns(const GridPtr& grid, Algorithm algorithm, bool momentum, 
   mult_options.column_stable = true;
   const auto A = dense_operator(grid, algorithm, tall_matrix<T>(2), mult_options);
   const Element<T> b = odd_columns<T>();
-  SparseOptions options;
-  options.lambdas.assign(many, 0.1);
-  options.lambdas[scaled_column] = 0.1 * tiny_factor;
-  options.common.column_stable = true;
-  options.common.max_iterations = 2000;
-  options.common.tolerance = 1e-6;
+  SolveOptions options;
+  std::vector<double> lambdas(many, 0.1);
+  lambdas[scaled_column] = 0.1 * tiny_factor;
+  options.lambda = lambdas;
+  options.column_stable = true;
+  options.max_iterations = 2000;
+  options.tolerance = 1e-6;
   if (careful) options.step = 20;  // each column refuses other steps
   options.backtracking = careful;
-  options.restart = careful && momentum;
+  options.monotone = careful && momentum;
   const auto alone = [&](Index j, const Element<T>& guess) {
-    SparseOptions single = options;
-    single.lambdas = {options.lambdas[static_cast<std::size_t>(j)]};
+    SolveOptions single = options;
+    single.lambda = options.lambda[j];
     return solve_sparse<T>(
         momentum, *A, nullptr, 1, [&b, j](Index i, Index) { return b(i, j); }, single, guess);
   };
   const Element<T> nothing = [](Index, Index) { return T(0); };
-  SparseOptions exact = options;
-  exact.common.tolerance = 1e-9;
-  exact.restart = true;
+  SolveOptions exact = options;
+  exact.tolerance = 1e-9;
+  exact.monotone = true;
   exact.step = 0.9;
-  exact.lambdas = {0.1};
+  exact.lambda = {0.1};
   const std::vector<T> model =
       solve_sparse<T>(
           true, *A, nullptr, 1, [&b](Index i, Index) { return b(i, solved_column); }, exact)
@@ -214,9 +216,9 @@ void check_odd_columns(const GridPtr& grid, Algorithm algorithm, bool momentum, 
   const Element<T> guess = [&model](Index i, Index j) {
     return j == solved_column ? model[static_cast<std::size_t>(i)] : T(0);
   };
-  options.common.batch = batch;
+  options.batch = batch;
   const auto together = solve_sparse<T>(momentum, *A, nullptr, many, b, options, guess);
-  options.common.batch = 0;
+  options.batch = 0;
   if (!grid->is_member()) {
     CHECK(together.report.columns.empty());
     return;
@@ -265,10 +267,10 @@ TEMPLATE_TEST_CASE("A step that is too large is a verdict of the columns that it
     const auto A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, diagonal_matrix);
     for (const bool momentum : {false, true}) {
       for (const double step : {0.9, 1e5}) {
-        SparseOptions options;
+        SolveOptions options;
         options.step = step;
-        options.common.max_iterations = 300;
-        options.common.tolerance = 1e-5;
+        options.max_iterations = 300;
+        options.tolerance = 1e-5;
         const auto solution = solve_sparse<T>(momentum, *A, nullptr, 3, b, options);
         if (!grid->is_member()) continue;
         CAPTURE(momentum, step);

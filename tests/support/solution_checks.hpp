@@ -43,9 +43,14 @@ class WholeSystem {
     result.rounding = epsilon_of<T> * (norm_of(b) + norm_of(A_) * norm_of(x));
     return result;
   }
-  double damping() const { return options_.damp * options_.damp; }
+  double damping() const {
+    const double damp = options_.damp.one_or(0);
+    return damp * damp;
+  }
   double norm_of_A() const { return norm_of(A_); }
-  double tolerance() const { return options_.tolerance.value_or(default_tolerance(scalar_type_of<T>)); }
+  double tolerance() const {
+    return options_.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0);
+  }
 
  private:
   static std::vector<Wide> wide(const std::vector<T>& x) { return {x.begin(), x.end()}; }

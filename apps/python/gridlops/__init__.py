@@ -17,7 +17,7 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 ===========  =====================================================================================================
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
-solvers      ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
+solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
@@ -42,8 +42,8 @@ from .operators import (Operator, block_diagonal, damped, diagonal, function_ope
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .session import Session, keep_alive
 from .solvers import (DampingCurve, Iteration, IterationRecord, Observer, Proximal, SolveOptions, SolveReport,
-                      SparseOptions, admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
-                      normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, stop_at_cost_ratio,
+                      admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
+                      normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, solve, solver_names, stop_at_cost_ratio,
                       stop_on_non_finite, threshold_penalty)
 
 __version__: str = _native.version

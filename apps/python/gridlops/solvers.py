@@ -68,35 +68,54 @@ class SolveReport(TypedDict):
     guard_products: int
 
 
+#: One number for all columns of B, or one for each.
+PerColumn = float | Sequence[float] | npt.NDArray[np.float64]
+
+
 @dataclass
 class SolveOptions:
-    """Options that all solvers have. Solvers take them as keyword arguments, too: ``cgls(A, B, damp=0.1)``."""
+    """Options of solvers. Solvers take them as keyword arguments, too: ``cgls(A, B, damp=0.1)``.
+
+    docs/solvers.md says which solver takes which; a solver refuses an option that it does not take.
+    """
 
     max_iterations: int = 100
     #: Relative. None: 1e-8 in double, 1e-4 in single precision. 0 never converges.
-    tolerance: float | None = None
-    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖².
-    damp: float = 0
-    #: One D and one tolerance for each column of B, instead of those for all. For a sweep of D over one b the columns are copies of
-    #: b, which share every product with A. cgls, lsqr, lsmr and cg take dampings (lsqr and lsmr without a guess), all take tolerances.
-    damps: Sequence[float] = field(default_factory=list)
-    tolerances: Sequence[float] = field(default_factory=list)
-    #: For lsqr and lsmr; others refuse them. atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
+    tolerance: PerColumn | None = None
+    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖². For a sweep of D over one b the columns of B are copies of b, which
+    #: share every product with A.
+    damp: PerColumn = 0
+    #: atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
     atol: float | None = None
     btol: float | None = None
-    #: For lsqr and lsmr: a column ends when the condition number is estimated above it. 0: never.
+    #: A column ends when the condition number is estimated above this. 0: never.
     condition_limit: float = 0
-    #: About so many columns are solved at a time, to bound the workspace. 0: all.
+    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this part of that at the start. 0: never.
+    residual_ratio: float = 0
+    #: Solves about this many columns at a time, to limit memory. 0: all.
     batch: int = 0
     #: Sums over ranks are in rank order.
     column_stable: bool = False
     record_history: bool = True
-    #: For cgls; others refuse it. An iteration reads a packed matrix once.
+    #: An iteration reads a packed matrix once.
     one_pass: bool = False
-    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this part of that at the start. 0: never.
-    residual_ratio: float = 0
-    #: After every so many iterations the recurrence is checked against flipped bits. 0: never.
+    #: After every ``guard`` iterations the recurrence is checked against flipped bits. 0: never.
     guard: int = 0
+    #: The weight of the penalty; half of PyLops' eps.
+    lambda_: PerColumn = 0
+    #: "soft", "hard" or "half".
+    threshold: str = "soft"
+    #: "none", "fista" or "vandenberghe".
+    acceleration: str = "fista"
+    #: Iteration k thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+    decay: Sequence[float] = field(default_factory=list)
+    #: α > 0; None: 1/(1.02‖A‖)² with an estimate of ‖A‖.
+    step: float | None = None
+    #: α is made smaller where it proves too large.
+    backtracking: bool = False
+    #: The objective falls monotonically.
+    monotone: bool = False
+    absolute_tolerance: float = 0
     #: Prints PyLops' table on the grid's rank 0.
     show: bool = False
     #: Is called on every rank with an :data:`Iteration` at the start and after each iteration. If it returns true on any
@@ -115,9 +134,11 @@ class SolveOptions:
     def native(self, initial_guess: bool) -> Any:
         """The library's options, for this package's own files."""
         options = _native.SolveOptions()
-        self._set(options, "max_iterations", "tolerance", "damp", "atol", "btol", "condition_limit", "batch", "column_stable",
-                  "record_history", "one_pass", "residual_ratio", "guard", "damps", "tolerances")
         options.initial_guess = initial_guess
+        options.record_history = self.record_history
+        for each in fields(self):
+            if each.name.rstrip("_") in _native.SOLVE_OPTIONS:
+                self._set(options, each.name, str(each.type))
         if self.checkpoint or self.restart:
             saving: Any = _native.CheckpointOptions()
             saving.directory = self.checkpoint
@@ -138,17 +159,19 @@ class SolveOptions:
             options.add_python_observer(_CallbackObserver(self.callback))
         return options
 
-    def _set(self, options: Any, *names: str) -> None:
-        """options.name = self.name for these names; UsageError for values of another type than the field has."""
-        wanted = {"int": "a whole number", "float": "a number", "float | None": "a number or None", "bool": "True or False",
-                  "Sequence[float]": "a list of numbers"}
-        kinds = {each.name: str(each.type) for each in fields(self)}
-        for name in names:
-            value = getattr(self, name)
-            try:
-                setattr(options, name, list(value) if kinds[name] == "Sequence[float]" else value)
-            except TypeError:
-                raise UsageError(f"{name} is {value!r}; it must be {wanted[kinds[name]]}") from None
+    def _set(self, options: Any, name: str, kind: str) -> None:
+        """Sets the option of this name; UsageError for a value of another type than the field has."""
+        value = getattr(self, name)
+        try:
+            setattr(options, name.rstrip("_"), value)
+        except TypeError:
+            raise UsageError(f"{name} is {value!r}; it must be {_KINDS[kind]}") from None
+
+
+#: The types of options in words.
+_KINDS = {"int": "a whole number", "float": "a number", "float | None": "a number or None", "bool": "True or False", "str": "a name",
+          "Sequence[float]": "a list of numbers", "PerColumn": "a number, or one for each column",
+          "PerColumn | None": "a number, one for each column, or None"}
 
 
 class _CallbackObserver:
@@ -207,26 +230,35 @@ def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> 
     return X
 
 
-def _solve(name: str, A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None, options: SolveOptions | None,
-           changes: dict[str, Any], *operators: Operator) -> tuple[Matrix, SolveReport]:
+def solver_names() -> list[str]:
+    """The names of all solvers that :func:`solve` calls."""
+    return list(_native.solver_names())
+
+
+def solve(solver: str, A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, S: Operator | None = None,
+          penalty: Proximal | None = None, variances: Matrix | None = None, out: Matrix | None = None,
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
+
+    B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to ``out`` if
+    it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the
+    preconditioner of "pcg", ``S`` the sparsifying operator of "ista" and "fista", ``penalty`` that of "proximal-gradient", and
+    ``variances``, which lies as X, gets the estimates of "lsqr". A column that does not converge is a result, not an error: see
+    ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
+    """
     X = _solution(A, B, x0, out)
     native = _options(options, changes).native(x0 is not None)
-    same_type(A, *operators)
-    solver = getattr(functions_for(A.dtype), name)
-    report = solver(A.native, *(each.native for each in operators), B.native, X.native, native)
-    return X, _report(report)
+    given = (None if each is None else same_type(A, each).native for each in (M, S, penalty, variances))
+    return X, _report(functions_for(A.dtype).solve(solver, A.native, B.native, X.native, native, *given))
 
 
 def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Collective over the grid.
+    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j, as :func:`solve`.
 
-    B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to
-    ``out`` if it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. Column j has
-    converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess. A column that does not converge is a result, not an
-    error: see ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
+    Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess.
     """
-    return _solve("cgls", A, B, x0, out, options, changes)
+    return solve("cgls", A, B, x0, out=out, options=options, **changes)
 
 
 def lsqr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
@@ -235,24 +267,19 @@ def lsqr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None
 
     ``variances``, which lies as X, gets estimates of the diagonal of (AᴴA + D²I)⁻¹ from below.
     """
-    if variances is None:
-        return _solve("lsqr", A, B, x0, out, options, changes)
-    X = _solution(A, B, x0, out)
-    native = _options(options, changes).native(x0 is not None)
-    report = functions_for(A.dtype).lsqr_variances(A.native, B.native, X.native, same_type(A, variances).native, native)
-    return X, _report(report)
+    return solve("lsqr", A, B, x0, variances=variances, out=out, options=options, **changes)
 
 
 def lsmr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
     """Least squares as :func:`lsqr`, by LSMR, whose ‖Aᴴr‖ falls monotonically."""
-    return _solve("lsmr", A, B, x0, out, options, changes)
+    return solve("lsmr", A, B, x0, out=out, options=options, **changes)
 
 
 def block_cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
                options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
     """Least squares as :func:`cgls`, but all right-hand sides share one Krylov space. Columns must be uncut."""
-    return _solve("block_cgls", A, B, x0, out, options, changes)
+    return solve("block-cgls", A, B, x0, out=out, options=options, **changes)
 
 
 def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, out: Matrix | None = None,
@@ -261,9 +288,7 @@ def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None =
 
     A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, whatever the guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
     """
-    if M is None:
-        return _solve("cg", A, B, x0, out, options, changes)
-    return _solve("pcg", A, B, x0, out, options, changes, M)
+    return solve("cg" if M is None else "pcg", A, B, x0, M=M, out=out, options=options, **changes)
 
 
 class DampingCurve(TypedDict):
@@ -298,65 +323,21 @@ def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
 
 
-@dataclass
-class SparseOptions(SolveOptions):
-    """Options of :func:`ista`, :func:`fista` and :func:`proximal_gradient`, besides those of all solvers."""
-
-    #: One for each right-hand side, instead of the argument of the solver.
-    lambdas: Sequence[float] = field(default_factory=list)
-    #: Iteration k thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
-    decay: Sequence[float] = field(default_factory=list)
-    #: α > 0; None: 1/(1.02‖A‖)² with an estimate of ‖A‖.
-    step: float | None = None
-    #: α is made smaller where it proves too large.
-    backtracking: bool = False
-    #: Not for ista: the objective falls monotonically.
-    monotone: bool = False
-    absolute_tolerance: float = 0
-    #: Of :func:`proximal_gradient`: "none", "fista" or "vandenberghe".
-    acceleration: str = "fista"
-
-    def native_sparse(self, initial_guess: bool, lambda_: float, threshold: str = "soft") -> Any:
-        """The library's options, for this package's own files."""
-        options = _native.SparseOptions()
-        options.common = self.native(initial_guess)
-        options.lambda_ = lambda_
-        options.threshold = _member(_native.Threshold, threshold)
-        options.acceleration = _member(_native.Acceleration, self.acceleration)
-        self._set(options, "lambdas", "decay", "step", "backtracking", "absolute_tolerance")
-        options.restart = self.monotone
-        return options
-
-
-def _member(kind: Any, name: str) -> Any:
-    if name not in kind.__members__:
-        raise UsageError(f"there is no {kind.__name__.lower()} {name!r}: take one of {', '.join(kind.__members__)}")
-    return kind.__members__[name]
-
-
-def _solve_sparse(name: str, A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None, S: Operator | None,
-                  lambda_: float, threshold: str, changes: dict[str, Any]) -> tuple[Matrix, SolveReport]:
-    X = _solution(A, B, x0, out)
-    native = SparseOptions(**changes).native_sparse(x0 is not None, lambda_, threshold)
-    sparsity = None if S is None else same_type(A, S).native
-    return X, _report(getattr(functions_for(A.dtype), name)(A.native, sparsity, B.native, X.native, native))
-
-
-def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 0, threshold: str = "soft",
-         S: Operator | None = None, out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
+def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
 
     P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" is half the sum of √|x|. With ``S`` the model is sparse as x = S z.
-    Keyword arguments are fields of :class:`SparseOptions`. Column j has converged when a step moves it no further than
-    max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if the step is too large.
+    Column j has converged when a step moves it no further than max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if
+    the step is too large.
     """
-    return _solve_sparse("ista", A, B, x0, out, S, lambda_, threshold, options)
+    return solve("ista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
-def fista(A: Operator, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 0, threshold: str = "soft",
-          S: Operator | None = None, out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
+def fista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
     """The same as :func:`ista`, with momentum (FISTA)."""
-    return _solve_sparse("fista", A, B, x0, out, S, lambda_, threshold, options)
+    return solve("fista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
 class Proximal:
@@ -369,7 +350,7 @@ class Proximal:
 
 def threshold_penalty(kind: str = "soft", sigma: float = 1, dtype: npt.DTypeLike = np.float64) -> Proximal:
     """σ‖x‖₁ for "soft", σ times the number of elements that are not 0 for "hard", and so on."""
-    return Proximal(dtype, functions_for(dtype).threshold_penalty(_member(_native.Threshold, kind), sigma))
+    return Proximal(dtype, functions_for(dtype).threshold_penalty(kind, sigma))
 
 
 def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proximal:
@@ -377,12 +358,10 @@ def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proxim
     return Proximal(dtype, functions_for(dtype).box(lower, upper))
 
 
-def proximal_gradient(A: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, lambda_: float = 1,
-                      out: Matrix | None = None, **options: Any) -> tuple[Matrix, SolveReport]:
-    """Minimises ½‖A xⱼ − bⱼ‖² + λ g(xⱼ); options are fields of :class:`SparseOptions`. Collective."""
-    X = _solution(A, B, x0, out)
-    native = SparseOptions(**options).native_sparse(x0 is not None, lambda_)
-    return X, _report(functions_for(A.dtype).proximal_gradient(A.native, same_type(A, g).native, B.native, X.native, native))
+def proximal_gradient(A: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, lambda_: PerColumn = 1,
+                      out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+    """Minimises ½‖A xⱼ − bⱼ‖² + λ g(xⱼ). Collective."""
+    return solve("proximal-gradient", A, B, x0, penalty=g, out=out, options=options, lambda_=lambda_, **changes)
 
 
 def admm(A: Operator, L: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, tau: float = 1,
