@@ -132,7 +132,9 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     const OperatorPtr<double> M = identity<double>(A.domain());
     MethodState<double> state(A.domain());
     // This method is only described, and never run. Its operands have no elements.
-    make_method<double>({of.solver, A, options, {.preconditioner = M.get()}})->describe(state);
+    SolverOperands<double> operands;
+    if (row_of(of.solver).has(Feature::preconditioner)) operands.preconditioner = M.get();
+    make_method<double>({of.solver, A, options, operands})->describe(state);
     return state.elements_at(row, col, of_batch);
   };
   const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };

@@ -591,7 +591,7 @@ TEST_CASE("A restart of a sparse solver refuses another lambda, step, decay or m
   says(refusal(other), "2 values of decay, but here are 1");
   other = begun;
   other.acceleration = Acceleration::none;
-  says(refusal(other), "no momentum");
+  says(refusal(other), "acceleration none");
   SolveReport resumed;
   CHECK_NOTHROW(resumed = proximal_gradient(*A, penalty, B, X, begun));
   if (grid->is_member()) CHECK(resumed.iterations > 4);

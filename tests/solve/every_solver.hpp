@@ -67,6 +67,7 @@ inline const Calls<SolveOptions>& solver_calls() {
     for (const SolverRow& row : solver_rows)
       all.emplace_back(row.name, [row](Problem& p, SolveOptions o) {
         if (row.has(Feature::penalty)) o.lambda = 0.01;
+        if (!row.has(Feature::damping)) o.damp = 0;
         const bool preconditioned = row.has(Feature::preconditioner),
                    squared = row.problem == ProblemKind::hermitian;
         SolverOperands<double> operands;
