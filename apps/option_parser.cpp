@@ -256,7 +256,7 @@ std::string tolerance_text(const std::vector<Solver>& solvers) {
 
 CLI::Option* Options::parsed(const char* name, const std::function<void(const std::string&)>& parse,
                              const std::string& placeholder, const char* about) {
-  const auto take = [name, parse](const std::string& text) {
+  const auto take = [name = std::string(name), parse](const std::string& text) {
     try {
       parse(text);
     } catch (const UsageError& error) {

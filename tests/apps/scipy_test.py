@@ -64,10 +64,12 @@ def check_damped_starts(suite, rng):
             compare(suite, X, report, peers, condition, tolerance, solver, condition, "damped, from a start")
 
 
+RELATIVE = "rtol" if "rtol" in inspect.signature(scipy.sparse.linalg.minres).parameters else "tol"
+
+
 def scipy_cg(A, b, tolerance):
     count = []
-    relative = "rtol" if "rtol" in inspect.signature(scipy.sparse.linalg.cg).parameters else "tol"
-    x, _ = scipy.sparse.linalg.cg(A, b, atol=0, maxiter=1000, callback=lambda _: count.append(1), **{relative: tolerance})
+    x, _ = scipy.sparse.linalg.cg(A, b, atol=0, maxiter=1000, callback=lambda _: count.append(1), **{RELATIVE: tolerance})
     return x, len(count)
 
 
@@ -80,6 +82,22 @@ def check_cg(suite, rng):
             _, X, report = problem.solve("--solver", "cg", "--tolerance", tolerance, "--iterations", 1000)
             peers = [scipy_cg(problem.A, b, tolerance) for b in problem.B.T]
             compare(suite, X, report, peers, condition, tolerance, "cg", name, condition)
+
+
+def check_minres(suite, rng):
+    """Iterates are SciPy's, with and without a shift; SciPy's is for real matrices, and shifts by a negative number."""
+    n = 40
+    half = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    values = np.geomspace(1, 1 / 30, n) * (-1.0) ** np.arange(n)
+    A = (half * values) @ half.T
+    problem = Problem(suite, 0.5 * (A + A.T), rng.standard_normal((n, 3)))
+    for damp in (0, 0.3):
+        for iterations in (1, 2, 3, 10, 20):
+            _, X, report = problem.solve("--solver", "minres", "--damp", damp, "--tolerance", 0, "--iterations", iterations, status=3)
+            for j, b in enumerate(problem.B.T):
+                suite.check(report["columns"][j]["iterations"] == iterations, "minres", damp, iterations, report["columns"][j])
+                peer, _ = scipy.sparse.linalg.minres(problem.A, b, shift=-damp**2, maxiter=iterations, **{RELATIVE: 1e-300})
+                suite.close(X[:, j], peer, 1e-10 * np.linalg.norm(peer), "minres", damp, iterations)
 
 
 def check_reasons(suite, rng):
@@ -188,6 +206,7 @@ def test(suite, _):
     check_least_squares(suite, rng)
     check_damped_starts(suite, rng)
     check_cg(suite, rng)
+    check_minres(suite, np.random.default_rng(5))
     check_reasons(suite, rng)
     check_estimates(suite)
     check_condition_limits(suite, rng)
