@@ -70,7 +70,7 @@ def check_examples(suite, name, text):
 
 def check_texts(suite):
     """What --tolerance means to each solver is said to those who can choose that solver."""
-    for name, solvers in {"solve": ["cgls", "block-cgls", "lsqr", "lsmr", "cg", "ista", "fista"], "lsm": ["cgls", "lsqr", "lsmr"],
+    for name, solvers in {"solve": ["cgls", "block-cgls", "lsqr", "lsmr", "cg", "minres", "ista", "fista"], "lsm": ["cgls", "lsqr", "lsmr"],
                           "reflectivity": ["ista", "fista", "proximal-gradient"]}.items():
         text = suite.run(name, "--help").output
         tolerance = " ".join(re.search(r"--tolerance T\s+(.*?)\n  --", text, re.DOTALL)[1].split())
@@ -78,7 +78,7 @@ def check_texts(suite):
                     for solver in part[0].split(", ") for meaning in [part[1].strip()]}
         suite.check(sorted(meanings) == sorted(solvers), name, "--tolerance:", tolerance)
         for solver, meaning in meanings.items():
-            word = {"cg": "|b - A x - D^2 x|", "ista": "a step moves x", "lsqr": "|r|"}.get(
+            word = {"cg": "|b - A x - D^2 x|", "minres": "|b - A x - D^2 x|", "ista": "a step moves x", "lsqr": "|r|"}.get(
                 {"fista": "ista", "proximal-gradient": "ista", "lsmr": "lsqr"}.get(solver, solver), "|A^H (b - A x) - D^2 x|")
             suite.check(word in meaning, name, solver, "tests", meaning)
 
