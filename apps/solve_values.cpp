@@ -106,7 +106,7 @@ Json value_of(const SolverOption& option, const Run& run) {
   if (const auto found = values.find(option.name); found != values.end()) return found->second(run);
   Json value;
   for_each_option([&](const SolverOption& row, auto field) {
-    if (row.field == option.field) value = json_of(run.common.*field);
+    if (row.title() == std::string_view(option.title())) value = json_of(run.common.*field);
   });
   return value;
 }
