@@ -180,9 +180,12 @@ void bind_observers(py::module_& native) {
 
 template <class Enum>
 Enum parse(const std::string& name, std::initializer_list<Enum> all, const char* what) {
-  for (const Enum value : all)
+  std::string names;
+  for (const Enum value : all) {
     if (name == name_of(value)) return value;
-  throw UsageError("there is no " + std::string(what) + " '" + name + "'");
+    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  throw UsageError("there is no " + std::string(what) + " '" + name + "': take one of " + names);
 }
 
 PerColumn per_column(const py::object& value) {

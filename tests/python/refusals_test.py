@@ -43,8 +43,8 @@ def test_blocks_that_cannot_be_read_in_place():
 
 def test_options_of_another_type():
     A, B = problem()
-    for name, value, text in (("max_iterations", 10.0, "max_iterations is 10.0; it must be a whole number"), ("tolerance", "small", "a number or None"),
-                              ("damps", 0.1, "a list of numbers"), ("one_pass", "on", "True or False"), ("damp", [1], "it must be a number")):
+    for name, value, text in (("max_iterations", 10.0, "max_iterations is 10.0; it must be a whole number"), ("tolerance", "small", "a number, one for each column, or None"),
+                              ("decay", 0.1, "a list of numbers"), ("one_pass", "on", "True or False"), ("damp", "x", "it must be a number")):
         expect_error(gl.UsageError, lambda name=name, value=value: gl.cgls(A, B, **{name: value}), text)
     expect_error(gl.UsageError, lambda: gl.ista(A, B, step="long"), "step is 'long'")
     assert gl.cgls(A, B, max_iterations=np.int64(30), tolerance=np.float32(1e-6), damp=1)[1]["reasons"] == ["converged"]
