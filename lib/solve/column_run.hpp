@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "gridlops/column_arithmetic.hpp"
-#include "solve/active_block.hpp"
-#include "solve/checkpoints.hpp"
-#include "solve/column_method.hpp"
-#include "solve/guard.hpp"
-#include "solve/solve_log.hpp"
-#include "solve/verdicts.hpp"
+#include "solve/batch_scale.hpp"
+#include "solve/guard_checks.hpp"
+#include "solve/saved_batch.hpp"
 
 namespace gridlops {
 
@@ -47,16 +43,10 @@ class ColumnFactors {
 /// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves
 /// the products. When all have ended the norms are recomputed from their definitions, and columns that
 /// claimed to be solved and are not go on from there, up to the limit of iterations.
-///
-/// Where norms of A, D or b are so large or small that squares would leave the range of their type, the
-/// method works on a problem that is multiplied by powers of two. Then X holds the solution of that problem
-/// until the batch ends.
 template <Scalar T>
 class ColumnRun {
  public:
-  ColumnRun(ColumnMethod<T>& method, const SolveOptions& options, MethodState<T>& state, SolveLog<T>& log,
-            Checkpoints<T>& checkpoints, const Guard& guard, const ConstDistMatrix<T>& B,
-            const ConstDistMatrix<T>* residuals, DistMatrix<T>& X, const ColumnBatch& batch);
+  ColumnRun(const Solve<T>& solve, const ColumnBatch& columns);
   /// Begins from zero or a guess, or where a checkpoint was saved.
   void solve();
   /// Begins from the x that is there, of columns that have been solved before.
@@ -65,20 +55,22 @@ class ColumnRun {
   // Methods call these. Entry k of scalars belongs to active column k.
 
   /// Y ← b of the active columns, as they lie now, for what refers to the data.
-  void copy_data(DistMatrix<T>& Y) const { copy_columns_of(B_, Y); }
+  void copy_data(DistMatrix<T>& Y) const { copy_columns_of(batch_.B, Y); }
   /// Y ← what Ax is to be of the active columns: b, or b − Ax₀ where x is sought as a correction of x₀.
-  void copy_right_hand_side(DistMatrix<T>& Y) const { copy_columns_of(residuals_ ? *residuals_ : B_, Y); }
+  void copy_right_hand_side(DistMatrix<T>& Y) const {
+    copy_columns_of(batch_.residuals ? *batch_.residuals : batch_.B, Y);
+  }
   /// Whether the first residual is b itself.
-  bool begins_from_data() const { return !begins_from_x_ && !residuals_; }
+  bool begins_from_data() const { return !batch_.begins_from_x && !batch_.residuals; }
   /// D and D² of the active columns.
   ColumnFactors damping() const;
   ColumnFactors squared_damping() const;
-  Index active_count() const { return block_.count(); }
+  Index active_count() const { return batch_.block.count(); }
   /// The number of active column k within the batch, its number in the whole B, and what is known about it.
-  Index number(Index k) const { return block_.column(k); }
-  Index right_hand_side(Index k) const { return log_.numbers()[at(number(k))]; }
-  ColumnState& column(Index k) { return verdicts_[number(k)]; }
-  const ColumnState& column(Index k) const { return verdicts_[number(k)]; }
+  Index number(Index k) const { return batch_.number(k); }
+  Index right_hand_side(Index k) const { return batch_.right_hand_side(k); }
+  ColumnState& column(Index k) { return batch_.column(k); }
+  const ColumnState& column(Index k) const { return batch_.column(k); }
 
   /// Makes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The first
   /// reduction of an iteration also tells all ranks what some of them have asked for.
@@ -90,13 +82,13 @@ class ColumnRun {
   /// The same, and replaces these numbers by their sums over the ranks.
   template <class... Terms>
   auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
-    add_flags(numbers);
+    saved_.add_flags(numbers);
     auto sums = sums_.with(numbers, terms...);
-    take_flags(numbers);
+    saved_.take_flags(numbers);
     return sums;
   }
   /// Whether a rank has asked for the end. If so, all columns end here, where they are.
-  bool ends() const { return log_.stop_is_asked(); }
+  bool ends() const { return batch_.solve.log.stop_is_asked(); }
 
   /// Returns α = γ/δ, and 0 for columns that have no step and therefore end.
   ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
@@ -107,59 +99,32 @@ class ColumnRun {
   /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
   ColumnScalars damped_residual_norms() const;
   /// A is multiplied by this power of two.
-  int operator_power() const { return verdicts_.all().empty() ? 0 : verdicts_.all().front().scale.A; }
+  int operator_power() const { return batch_.operator_power(); }
   /// An estimate of ‖A‖, where there is a guard.
-  double norm_A() const { return std::ldexp(guard_.norm_A(), operator_power()); }
+  double norm_A() const { return guard_.norm_A(); }
 
  private:
   void run();
   void reserve();
   void start();
-  void scale_data();
-  bool scale_operator(int tries);
-  void set_scales(const std::vector<ColumnScale>& scales);
   void take_exact_zeros();
-  void undo_scale(DistMatrix<T>& whole_X, const ActiveColumns& columns) const;
-  void copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const;
   void iterate();
   bool verify();
   void write_report();
 
   void begin_descents();
   void keep_best(bool x_is_checked);
-  void check_residuals(bool at_end);
-  void check_norms();
-  void raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit);
   void test_convergence();
   void end_iteration();
   void deflate(const std::function<bool(StopReason)>& which);
-
-  bool is_to_be_saved() const;
-  void save();
-  void resume();
-  void visit(StateArchive& archive);
-
-  void add_flags(std::vector<double>& numbers);
-  void take_flags(std::vector<double>& numbers);
   void tell_observers(bool at_start);
+  void copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const;
 
-  ColumnMethod<T>& method_;
-  const SolveOptions& options_;
-  MethodState<T>& state_;
-  SolveLog<T>& log_;
-  Checkpoints<T>& checkpoints_;
-  const Guard& guard_;
-  const ProcessGrid& grid_;
-  const ColumnBatch& batch_;
-  const ConstDistMatrix<T> B_;
-  std::optional<ConstDistMatrix<T>> residuals_;
-  DistMatrix<T>& whole_X_;
-  bool begins_from_x_;
+  Batch<T> batch_;
   ColumnSums<T> sums_;
-  ActiveBlock<T> block_;
-  Verdicts verdicts_;
-  Index iteration_ = 0;
-  bool flags_are_due_ = false;  // in the next sums
+  BatchScale<T> scale_;
+  GuardChecks<T> guard_;
+  SavedBatch<T> saved_;
 };
 
 }  // namespace gridlops
