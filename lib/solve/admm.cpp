@@ -32,12 +32,15 @@ class Admm final : public ColumnMethod<T> {
         g(std::move(term)),
         tau(options.tau),
         S(vertical_stack<T>({A, scale(to_scalar<T>(1 / std::sqrt(tau)), L)})),
-        stack_{A->range(), L->range()} {
+        stack_{A->range(), L->range()},
+        inner_state_(A->domain()) {
     inner_.max_iterations = options.inner_iterations;
     inner_.tolerance = options.inner_tolerance;
     inner_.initial_guess = true;
     inner_.column_stable = options.common.column_stable;
     inner_.record_history = false;
+    inner_method_ = make_method<T>({Solver::cgls, *S, inner_});
+    inner_method_->describe(inner_state_);
   }
 
   void describe(MethodState<T>& state) override {
@@ -76,7 +79,7 @@ class Admm final : public ColumnMethod<T> {
     copy(z, difference);
     difference -= u;
     difference *= 1 / std::sqrt(tau);
-    cgls(*S, data, x, inner_);
+    solve_columns(*inner_method_, data, x, inner_, {.state = &inner_state_});
     compute_residuals();
     const DistMatrix<T> Lx = stack_rows(stack_, 1, r);
     u += Lx;
@@ -156,7 +159,9 @@ class Admm final : public ColumnMethod<T> {
   const double tau;
   const OperatorPtr<T> S;
   const std::vector<Space> stack_;
-  SolveOptions inner_;
+  SolveOptions inner_;  // of the CGLS for x, which keeps its memory from one iteration to the next
+  MethodPtr<T> inner_method_;
+  MethodState<T> inner_state_;
   DistMatrix<T> x, data, z, u, r, v, gradient;
   ColumnScalars data_norm, data_gradient;  // ‖b‖ and ‖Aᴴb‖
 };

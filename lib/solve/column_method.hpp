@@ -124,6 +124,9 @@ struct SolvedBefore {
   /// The report of a solve with the same operator from which this one goes on: iterations are counted on, and
   /// ‖A‖ is known from it. Null: there is none.
   const SolveReport* report = nullptr;
+  /// The state of an earlier call with the same method, whose memory is taken again. Null: the call has a
+  /// state of its own.
+  MethodState<T>* state = nullptr;
 };
 
 /// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report

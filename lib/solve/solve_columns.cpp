@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -73,8 +74,9 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
              options.tolerance.value_or(usual).one_or(usual), options.damp.one_or(0), options.max_iterations,
              B.grid()->comm().rank(), batch_count(B.layout().cols.partition, options.batch)});
   const Guard guard = make_guard(method.op(), options, log.report());
-  MethodState<T> state(method.op().domain());
-  method.describe(state);
+  std::optional<MethodState<T>> own_state;
+  if (before.state == nullptr) method.describe(own_state.emplace(method.op().domain()));
+  MethodState<T>& state = before.state == nullptr ? *own_state : *before.state;
   Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // and X and the numbers
   if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);

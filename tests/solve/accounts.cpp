@@ -6,6 +6,7 @@
 #include "gridlops/cost_model.hpp"
 #include "gridlops/inversion.hpp"
 #include "gridlops/operator_algebra.hpp"
+#include "gridlops/proximal.hpp"
 #include "gridlops/solve_observer.hpp"
 #include "gridlops/sparse_solver.hpp"
 #include "support/metered_backend.hpp"
@@ -248,6 +249,38 @@ TEST_CASE("From the second iteration on nothing is allocated, though columns lea
         CHECK(allocations.size() > 3);
         CHECK(allocations.front() == allocations.back());
       }
+    }
+  }
+}
+
+TEST_CASE("ADMM takes the memory of its inner solver once") {
+  const auto backend = std::make_shared<MeteredBackend>();
+  for (const auto& grid : compact_grids(backend)) {
+    const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a,
+                                                 KnownSpectrum<double>(m, n, geometric(n, 3))),
+                              I = identity<double>(A->domain());
+    DistMatrix<double> B(grid, A->range().layout(3)), X(grid, A->domain().layout(3));
+    B.fill(random_elements<double>(1));
+    std::vector<Index> allocations, reductions;
+    const auto traffic = [&grid] { return grid->comm().traffic(); };
+    AdmmOptions options;
+    options.inner_iterations = 2;
+    options.inner_tolerance = 0;
+    options.common.tolerance = 0;
+    options.common.max_iterations = 5;
+    options.common.observers = {
+        after_each_iteration(recorder(allocations, [&backend] { return backend->allocations(); })),
+        after_each_iteration(
+            recorder(reductions, [&traffic] { return traffic().calls_of(CommOperation::all_reduce); }))};
+    admm(A, I, threshold_penalty<double>(Threshold::soft, 0.1), B, X, options);
+    if (!grid->is_member()) continue;
+    CAPTURE(grid->rows(), grid->cols());
+    REQUIRE(allocations.size() == 5);
+    for (std::size_t k = 2; k < allocations.size(); ++k) {
+      CHECK(allocations[k] - allocations[k - 1] <= 2);  // memory of sums
+      // The inner solver has 2 at its start, 2 an iteration and 1 for the final norms. It agrees on memory,
+      // on the scale and at the end. ADMM has 3.
+      CHECK(reductions[k] - reductions[k - 1] == 2 + 2 * options.inner_iterations + 1 + 3 + 3);
     }
   }
 }
