@@ -42,18 +42,21 @@ class HermitianMethod : public ColumnMethod<T> {
     A.apply(-1, x, 1, p);
     A.apply_adjoint(1, p, 0, q);
     const ColumnFactors D2 = run.squared_damping();
-    // Aᴴr is multiplied by 2^power, and D²x is not. If the power is negative, D²x is nothing beside Aᴴr.
-    const int power = run.operator_power();
-    std::vector<int> powers(at(run.active_count()), 0);
-    for (Index k = 0; power > 0 && k < run.active_count(); ++k)
-      if (run.column(k).damp > 0 && run.column(k).x_norm > 0) powers[at(k)] = -power;
-    multiply_by_powers(q, powers);
-    if (power >= 0) q -= D2 * x;
+    r.set_zero();
+    r += D2 * x;
+    // Aᴴr is multiplied by 2^power, and D²x is not. They meet halfway, so that neither leaves its range.
+    const int half = run.operator_power() / 2;
+    std::vector<int> powers(at(run.active_count()), 0), opposite = powers;
+    for (Index k = 0; k < run.active_count(); ++k)
+      if (run.column(k).damp > 0) powers[at(k)] = half, opposite[at(k)] = -half;
+    multiply_by_powers(q, opposite);
+    multiply_by_powers(r, powers);
+    q -= r;
     copy(p, r);
     r -= D2 * x;
     const auto [undamped, qq, rr, xx] = run.sum(norm2(p), norm2(q), norm2(r), norm2(x));
     ColumnScalars normal = sqrt(qq);
-    for (Index k = 0; k < normal.size(); ++k) normal[k] = std::ldexp(normal[k], -powers[at(k)]);
+    for (Index k = 0; k < normal.size(); ++k) normal[k] = std::ldexp(normal[k], powers[at(k)]);
     return {.residual = sqrt(undamped), .normal = normal, .tested = sqrt(rr), .x = sqrt(xx)};
   }
 };

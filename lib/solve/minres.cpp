@@ -78,9 +78,9 @@ class Minres final : public HermitianMethod<T> {
     run.raise_operator_norms(hypot(hypot(beta, alpha), beta_next));  // ‖(A + D²I) v‖
     delta_bar = -c * beta_next;
     epsilon = s * beta_next;
-    end_least_squares(run, hypot(gamma_bar, delta_bar));
     const Rotations next(gamma_bar, beta_next);
-    const ColumnScalars step = steps(run, ratio(next.c * phi_bar, next.r));
+    ColumnScalars step = ratio(next.c * phi_bar, next.r);
+    end_least_squares(run, hypot(gamma_bar, delta_bar), next, sqrt(ww), step);
     x += step * w_next;  // x += (c φ̄/γ) γw₊
     w_next *= ratio(1, next.r);
     v_next *= ratio(1, beta_next);
@@ -131,23 +131,24 @@ class Minres final : public HermitianMethod<T> {
     A.apply(1, vs[now], 1, product);
     product += run.squared_damping() * vs[now];
   }
-  /// Ends columns whose x minimises ‖b − (A + D²I) x‖ to the tolerance, ‖(A + D²I) r‖ ≤ T‖A + D²I‖‖r‖, while
-  /// r is too large: it is in the null space, and another step would only bring that in. The same test ends
-  /// the authors' own code.
-  void end_least_squares(ColumnRun<T>& run, const ColumnScalars& gradient_over_residual) {
-    const double rounding = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
-                            std::sqrt(static_cast<double>(A.rows()));
+  /// Ends columns whose x minimises ‖b − (A + D²I) x‖ while r is too large: r is in the null space, and
+  /// another step would only bring that in. The test of the authors' own code is ‖(A + D²I) r‖ ≤ T‖A +
+  /// D²I‖‖r‖. Once half the digits are reached, so is a step that gains less than it costs in rounding.
+  /// Columns that end take no step.
+  void end_least_squares(ColumnRun<T>& run, const ColumnScalars& gradient_over_residual,
+                         const Rotations& next, const ColumnScalars& w_norm, ColumnScalars& step) {
+    const auto epsilon_of_T = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const double rounding = epsilon_of_T * std::sqrt(static_cast<double>(A.rows()));
     for (Index k = 0; k < run.active_count(); ++k) {
       ColumnState& column = run.column(k);
-      if (gradient_over_residual[k] <= std::max(column.tolerance, rounding) * column.operator_norm)
+      const double A_norm = column.operator_norm,
+                   gain = std::abs(phi_bar[k]) * next.c[k] * next.c[k] / (1 + std::abs(next.s[k])),
+                   cost = rounding * A_norm * std::abs(step[k]) * w_norm[k];
+      if (gradient_over_residual[k] <= std::max(column.tolerance, 10 * rounding) * A_norm ||
+          (gradient_over_residual[k] <= std::sqrt(epsilon_of_T) * A_norm && gain < cost))
         column.reason = StopReason::breakdown;
+      if (column.reason) step[k] = 0;
     }
-  }
-  /// No step for columns that have ended.
-  static ColumnScalars steps(ColumnRun<T>& run, ColumnScalars step) {
-    for (Index k = 0; k < step.size(); ++k)
-      if (run.column(k).reason) step[k] = 0;
-    return step;
   }
 
   const bool guarded;

@@ -22,7 +22,6 @@ except ImportError:  # then reports are not held against their schema
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 WIDE = {"f32": np.longdouble, "f64": np.longdouble, "c64": np.clongdouble, "c128": np.clongdouble}
-SOLVERS = {"cgls", "one-pass-cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"}
 SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite", "corrupted"}
 
@@ -157,7 +156,7 @@ class Suite:
         return report
 
     def check_columns(self, report):
-        self.check(report.get("solver") in SOLVERS, "report: solver", report.get("solver"))
+        self.check(re.fullmatch("[a-z]+(-[a-z]+)*", str(report.get("solver"))), "report: solver", report.get("solver"))
         columns = report.get("columns", [])
         self.check(len(columns) == report["nrhs"], "report:", len(columns), "columns for", report["nrhs"])
         for column in columns:

@@ -469,8 +469,10 @@ def check_range(suite, rng, full):
 def check_relative_damping(suite, rng):
     """--damp-relative F is --damp F·|A|, where |A| = 1 here. The command line has precedence over the environment."""
     problem = Problem(suite, conditioned(rng, 25, 16, "f64"), program.random_matrix(rng, (25, 3), "f64"))
-    _, X, _ = problem.solve("--damp-relative", 0.7)
+    _, X, report = problem.solve("--damp-relative", 0.7)
     problem.check(X, damped_solution(problem.A, problem.B, 0.7), 1e-3, "--damp-relative")
+    if report:
+        suite.check(abs(report["options"]["damp"] - 0.7) < 1e-3, "the damping of --damp-relative", report["options"])
     environment = {"GRIDLOPS_SOLVE_DAMP": "0.6", "GRIDLOPS_SOLVE_QUIET": "1"}
     run, X, _ = problem.solve(environment=environment)
     problem.check(X, damped_solution(problem.A, problem.B, 0.6), 1e-8, "GRIDLOPS_SOLVE_DAMP")
