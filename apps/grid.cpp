@@ -3,8 +3,10 @@
 
 #include <array>
 #include <chrono>
+#include <exception>
 #include <thread>
 
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -51,7 +53,7 @@ MachineModel model_of(const Machine& machine, const Ranks& ranks) {
 
 std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
   const int devices = gpu_info().devices, rank = rank_on_host(comm);
-  return allocate_together(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
+  return attempt(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
 }
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
@@ -64,21 +66,27 @@ Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid&
 }
 
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
-  ExitStatus status = ExitStatus::done;
+  std::exception_ptr failure;
+  std::array<std::int32_t, 1> type{-1}, status{};  // of the error, the type as its place in the list
   std::string text;
   if (grid.is_member()) {
     try {
       work();
     } catch (const Error& error) {
       if (error.known_to() == KnownTo::one_rank) throw;
-      status = error.status();
+      failure = std::current_exception();
+      type[0] = static_cast<std::int32_t>(&type_of(error) - error_types().data());
+      status[0] = static_cast<std::int32_t>(error.status());
       text = error.what();
     }
   }
-  std::array<std::int32_t, 1> outcome{static_cast<std::int32_t>(status)};
-  sleep_until_done(world.start_broadcast(outcome, 0));
-  status = static_cast<ExitStatus>(outcome[0]);
-  if (status != ExitStatus::done) throw Error(status, broadcast_text(world, text, 0));
+  sleep_until_done(world.start_broadcast(type, 0));
+  if (type[0] < 0) return;
+  world.broadcast(status, 0);
+  text = broadcast_text(world, text, 0);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  const ErrorType& thrown = error_types()[static_cast<std::size_t>(type[0])];
+  std::rethrow_exception(thrown.make(static_cast<ExitStatus>(status[0]), text, -1));
 }
 
 }  // namespace gridlops::program

@@ -47,23 +47,9 @@ std::string transport_of(const ProcessGrid& grid);
 Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
                   const MachineModel& machine = {});
 
-/// Runs work on the ranks of the grid, which may throw alike; idle ranks sleep meanwhile. Then all ranks
-/// throw the error, if there was one (collective over world). An error that one rank may have met alone
+/// Runs work on the ranks of the grid; idle ranks sleep meanwhile (collective over world). If work throws
+/// alike on the ranks of the grid, the idle ranks throw the same. An error that one rank may have met alone
 /// passes through unchanged, to end the job.
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work);
-
-/// What make() returns (collective). If memory runs out on any rank, all ranks throw.
-template <class Make>
-auto allocate_together(Communicator& comm, Make&& make) {
-  std::optional<decltype(make())> made;
-  succeed_together(comm, [&] { made.emplace(make()); });
-  return std::move(*made);
-}
-
-/// A matrix of this layout, uninitialised (collective over the grid).
-template <Scalar T>
-DistMatrix<T> allocate_matrix(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
-  return allocate_together(grid->comm(), [&] { return DistMatrix<T>(grid, layout); });
-}
 
 }  // namespace gridlops::program

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/failure.hpp"
 #include "gridlops/overlap.hpp"
 #include "gridlops/redistribute.hpp"
 #include "native.hpp"
@@ -45,12 +46,8 @@ std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, const p
 template <Scalar T>
 std::shared_ptr<Matrix<T>> allocate(GridPtr grid, const Layout& layout) {
   auto result = std::make_shared<Matrix<T>>();
-  if (!grid->is_member()) {
-    result->matrix = DistMatrix<T>(grid, layout);
-    return result;
-  }
   layout.check(*grid);
-  succeed_together(grid->comm(), [&] { result->matrix = DistMatrix<T>(grid, layout); });
+  result->matrix = allocate_matrix<T>(std::move(grid), layout);
   result->matrix.set_zero();
   return result;
 }
@@ -75,7 +72,7 @@ void copy_guess(const Matrix<T>& guess, const Matrix<T>& B, Matrix<T>& X) {
   const ProcessGrid& grid = *X.matrix.grid();
   if (!grid.is_member()) return;
   DistMatrix<T>& to = X.output();
-  succeed_together(grid.comm(), [&] {
+  attempt(grid.comm(), [&] {
     for (const Matrix<T>* read : {&guess, &B})
       if (overlap<T>(read->matrix.local(), to.local()))
         throw UsageError(

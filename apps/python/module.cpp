@@ -9,18 +9,6 @@
 namespace gridlops::python {
 namespace {
 
-/// The class of gridlops/errors.py for an error of the library.
-const char* python_class_of(const Error& error) {
-  if (dynamic_cast<const ShapeError*>(&error) != nullptr) return "ShapeError";
-  if (dynamic_cast<const UsageError*>(&error) != nullptr) return "UsageError";
-  if (dynamic_cast<const InputError*>(&error) != nullptr) return "InputError";
-  if (dynamic_cast<const OutputError*>(&error) != nullptr) return "OutputError";
-  if (dynamic_cast<const OutOfMemory*>(&error) != nullptr) return "OutOfMemory";
-  if (dynamic_cast<const CommunicationError*>(&error) != nullptr) return "CommunicationError";
-  if (dynamic_cast<const Suspended*>(&error) != nullptr) return "Suspended";
-  return "Error";
-}
-
 /// What MPI says of itself, of the library that this module is linked to.
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -31,12 +19,16 @@ std::string mpi_library() {
 
 }  // namespace
 
-void bind_errors(py::module_&) {
+/// The classes of gridlops/errors.py have the names and the exit statuses of this list.
+void bind_errors(py::module_& native) {
+  py::dict statuses;
+  for (const ErrorType& type : error_types()) statuses[type.name] = static_cast<int>(type.status);
+  native.attr("error_statuses") = statuses;
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const py::object type = py::module_::import("gridlops.errors").attr(python_class_of(error));
+      const py::object type = py::module_::import("gridlops.errors").attr(type_of(error).name);
       const py::object raised = type(error.what());
       raised.attr("status") = static_cast<int>(error.status());
       if (error.rank() >= 0) raised.attr("rank") = error.rank();

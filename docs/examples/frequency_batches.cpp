@@ -32,10 +32,11 @@ double solve(const std::shared_ptr<const ProcessGrid>& grid, Index first, Index 
   // Arrays of the batch, cut along the frequencies. Rows of a matrix are numbered in C order: y runs before
   // f.
   const Space kernel = array_space(grid, {count, ny, nx}, 0);
-  DistMatrix<T> G(grid, kernel.layout(1));
+  DistMatrix<T> G = allocate_matrix<T>(grid, kernel.layout(1));
   G.fill([&](Index i, Index) { return element_of_G(first + i / (ny * nx), i % nx, i / nx % ny); });
   const auto A = fredholm<T>(kernel, std::move(G));
-  DistMatrix<T> D(grid, A->range().layout(nrhs)), M(grid, A->domain().layout(nrhs));
+  DistMatrix<T> D = allocate_matrix<T>(grid, A->range().layout(nrhs)),
+                M = allocate_matrix<T>(grid, A->domain().layout(nrhs));
   D.fill([&](Index i, Index k) { return element_of_D(first + i / nx, i % nx, k); });
 
   cgls(*A, D, M, {.tolerance = 1e-12});

@@ -67,7 +67,9 @@ int main(int argc, char** argv) {
       const double period = std::numbers::pi * static_cast<double>(number) / static_cast<double>(length + 1);
       return std::pair(std::sin(period * static_cast<double>(place + 1)), 2 - 2 * std::cos(period));
     };
-    DistMatrix<double> B(grid, space.layout(nrhs)), X(grid, space.layout(nrhs)), truth = X.clone();
+    auto B = allocate_matrix<double>(grid, space.layout(nrhs));
+    auto X = allocate_matrix<double>(grid, space.layout(nrhs)),
+         truth = allocate_matrix<double>(grid, space.layout(nrhs));
     const Box box = space.local_box();
     for (Index k = 0; k < nrhs; ++k)
       for (Index i = 0; i < box[0].size; ++i)

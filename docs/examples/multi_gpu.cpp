@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
@@ -31,7 +32,7 @@ Ranks choose_device(Communicator& world) {
   Ranks result;
   std::shared_ptr<Backend> backend = make_host_backend();
   if (devices > 0) {
-    succeed_together(world, [&] { backend = make_gpu_backend(place % info.devices); });
+    attempt(world, [&] { backend = make_gpu_backend(place % info.devices); });
     // NCCL wants a GPU for each rank. Ranks that share GPUs exchange by MPI.
     result.comm = make_gpu_communicator(world, backend, ranks <= devices ? "nccl" : "mpi");
   } else {
@@ -47,10 +48,12 @@ int main(int argc, char** argv) {
   return session.run([&] {
     const auto [comm, grid] = choose_device(session.world());
     // From here on nothing says where the memory is. fill() computes on the host and copies.
-    DistMatrix<float> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, 500, 60));
+    auto matrix = allocate_matrix<float>(grid, matrix_layout(Algorithm::stationary_a, *grid, 500, 60));
     matrix.fill([](Index i, Index j) { return counter_random<float>(1, i, j); });
     const auto A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
-    DistMatrix<float> B(grid, A->range().layout(16)), X(grid, A->domain().layout(16)), error = X.clone();
+    auto B = allocate_matrix<float>(grid, A->range().layout(16));
+    auto X = allocate_matrix<float>(grid, A->domain().layout(16)),
+         error = allocate_matrix<float>(grid, X.layout());
     error.fill([](Index i, Index j) { return counter_random<float>(2, i, j); });  // the true X
     A->apply(1, error, 0, B);
     cgls(*A, B, X, {.tolerance = 1e-6});

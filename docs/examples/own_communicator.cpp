@@ -21,11 +21,12 @@ double solve(MPI_Comm ranks) {
   // made of it must be gone before MPI_Finalize.
   const auto comm = make_mpi_communicator(ranks);
   const auto grid = std::make_shared<ProcessGrid>(*comm, near_square(comm->size()), make_host_backend());
-  DistMatrix<float> matrix(grid, matrix_layout(Algorithm::summa, *grid, 300, 50));
+  auto matrix = allocate_matrix<float>(grid, matrix_layout(Algorithm::summa, *grid, 300, 50));
   matrix.fill([](Index i, Index j) { return counter_random<float>(1, i, j); });
   const auto A = matrix_mult(Algorithm::summa, std::move(matrix));
-  DistMatrix<float> truth(grid, A->domain().layout(10)), X(grid, truth.layout());
-  DistMatrix<float> B(grid, A->range().layout(10));
+  auto truth = allocate_matrix<float>(grid, A->domain().layout(10)),
+       X = allocate_matrix<float>(grid, truth.layout());
+  auto B = allocate_matrix<float>(grid, A->range().layout(10));
   truth.fill([](Index i, Index j) { return counter_random<float>(2, i, j); });
   A->apply(1, truth, 0, B);
   cgls(*A, B, X, {.tolerance = 1e-6});

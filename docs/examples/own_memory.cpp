@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   const auto A = adjoint(matrix_mult(Algorithm::stationary_a, std::move(At)));
 
   // B is needed column after column: one call converts my rows of it.
-  DistMatrix<double> B(grid, A->range().layout(nrhs));
+  auto B = allocate_matrix<double>(grid, A->range().layout(nrhs));
   transpose<double>({rows_of_B.data(), nrhs, mine.size}, B.local());
 
   // X comes into memory of mine, whose columns are three elements further apart than they are long.

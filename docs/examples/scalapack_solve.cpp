@@ -55,10 +55,11 @@ int main(int argc, char** argv) {
 
   // In: the library has a grid and layouts of its own.
   const auto grid = std::make_shared<ProcessGrid>(world, GridShape{1, world.size()}, make_host_backend());
-  DistMatrix<double> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, rows, cols));
+  auto matrix = allocate_matrix<double>(grid, matrix_layout(Algorithm::stationary_a, *grid, rows, cols));
   from_block_cyclic(world, BlockCyclic::of_descriptor(given_A.desc, shape), given_A.local.data(), matrix);
   const auto A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
-  DistMatrix<double> B(grid, A->range().layout(columns_of_B)), X(grid, A->domain().layout(columns_of_B));
+  auto B = allocate_matrix<double>(grid, A->range().layout(columns_of_B));
+  auto X = allocate_matrix<double>(grid, A->domain().layout(columns_of_B));
   from_block_cyclic(world, BlockCyclic::of_descriptor(given_B.desc, shape), given_B.local.data(), B);
 
   X.set_zero();

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/random.hpp"
@@ -12,11 +13,17 @@
 using namespace gridlops;
 
 /// Minimises ‖A xⱼ − bⱼ‖ for every column j, from the X that is there, until ‖Aᴴ(b − Ax)‖ ≤ tolerance for
-/// all.
+/// all. Ranks that disagree, or have not enough memory, all throw alike.
 template <Scalar T>
 Index steepest_descent(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                        double tolerance, Index max_iterations) {
-  DistMatrix<T> r = B.clone(), s(X.grid(), X.layout()), q(B.grid(), B.layout());
+  agree(B.grid(), "steepest descent", [&](Agreement& agreement) {
+    agreement.on("the tolerance", tolerance).on("the limit of iterations", max_iterations);
+    A.require_operands(X, B);
+  });
+  auto r = allocate_matrix<T>(B.grid(), B.layout()), q = allocate_matrix<T>(B.grid(), B.layout()),
+       s = allocate_matrix<T>(X.grid(), X.layout());
+  copy(B, r);
   ColumnSums<T> sums(B.grid());
   A.apply(-1, X, 1, r);
   Index iteration = 0;
@@ -37,11 +44,12 @@ int main(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   const auto grid = std::make_shared<ProcessGrid>(session.world(), GridShape{1, session.world().size()},
                                                   make_host_backend());
-  DistMatrix<double> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, 600, 40));
+  auto matrix = allocate_matrix<double>(grid, matrix_layout(Algorithm::stationary_a, *grid, 600, 40));
   matrix.fill([](Index i, Index j) { return counter_uniform(1, i, j); });
   const auto A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
-  DistMatrix<double> truth(grid, A->domain().layout(8)), X(grid, truth.layout());
-  DistMatrix<double> B(grid, A->range().layout(8));
+  auto truth = allocate_matrix<double>(grid, A->domain().layout(8));
+  auto X = allocate_matrix<double>(grid, truth.layout());
+  auto B = allocate_matrix<double>(grid, A->range().layout(8));
   truth.fill([](Index i, Index j) { return counter_uniform(2, i, j); });
   A->apply(1, truth, 0, B);
   X.set_zero();

@@ -252,13 +252,6 @@ class GRIDLOPS_EXPORT CommunicationGroup {
   bool is_open_ = true;
 };
 
-/// Runs local_part on every rank of comm, and then lets all ranks agree on how it went (collective). If it
-/// threw on any rank, all ranks throw the error of the lowest rank where it did, with that rank named, its
-/// exit status and, if it is one of this library's, its type. This is for what only one rank can know, such
-/// as a missing file or a lack of memory. Where local_part communicates, a rank that throws must have taken
-/// its part in all of that, as in an operator's apply().
-GRIDLOPS_EXPORT void succeed_together(Communicator& comm, const std::function<void()>& local_part);
-
 /// Returns on all ranks what `text` holds on the root (collective).
 GRIDLOPS_EXPORT std::string broadcast_text(Communicator& comm, const std::string& text, int root);
 

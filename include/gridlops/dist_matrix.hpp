@@ -83,8 +83,8 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   DistMatrix() = default;
 
   /// Owns its block, uninitialised. Not collective. Throws ShapeError, on all ranks, if the layout, which
-  /// must be the same on all, does not fit the grid; throws OutOfMemory on this rank alone (see
-  /// succeed_together()).
+  /// must be the same on all, does not fit the grid; throws OutOfMemory on this rank alone, so that
+  /// most programs call allocate_matrix().
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
   /// Uses the caller's block, on the same conditions as a ConstDistMatrix.
@@ -112,6 +112,12 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   Buffer<T> memory_;
   MatrixView<T> local_;
 };
+
+/// Returns a matrix that owns its block, uninitialised (collective over the grid; idle ranks return at once).
+/// If the constructor throws on some rank, all ranks throw (attempt()): OutOfMemory, or ShapeError if the
+/// layout does not fit the grid.
+template <Scalar T>
+GRIDLOPS_EXPORT DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
 /// Throws ShapeError, on all ranks, unless X and Y are on one grid and have one layout. The text begins with
 /// the name of the operation.

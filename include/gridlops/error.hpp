@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "gridlops/export.hpp"
 
@@ -22,7 +24,7 @@ enum class ExitStatus {
 };
 
 /// Which ranks know of an error: all that took part, which throw the same one, or perhaps only the rank that
-/// throws it. The others may wait for that rank, so the job must end, unless succeed_together() tells them.
+/// throws it. The others may wait for that rank, so the job must end, unless attempt() tells them.
 enum class KnownTo { all_ranks, one_rank };
 
 /// The base of everything that this library throws. The message says what is wrong, with the values, why it
@@ -90,5 +92,20 @@ class GRIDLOPS_EXPORT Suspended : public Error {
  public:
   explicit Suspended(const std::string& message) : Error(ExitStatus::try_again, message) {}
 };
+
+/// One of the types above, as a value.
+struct ErrorType {
+  const char* name;   ///< as in C++ and in Python
+  ExitStatus status;  ///< of its errors, unless they say otherwise
+  bool (*matches)(const Error&);
+  /// Makes an error that all ranks throw; status is for the type Error only.
+  std::exception_ptr (*make)(ExitStatus status, const std::string& message, int rank);
+};
+
+/// The only list of the types above, in which a type comes before the one that it derives from. Ranks tell
+/// each other of an error by its type's place in the list.
+GRIDLOPS_EXPORT const std::vector<ErrorType>& error_types();
+/// The first type in the list that matches.
+GRIDLOPS_EXPORT const ErrorType& type_of(const Error& error);
 
 }  // namespace gridlops

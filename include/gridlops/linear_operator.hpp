@@ -87,10 +87,14 @@ class GRIDLOPS_EXPORT LinearOperator {
  private:
   // These are called with at least one column, on members of the grid only, and after layouts were checked.
 
-  /// Takes the memory that do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs for columns that
-  /// are cut so, and does nothing else. It is called on all ranks before they apply the operator to more
-  /// columns than ever. What it throws on one rank all ranks throw. It is then called again before the next
-  /// application.
+  /// Sets up what do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs to communicate (collective
+  /// over the grid), before do_reserve(). It is called again and again, so it does nothing where all is set
+  /// up. A rank that throws must have taken its part in all that it sends here. A normal product connects in
+  /// both directions unless has_one_pass().
+  virtual void do_connect(Op) const {}
+  /// Takes the memory that do_apply() or do_apply_adjoint() needs for columns that are cut like this, and
+  /// sends nothing. It is called on all ranks before they apply the operator to more columns than ever. What
+  /// it throws on one rank all ranks throw. It is then called again before the next application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
@@ -105,9 +109,11 @@ class GRIDLOPS_EXPORT LinearOperator {
     bool is_agreed = false;
     std::vector<Index> most;
   };
-  template <class Name, class Test, class Reserve>
+  template <class Name, class Test>
   bool prepare(Product product, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
-               Name&& name_factors, Test&& test, Reserve&& reserve) const;
+               Name&& name_factors, Test&& test) const;
+  /// Connects and takes memory, within an agreement.
+  void reserve(Product product, const Partition& columns) const;
   template <class Multiply>
   void carry_out(Multiply&& multiply) const;
 

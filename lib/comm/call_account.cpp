@@ -6,7 +6,7 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "comm/watchdog.hpp"
 #include "gridlops/error.hpp"
 

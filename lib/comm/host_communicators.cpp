@@ -16,6 +16,7 @@
 #include "comm/watchdog.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -71,14 +72,14 @@ void try_reading_each_other(Communicator& comm) {
   const auto backend = make_shared_host_backend();
   std::optional<Buffer<Index>> memory;
   SharedAddress address;
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     memory.emplace(backend, page / Index{sizeof(Index)});
     *memory->data() = comm.rank();
     address = shared_address(*backend, memory->data());
   });
   const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
   PeerMemory peers(comm);
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
       const auto found = *reinterpret_cast<const Index*>(peers.at(rank, addresses[at(rank)]));
       require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
@@ -92,7 +93,7 @@ void try_reading_each_other(Communicator& comm) {
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   auto neighbours = comm.split(machine.first_rank, comm.rank());
   try {
-    succeed_together(comm, [&] { try_reading_each_other(*neighbours); });
+    attempt(comm, [&] { try_reading_each_other(*neighbours); });
   } catch (const Error& error) {
     // An exception that passes a communicator leaves it, because other ranks may be elsewhere. Here all are.
     if (error.known_to() == KnownTo::all_ranks) neighbours = nullptr;

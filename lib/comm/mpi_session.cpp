@@ -18,8 +18,7 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/agreement.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "comm/flight_recorder.hpp"
 #include "comm/job_end.hpp"
 #include "comm/mpi_transfer.hpp"
@@ -54,19 +53,14 @@ struct Cause {
 
 /// Only called while an exception is being handled.
 Cause cause_of_current_exception() {
-  const auto text = [](const std::exception& error) {
-    return message(readable(typeid(error).name()), ": ", error.what());
-  };
+  const std::string type = readable(abi::__cxa_current_exception_type()->name());
+  const auto status = static_cast<ExitStatus>(SentFailure(std::current_exception()).status);
   try {
     throw;
-  } catch (const Error& error) {
-    return {text(error), error.status()};
-  } catch (const std::bad_alloc& error) {
-    return {text(error), ExitStatus::out_of_memory};
   } catch (const std::exception& error) {
-    return {text(error)};
+    return {message(type, ": ", error.what()), status};
   } catch (...) {
-    return {readable(abi::__cxa_current_exception_type()->name())};
+    return {type, status};
   }
 }
 

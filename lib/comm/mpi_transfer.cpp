@@ -7,7 +7,7 @@
 
 #include "base/message.hpp"
 #include "comm/chain_broadcast.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "comm/flight_recorder.hpp"
 #include "comm/job_end.hpp"
 #include "comm/watchdog.hpp"

@@ -10,6 +10,7 @@
 #include "comm/call_account.hpp"
 #include "comm/job_end.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops {
 
@@ -172,13 +173,13 @@ Request RmaWindow::start_get(int rank, Index address, Index rows, Index cols, In
 std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group) {
   try {
     std::shared_ptr<MpiWindow> window;
-    succeed_together(comm, [&] { window = std::make_shared<MpiWindow>(group); });
+    attempt(comm, [&] { window = std::make_shared<MpiWindow>(group); });
     RmaWindow trial(comm, group, window);
     const Index mine = comm.rank();
     trial.begin_round();
-    succeed_together(comm, [&] { trial.attach(&mine, sizeof mine, true); });
+    attempt(comm, [&] { trial.attach(&mine, sizeof mine, true); });
     const std::vector<RmaWindow::RemoteBlock> blocks = trial.publish(&mine, 1);
-    succeed_together(comm, [&] {
+    attempt(comm, [&] {
       for (int rank = 0; rank < comm.size(); ++rank) {
         if (rank == comm.rank()) continue;
         std::array<Index, 1> found{-1};

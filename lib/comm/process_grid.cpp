@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {

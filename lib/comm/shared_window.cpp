@@ -17,6 +17,7 @@
 #include "comm/mpi_transfer.hpp"
 #include "comm/watched_wait.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops {
 
@@ -61,7 +62,7 @@ SharedWindow::SharedWindow(Communicator& comm) : comm_(comm), memory_(comm) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::optional<SharedFile> file;
   SharedAddress address;
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     file.emplace();
     const Index begin = SharedFile::first_free();
     void* const page = file->map(begin, page_bytes());
@@ -70,7 +71,7 @@ SharedWindow::SharedWindow(Communicator& comm) : comm_(comm), memory_(comm) {
     address = file->address(begin);
   });
   const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     for (int rank = 0; rank < comm.size(); ++rank) {
       pages_.push_back(
           rank == comm.rank() ? mine_ : reinterpret_cast<const Page*>(memory_.at(rank, addresses[at(rank)])));

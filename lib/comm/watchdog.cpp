@@ -18,8 +18,7 @@
 #include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/agreement.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "comm/job_end.hpp"
 #include "comm/mpi_transfer.hpp"
 #include "comm/watched_wait.hpp"
@@ -86,7 +85,7 @@ struct Watchdog::Word {
   std::int32_t kind;
   std::int32_t is_of_all;
   Clock::time_point any_got_on, failure_heard;
-  std::int32_t told_by, kind_of_failure, status;  // of what failed
+  std::int32_t told_by, type_of_failure, status;  // of what failed
 };
 
 /// What is known of a rank, by its own words: when it said them, and when it had got on.
@@ -282,7 +281,7 @@ void Watchdog::hear(const std::string& text, int from, Clock::time_point now) {
   if (word.kind == Word::in_vain && !std::exchange(is_in_vain_, true)) spread(Word::in_vain, now);
   if (word.kind == Word::failed && !is_out_of_step()) {
     told_by_ = word.told_by;
-    told_.kind = word.kind_of_failure;
+    told_.type = word.type_of_failure;
     told_.status = word.status;
     told_.text = rest;
     set_ranks_out_of_step(true);
@@ -311,7 +310,7 @@ std::string Watchdog::words(int kind, Clock::time_point now) {
   const auto since_start = now.time_since_epoch();
   std::string text;
   append(text, Word{kind, is_of_all, any_got_on_ - since_start, failure_heard_ - since_start, told_by_,
-                    told_.kind, told_.status});
+                    told_.type, told_.status});
   for (const State& state : states_)
     if (is_of_all || &state == &states_[at(rank_)]) append(text, state.later(-since_start));
   return text + told_.text;
@@ -381,7 +380,7 @@ void Watchdog::forget_failure() {
   set_ranks_out_of_step(false);
 }
 
-void Watchdog::throw_told() const { rethrow(told_by_, told_); }
+void Watchdog::throw_told() const { told_.rethrow(told_by_); }
 
 std::string Watchdog::state_of_ranks(Clock::time_point since) const {
   std::vector<std::size_t> silent;

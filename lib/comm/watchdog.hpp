@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "comm/flight_recorder.hpp"
 #include "gridlops/mpi.hpp"
 

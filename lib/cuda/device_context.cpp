@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "cuda/profiler_ranges.hpp"
 #include "gridlops/error.hpp"
 

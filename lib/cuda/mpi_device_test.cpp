@@ -9,6 +9,7 @@
 
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 
 namespace gridlops::cuda {
@@ -118,7 +119,7 @@ bool mpi_takes_device_memory(Communicator& host, Backend& backend) {
   const auto alone = host.split(host.rank(), 0), together = host.split(0, host.rank());
   for (const Index length : message_lengths) {
     std::unique_ptr<Trial> mine, ours;
-    succeed_together(host, [&] {
+    attempt(host, [&] {
       mine = std::make_unique<Trial>(*alone, backend, length);
       ours = std::make_unique<Trial>(*together, backend, length);
     });

@@ -9,7 +9,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "local/array_kernels.hpp"
@@ -216,7 +216,7 @@ Exchange<T> prepare(Communicator& comm, const BlockCyclic& mine, const T* local,
              dealt.cols.local_range(X.layout().col_range(grid, row, col)));
   };
   agree(comm, to_cyclic ? "to_block_cyclic" : "from_block_cyclic", [&](Agreement& agreement) {
-    agree_on_matrix(agreement, "the matrix", X);
+    describe_matrix(agreement, "the matrix", X);
     const BlockCyclic& said = comm.rank() < cyclic.grid.size() ? mine : cyclic;  // others need not know
     agreement.on("its block-cyclic form", describe(said)).on("the type of its descriptor", said.type);
     check_mine(comm, mine.stride, cyclic, local, X);

@@ -11,8 +11,9 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/agreement_account.hpp"
+#include "comm/call_account.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops {
 
@@ -43,7 +44,7 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   if (!grid.is_member()) return;
   std::vector<Index> mine(1), all(at(grid.comm().size()));
   const AgreementAccount account(grid.comm());
-  succeed_together(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
+  attempt(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
   grid.comm().all_gather(mine, all);
   const Layout& layout = X.layout();
   std::map<std::pair<int, int>, std::size_t> owners;  // the first rank that has a block

@@ -9,9 +9,8 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "dist/column_powers.hpp"
-#include "dist/together.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -159,6 +158,12 @@ std::vector<Value> reduced_over_owners(const ConstDistMatrix<T>& X, const Comput
 }  // namespace
 
 template <Scalar T>
+DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout) {
+  if (!grid->is_member()) return DistMatrix<T>(std::move(grid), std::move(layout));
+  return attempt(grid->comm(), [&] { return DistMatrix<T>(grid, std::move(layout)); });
+}
+
+template <Scalar T>
 void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
                          std::string_view operation) {
   if (X.grid() == Y.grid() && X.layout() == Y.layout()) return;
@@ -189,7 +194,8 @@ void repair_norms(const ConstDistMatrix<T>& X, std::vector<double>& norms) {
   for (std::size_t j = 0; j < norms.size(); ++j)
     if (!is_lost(norms[j])) powers[j] = 0;
   if (std::all_of(powers.begin(), powers.end(), [](int power) { return power == 0; })) return;
-  DistMatrix<T> scaled = clone_together(X);
+  DistMatrix<T> scaled = allocate_matrix<T>(X.grid(), X.layout());
+  copy(X, scaled);
   for (int& power : powers) power = -power;
   FailureScope().run([&] { multiply_by_powers(scaled, powers); });
   const std::vector<double> of_scaled = column_norms(scaled);
@@ -225,6 +231,7 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
 #define GRIDLOPS_INSTANTIATE(T)                                                                              \
   template class ConstDistMatrix<T>;                                                                         \
   template class DistMatrix<T>;                                                                              \
+  template DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid>, Layout);                        \
   template void require_same_layout(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, std::string_view); \
   template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&);    \
   template std::vector<double> column_norms(const ConstDistMatrix<T>&, double);                              \

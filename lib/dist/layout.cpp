@@ -2,7 +2,7 @@
 #include "gridlops/layout.hpp"
 
 #include "base/message.hpp"
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {

@@ -10,6 +10,7 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/communicator.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops {
 
@@ -39,7 +40,7 @@ std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>& X) {
   if (!X.grid()->is_member()) return {};
   Communicator& comm = X.grid()->comm();
   std::optional<NonFiniteElement> mine;
-  succeed_together(comm, [&] { mine = find_in_block(X); });
+  attempt(comm, [&] { mine = find_in_block(X); });
   // The least column, the least row in it, and the least rank that has both.
   constexpr Index none = std::numeric_limits<Index>::max();
   bool is_mine = mine.has_value();

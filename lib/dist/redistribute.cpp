@@ -4,7 +4,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 
@@ -116,8 +116,8 @@ void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>
   const ProcessGrid& grid = *to.grid();
   RedistributionWorkspace<T> workspace;
   agree(grid.comm(), "redistribute", [&](Agreement& agreement) {
-    agree_on_matrix(agreement, "the matrix", from);
-    agree_on_matrix(agreement, "what it becomes", to);
+    describe_matrix(agreement, "the matrix", from);
+    describe_matrix(agreement, "what it becomes", to);
     agreement.on("alpha", alpha).on("beta", beta);
     check();
     workspace.reserve(grid, from.layout(), to.layout());
@@ -159,7 +159,7 @@ std::vector<T> gather(const ConstDistMatrix<T>& X, int root) {
   Buffer<T> mine, parts, assembled;
   std::vector<T> whole;
   agree(grid.comm(), "gather", [&](Agreement& agreement) {
-    agree_on_matrix(agreement, "the matrix", X);
+    describe_matrix(agreement, "the matrix", X);
     agreement.on("the root", root);
     if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
     if (!at_root) return;
@@ -188,7 +188,7 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   Buffer<T> assembled, parts, mine;
   RedistributionWorkspace<T> to_copies;
   agree(grid.comm(), "scatter", [&](Agreement& agreement) {
-    agree_on_matrix(agreement, "the matrix", X);
+    describe_matrix(agreement, "the matrix", X);
     agreement.on("the root", root);
     require<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(), "an array of ",
                         whole.size(), " elements cannot become a matrix of ", X.rows(), " x ", X.cols());

@@ -15,6 +15,7 @@
 #include "base/message.hpp"
 #include "gridlops/backend.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
@@ -164,7 +165,7 @@ template <Scalar T>
 ProductTimes measure(Communicator& comm) {
   constexpr Index bytes = Index{64} << 20;  // twice the blocks from which storage and passes matter
   std::optional<ProductTimer<T>> timer;
-  succeed_together(comm, [&] { timer.emplace(bytes); });
+  attempt(comm, [&] { timer.emplace(bytes); });
   constexpr std::size_t sizes = ProductTimes::columns.size(), count = kinds_of_work * sizes;
   std::array<std::vector<double>, count> samples;
   constexpr int least_repetitions = 3;

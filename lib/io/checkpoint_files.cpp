@@ -15,8 +15,8 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "comm/agreement.hpp"
-#include "dist/together.hpp"
+#include "comm/failure.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/text_file.hpp"
@@ -187,7 +187,7 @@ void remove_older(const std::string& directory, const std::string& newest, const
 CheckpointDirectory::CheckpointDirectory(Communicator& comm, const std::string& directory,
                                          const std::string& restart)
     : path_(message(directory, "/", manifest_name)) {
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() != 0) return;
     make_directory(directory);
     lock_.emplace(message(directory, "/lock"), "save checkpoints there");
@@ -203,7 +203,7 @@ CheckpointDirectory::CheckpointDirectory(Communicator& comm, const std::string& 
 
 void CheckpointDirectory::require_room(Communicator& comm, const std::map<std::string, std::string>& facts,
                                        Index matrices, Index largest) const {
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() != 0) return;
     Manifest manifest{message(generation_prefix, largest), message(generation_prefix, largest), facts, {}};
     const auto bytes = [&] { return static_cast<Index>(manifest_text(manifest).size()); };
@@ -220,7 +220,7 @@ CheckpointWriter::CheckpointWriter(std::shared_ptr<const ProcessGrid> grid, cons
     : grid_(std::move(grid)), directory_(directory) {
   Communicator& comm = grid_->comm();
   std::string name;
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() == 0) name = make_generation(directory);
   });
   name_ = broadcast_text(comm, name, 0);
@@ -237,13 +237,13 @@ CheckpointWriter::~CheckpointWriter() {
 template <Scalar T>
 void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& X) {
   SavedBlock mine;
-  succeed_together(grid_->comm(), [&] { mine = saved_block(X); });
+  attempt(grid_->comm(), [&] { mine = saved_block(X); });
   manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
   write_npy(folder() + "/" + name + ".npy", X, 2, Access::owner);
 }
 
 void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
-  DistMatrix<double> X = make_together<double>(grid_, replicated(static_cast<Index>(numbers.size()), 1));
+  DistMatrix<double> X = allocate_matrix<double>(grid_, replicated(static_cast<Index>(numbers.size()), 1));
   grid_->backend()->upload(numbers.data(), X.local().data,
                            static_cast<Index>(numbers.size() * sizeof(double)));
   write(name, X);
@@ -251,7 +251,7 @@ void CheckpointWriter::write_numbers(const std::string& name, const std::vector<
 
 void CheckpointWriter::finish(std::map<std::string, std::string> facts) {
   manifest_.facts = std::move(facts);
-  succeed_together(grid_->comm(), [&] {
+  attempt(grid_->comm(), [&] {
     if (grid_->comm().rank() != 0) return;
     const std::string previous = current_generation(directory_);
     manifest_.folder = ".";
@@ -281,7 +281,7 @@ Manifest read_manifest(Communicator& comm, const std::string& directory) {
 
 std::string unfinished_generation(Communicator& comm, const std::string& directory) {
   std::string name;
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() != 0) return;
     try {
       std::uint64_t newest = generation_number(current_generation(directory)).value_or(0);
@@ -319,7 +319,7 @@ void CheckpointReader::verify_blocks() const {
     require<InputError>(header.type == matrix.type && header.rows == matrix.rows &&
                             header.cols == matrix.cols && (header.fortran_order || header.cols <= 1),
                         path, ": is not the file that belongs to this checkpoint; ", advice);
-    succeed_together(comm, [&] {
+    attempt(comm, [&] {
       for (const SavedBlock& block : matrix.blocks) {
         if (turn++ % comm.size() != comm.rank()) continue;
         require<InputError>(hash_in_file(path, header, block) == block.hash, path, ": rows ",
@@ -345,7 +345,7 @@ void CheckpointReader::read(const std::string& name, DistMatrix<T>& X) const {
 std::vector<double> CheckpointReader::read_numbers(const std::string& name) const {
   const auto found = manifest_.matrices.find(name);
   const Index count = found == manifest_.matrices.end() ? 0 : found->second.rows;
-  DistMatrix<double> X = make_together<double>(grid_, replicated(count, 1));
+  DistMatrix<double> X = allocate_matrix<double>(grid_, replicated(count, 1));
   read(name, X);
   std::vector<double> numbers(static_cast<std::size_t>(count));
   grid_->backend()->download(X.local().data, numbers.data(), count * static_cast<Index>(sizeof(double)));

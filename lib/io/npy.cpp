@@ -12,7 +12,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
 #include "gridlops/transpose.hpp"
@@ -96,11 +96,11 @@ class BlockReader {
 
 /// Lets all ranks agree on the file, and the matrix, before they read or write it.
 template <Scalar T>
-void agree_on_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
-                   const std::function<void(Agreement&)>& check) {
-  agree_on_grid(X.grid(), operation, [&](Agreement& agreement) {
+void begin_with_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
+                     const std::function<void(Agreement&)>& check) {
+  agree(X.grid(), operation, [&](Agreement& agreement) {
     agreement.on("the file", path);
-    agree_on_matrix(agreement, "the matrix", X);
+    describe_matrix(agreement, "the matrix", X);
     check(agreement);
   });
 }
@@ -159,7 +159,7 @@ NpyHeader read_npy_header(Communicator& comm, const std::string& path) {
 template <Scalar T>
 void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  agree_on_file<T>("read_npy", path, X, [&](Agreement&) {
+  begin_with_file<T>("read_npy", path, X, [&](Agreement&) {
     require<ShapeError>(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>, path,
                         " has elements of type ", name_of(header.type),
                         ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>),
@@ -168,7 +168,7 @@ void read_npy(const std::string& path, const NpyHeader& header, DistMatrix<T>& X
                         header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
   });
   if (!X.grid()->is_member()) return;
-  succeed_together(X.grid()->comm(), [&] {
+  attempt(X.grid()->comm(), [&] {
     if (X.local().empty()) return;
     with_scalar_type(header.type, [&]<Scalar Stored>() {
       if constexpr (std::same_as<Stored, T>) {
@@ -221,16 +221,16 @@ void write_together(const std::string& path, Access access, const std::string& s
   if (!X.grid()->is_member()) return;
   Communicator& comm = X.grid()->comm();
   std::optional<TemporaryFile> temporary;  // on rank 0
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() != 0) return;
     temporary.emplace(path, access);
     temporary->prepare(start, static_cast<Index>(start.size()) + X.rows() * X.cols() * Index{sizeof(T)});
   });
   const std::string name = broadcast_text(comm, temporary ? temporary->name() : std::string(), 0);
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (X.owned() && !X.local().empty()) write_block(name);
   });
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (temporary) temporary->take_name();
   });
 }
@@ -239,7 +239,7 @@ void write_together(const std::string& path, Access access, const std::string& s
 
 template <Scalar T>
 void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions, Access access) {
-  agree_on_file("write_npy", path, X, [&](Agreement& agreement) {
+  begin_with_file("write_npy", path, X, [&](Agreement& agreement) {
     agreement.on("the dimensions", dimensions);
     require<UsageError>(dimensions == 1 || dimensions == 2, path, ": an array of ", dimensions,
                         " dimensions was asked for, but a matrix is written with two, or one");
@@ -310,7 +310,7 @@ void for_each_column(const ConstDistMatrix<T>& X, const Dims& dims, Function&& w
 }
 
 template <Scalar T>
-void agree_on_dims(Agreement& agreement, const std::string& path, const Dims& dims,
+void describe_dims(Agreement& agreement, const std::string& path, const Dims& dims,
                    const ConstDistMatrix<T>& X) {
   agreement.on("the array", dims.describe());
   require<ShapeError>(dims.rows() == X.layout().rows.partition, path, ": an array of ", dims.describe(),
@@ -342,8 +342,8 @@ void read_npy_array(const std::string& path, const NpyArrayHeader& header, const
                     DistMatrix<T>& X) {
   const TraceRegion region("read file");
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  agree_on_file<T>("read_npy_array", path, X, [&](Agreement& agreement) {
-    agree_on_dims<T>(agreement, path, dims, X);
+  begin_with_file<T>("read_npy_array", path, X, [&](Agreement& agreement) {
+    describe_dims<T>(agreement, path, dims, X);
     require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
                         name_of(header.type), ", but they are to be read into arrays of ",
                         name_of(scalar_type_of<T>));
@@ -352,7 +352,7 @@ void read_npy_array(const std::string& path, const NpyArrayHeader& header, const
   });
   if (!X.grid()->is_member()) return;
   constexpr Index size = sizeof(T);
-  succeed_together(X.grid()->comm(), [&] {
+  attempt(X.grid()->comm(), [&] {
     if (X.local().empty()) return;
     const InputFile file(path);
     Backend& backend = *X.grid()->backend();
@@ -374,8 +374,8 @@ void read_npy_array(const std::string& path, const NpyArrayHeader& header, const
 template <Scalar T>
 void write_npy_array(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X) {
   const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  agree_on_file("write_npy_array", path, X, [&](Agreement& agreement) {
-    agree_on_dims(agreement, path, dims, X);
+  begin_with_file("write_npy_array", path, X, [&](Agreement& agreement) {
+    describe_dims(agreement, path, dims, X);
     require<ShapeError>(!sizes.empty() && sizes.size() <= Dims::most, path, ": an array of ", dims.describe(),
                         " with ", X.cols(), " right-hand sides would have ", sizes.size(),
                         " dimensions; one to five are possible");

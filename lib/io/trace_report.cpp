@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,8 +11,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/trace_record.hpp"
-#include "comm/failure_scope.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/text_file.hpp"
 #include "io/json_text.hpp"
 
@@ -28,7 +28,7 @@ void with_texts(Communicator& comm, std::string mine,
   const std::array<Index, 1> size{static_cast<Index>(mine.size())};
   std::vector<Index> sizes(comm.rank() == 0 ? at(comm.size()) : 0);
   comm.gather(size, sizes, 0);
-  succeed_together(comm, [&] {
+  attempt(comm, [&] {
     if (comm.rank() != 0) return comm.send(mine, 0);
     int rank = 0;
     const auto next = [&]() -> std::string {
@@ -38,10 +38,14 @@ void with_texts(Communicator& comm, std::string mine,
       comm.receive(text, rank - 1);
       return text;
     };
-    KeptFailure failure;
-    failure.run([&] { use(next); });
+    std::exception_ptr failure;
+    try {
+      use(next);
+    } catch (...) {
+      failure = std::current_exception();
+    }
     while (!next().empty()) continue;  // the others must have sent all, whatever has failed here
-    failure.rethrow();
+    if (failure != nullptr) std::rethrow_exception(failure);
   });
 }
 

@@ -112,15 +112,15 @@ class PeerExchange final : public BlockExchange<T> {
         memory_(static_cast<std::size_t>(comm.size())),
         parts_(memory_.size()) {}
 
+  void connect() override { peers_->connect(); }
+
   void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) override {
-    peers_->connect();
     whole.reserve(this->backend(), block.height() * cols);
     peers_->reserve_copy({nullptr, block.part(me_).size, cols});
     for (int rank = 0; rank < block.parts(); ++rank) reserve_part(rank, block.part(rank).size * cols);
   }
 
   void reserve_sum(const CutBlock& block, Index cols) override {
-    peers_->connect();
     peers_->reserve_publishable(block.height(), cols);
     for (int rank = 0; rank < block.parts(); ++rank) reserve_part(rank, block.part(me_).size * cols);
   }

@@ -43,8 +43,9 @@ class BlockExchange {
   BlockExchange(const BlockExchange&) = delete;
   BlockExchange& operator=(const BlockExchange&) = delete;
 
-  /// Take the memory for gathering and for summing blocks of so many columns. Collective over the block's
-  /// ranks: all of them must call it, whatever has failed before.
+  /// Sets up what exchanges need (collective over the ranks; all of them throw what one throws).
+  virtual void connect() {}
+  /// Take the memory for gathering and for summing blocks of that many columns. They send nothing.
   virtual void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) = 0;
   virtual void reserve_sum(const CutBlock& block, Index cols) = 0;
 

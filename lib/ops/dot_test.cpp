@@ -9,12 +9,12 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
-#include "dist/together.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
-#include "ops/agree_on_operator.hpp"
+#include "ops/describe_operator.hpp"
 
 namespace gridlops {
 
@@ -45,8 +45,8 @@ std::vector<int> take_out_exponents(DistMatrix<T>& X, FailureScope& failures) {
 
 template <Scalar T>
 DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double tolerance, std::uint64_t seed) {
-  agree_on_grid(A.domain().grid, "dot_test", [&](Agreement& agreement) {
-    agree_on_operator(agreement, A);
+  agree(A.domain().grid, "dot_test", [&](Agreement& agreement) {
+    describe_operator(agreement, A);
     agreement.on("the columns", columns).on("the seed", seed);
     require<UsageError>(columns >= 1, "a dot test of ", columns,
                         " columns would test nothing; take at least one");
@@ -59,9 +59,9 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
                                          static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   if (!A.domain().grid->is_member()) return result;
 
-  DistMatrix<T> x = make_together<T>(A.domain().grid, A.domain().layout(columns)),
-                y = make_together<T>(A.range().grid, A.range().layout(columns));
-  DistMatrix<T> Ax = make_together<T>(y.grid(), y.layout()), Ahy = make_together<T>(x.grid(), x.layout());
+  DistMatrix<T> x = allocate_matrix<T>(A.domain().grid, A.domain().layout(columns)),
+                y = allocate_matrix<T>(A.range().grid, A.range().layout(columns));
+  DistMatrix<T> Ax = allocate_matrix<T>(y.grid(), y.layout()), Ahy = allocate_matrix<T>(x.grid(), x.layout());
   FailureScope failures;
   x.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
   y.fill([seed](Index i, Index j) { return counter_random<T>(seed + 1, i, j); });

@@ -8,12 +8,12 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "dist/apart.hpp"
 #include "dist/copies.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/trace.hpp"
-#include "ops/agree_on_operator.hpp"
+#include "ops/describe_operator.hpp"
 #include "ops/stored_matrix.hpp"
 
 namespace gridlops {
@@ -59,8 +59,7 @@ void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, Dist
       [&] {
         require_operands(X, Y);
         require_apart(X, Y, "apply", "operand and result");
-      },
-      [&](const Partition& columns) { do_reserve(Op::none, columns); });
+      });
   ++activity_.forward_applications;
   activity_.forward_columns += X.cols();
   if (!moves_data) return;
@@ -76,8 +75,7 @@ void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
       [&] {
         require_operands(X, Y);
         require_apart(Y, X, "apply_adjoint", "operand and result");
-      },
-      [&](const Partition& columns) { do_reserve(Op::adjoint, columns); });
+      });
   ++activity_.adjoint_applications;
   activity_.adjoint_columns += Y.cols();
   if (!moves_data) return;
@@ -98,8 +96,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
         for (const auto* operand : {&P, &R})
           for (const auto* result : {&Q, &U, &V})
             require_apart(*operand, *result, "normal_product", "operand and result");
-      },
-      [&](const Partition& columns) { do_reserve_normal_product(columns); });
+      });
   ++activity_.forward_applications;
   activity_.forward_columns += P.cols();
   activity_.adjoint_applications += 2;
@@ -113,10 +110,22 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 }
 
 template <Scalar T>
+void LinearOperator<T>::reserve(Product product, const Partition& columns) const {
+  if (product == Product::normal) {
+    FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+    if (!has_one_pass())
+      for (const Op op : {Op::none, Op::adjoint}) failures.run([&] { do_connect(op); });
+    do_reserve_normal_product(columns);
+  } else {
+    const Op op = product == Product::forward ? Op::none : Op::adjoint;
+    do_connect(op);
+    do_reserve(op, columns);
+  }
+}
+
+template <Scalar T>
 void LinearOperator<T>::do_reserve_normal_product(const Partition& columns) const {
-  KeptFailure failure;
-  for (const Op op : {Op::none, Op::adjoint}) failure.run([&] { do_reserve(op, columns); });
-  failure.rethrow();
+  for (const Op op : {Op::none, Op::adjoint}) do_reserve(op, columns);
 }
 
 template <Scalar T>
@@ -133,10 +142,9 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
 /// before the first application, and before and after memory is taken. Returns whether this rank has
 /// something to multiply.
 template <Scalar T>
-template <class Name, class Test, class Reserve>
+template <class Name, class Test>
 bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model,
-                                const ConstDistMatrix<T>& data, Name&& name_factors, Test&& test,
-                                Reserve&& reserve) const {
+                                const ConstDistMatrix<T>& data, Name&& name_factors, Test&& test) const {
   constexpr std::array names{"apply", "apply_adjoint", "normal_product"};
   const auto number = static_cast<std::size_t>(product);
   const ProcessGrid& grid = *domain_.grid;
@@ -153,15 +161,14 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
     const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
     try {
       agree(grid.comm(), names[number], [&](Agreement& agreement) {
-        agree_on_operator(agreement, *this);
-        agree_on_layout(agreement, "the model", model.layout());
-        agree_on_layout(agreement, "the data", data.layout());
+        describe_operator(agreement, *this);
+        describe_layout(agreement, "the model", model.layout());
+        describe_layout(agreement, "the data", data.layout());
         name_factors(agreement);
         test();
         if (stored != nullptr) stored->require_unchanged();
       });
-      // Windows are made where they are first needed, by all ranks of a grid row or column.
-      if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(columns); });
+      if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(product, columns); });
     } catch (...) {
       // Memory that other products use, too, may be gone.
       prepared_ = {};

@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "dist/axis_ranks.hpp"
 #include "gridlops/error.hpp"
 #include "ops/library_local_operator.hpp"

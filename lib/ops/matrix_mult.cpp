@@ -6,8 +6,8 @@
 #include "gridlops/block_hash.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/operator_algebra.hpp"
-#include "ops/agree_on_operator.hpp"
 #include "ops/algorithms.hpp"
+#include "ops/describe_operator.hpp"
 #include "ops/stored_matrix.hpp"
 
 namespace gridlops {
@@ -65,7 +65,7 @@ template <Scalar T>
 void matrix_changed(const LinearOperator<T>& A) {
   const auto* const stored = dynamic_cast<const StoredMatrix*>(&A);
   const auto note = [&](Agreement& agreement) {
-    agree_on_operator(agreement, A);
+    describe_operator(agreement, A);
     require<UsageError>(stored != nullptr || A.rows() == 0 || A.cols() == 0, "an operator of ", A.rows(),
                         " x ", A.cols(),
                         " that matrix_mult() has not made has no matrix that could have changed; call "

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/trace.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/library_operator.hpp"
@@ -38,25 +38,26 @@ void PanelMult<T>::multiply(Op op, T alpha, MatrixView<const T> B, T beta, Matri
 }
 
 template <Scalar T>
+void PanelMult<T>::do_connect(Op op) const {
+  FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+  failures.run([&] { plan(op).A->connect(); });
+  failures.run([&] { plan(op).B->connect(); });
+}
+
+template <Scalar T>
 void PanelMult<T>::do_reserve(Op op, const Partition& columns) const {
   const PanelPlan<T>& by = plan(op);
   const Index cols = this->domain().local_columns(columns);
   const Index rows = (op == Op::none ? this->domain() : this->range()).local_rows();
-  KeptFailure failure;
-  failure.run([&] { by.A->connect(); });
-  failure.run([&] { by.B->connect(); });
-  failure.run([&] {
-    by.A->reserve_block(A_.matrix().local());
-    by.B->reserve_block({nullptr, rows, cols});
-    for (std::size_t step = 0; step < by.steps; ++step) {
-      const Panel K = by.panel(step);
-      product_.reserve(K.B.rows.size, K.C.rows.size);
-      by.A->reserve(K.step, K.A);
-      by.B->reserve(K.step, K.B.all_of(cols));
-      by.C->reserve(K, cols);
-    }
-  });
-  failure.rethrow();
+  by.A->reserve_block(A_.matrix().local());
+  by.B->reserve_block({nullptr, rows, cols});
+  for (std::size_t step = 0; step < by.steps; ++step) {
+    const Panel K = by.panel(step);
+    product_.reserve(K.B.rows.size, K.C.rows.size);
+    by.A->reserve(K.step, K.A);
+    by.B->reserve(K.step, K.B.all_of(cols));
+    by.C->reserve(K, cols);
+  }
 }
 
 template <Scalar T>

@@ -26,6 +26,7 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   void renew_copies() const override;
 
  private:
+  void do_connect(Op op) const override;
   void do_reserve(Op op, const Partition& columns) const override;
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(Op::none, alpha, X.local(), beta, Y.local());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "ops/algorithms.hpp"
 #include "ops/block_exchange.hpp"
 #include "ops/matrix_block.hpp"
@@ -152,19 +152,22 @@ class StationaryA final : public StationaryMatrix<T> {
  private:
   using StationaryMatrix<T>::A_;
 
+  void do_connect(Op) const override {
+    FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+    failures.run([&] { models_->connect(); });
+    failures.run([&] { data_->connect(); });
+  }
   void do_reserve(Op op, const Partition& columns) const override {
     const Index cols = this->domain().local_columns(columns);
     const CutBlock models = block_of_models(*this), data = block_of_data(*this);
-    KeptFailure failure;
-    failure.run([&] { A_.reserve(op); });
+    A_.reserve(op);
     if (op == Op::none) {
-      failure.run([&] { models_->reserve_gather(models, cols, gathered_); });
-      failure.run([&] { data_->reserve_sum(data, cols); });
+      models_->reserve_gather(models, cols, gathered_);
+      data_->reserve_sum(data, cols);
     } else {
-      failure.run([&] { data_->reserve_gather(data, cols, gathered_); });
-      failure.run([&] { models_->reserve_sum(models, cols); });
+      data_->reserve_gather(data, cols, gathered_);
+      models_->reserve_sum(models, cols);
     }
-    failure.rethrow();
   }
 
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {

@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "dist/copies.hpp"
 #include "gridlops/error.hpp"
 

@@ -220,6 +220,13 @@ def test_dampings_are_chosen_as_numpy_chooses():
     expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
 
 
+def test_every_type_of_error_has_its_class_and_status():
+    statuses = {name: getattr(gl, name).status for name in gl._native.error_statuses}
+    assert statuses == {"Error": 70, "UsageError": 2, "ShapeError": 2, "InputError": 65, "OutputError": 74, "OutOfMemory": 71,
+                        "CommunicationError": 70, "Suspended": 75}
+    assert all(issubclass(getattr(gl, name), gl.Error) for name in statuses)
+
+
 def test_errors_have_types_that_fit():
     grid = gl.Grid()
     A = gl.Matrix(grid, grid.matrix_layout(6, 4)).fill(integers("float64", 1))

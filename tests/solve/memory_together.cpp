@@ -89,6 +89,82 @@ void check_applications(const GridPtr& grid, const std::string& what,
 
 }  // namespace
 
+TEST_CASE("A matrix has its memory on all ranks or on none, and a wrong layout is an error of all") {
+  for (const GridPtr& grid : failing_grids()) {
+    const Layout layout{Cut::balanced(Axis::grid_rows, 13, *grid), Cut::balanced(Axis::grid_cols, 7, *grid)};
+    if (!grid->is_member()) {
+      CHECK(allocate_matrix<double>(grid, layout).local().empty());
+      continue;
+    }
+    check_every_allocation(grid, "a matrix",
+                           [&]() -> Action { return [&] { allocate_matrix<double>(grid, layout); }; });
+    const int last = grid->comm().size() - 1;
+    Layout wrong = layout;
+    if (grid->comm().rank() == last)
+      wrong.rows.partition = Partition::balanced(13, grid->parts(Axis::grid_rows) + 1);
+    const Ending mine = ending_of([&] { allocate_matrix<double>(grid, wrong); });
+    CHECK(all_ended_alike(*grid, mine));
+    CHECK((mine.type != nullptr && *mine.type == typeid(ShapeError)));
+    CHECK(rank_of(mine) == last);
+  }
+}
+
+namespace {
+
+/// 2·I, which meets the other ranks in do_connect(). On one rank that throws, the first time.
+class Connected final : public LinearOperator<double> {
+ public:
+  Connected(const Space& space, int failing) : LinearOperator<double>(space, space), failing_(failing) {}
+
+  mutable std::string calls;
+
+ private:
+  void do_connect(Op op) const override {
+    Communicator& comm = domain().grid->comm();
+    comm.barrier();
+    calls += op == Op::none ? "c" : "C";
+    if (comm.rank() == failing_ && calls.size() == 1) throw InputError("no connection");
+  }
+  void do_reserve(Op op, const Partition&) const override { calls += op == Op::none ? "r" : "R"; }
+  void do_apply(double alpha, const ConstDistMatrix<double>& X, double beta,
+                DistMatrix<double>& Y) const override {
+    calls += "a";
+    Y.grid()->backend()->kernels<double>().add(2 * alpha, X.local(), beta, Y.local());
+  }
+  void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
+                        DistMatrix<double>& X) const override {
+    do_apply(alpha, Y, beta, X);
+  }
+
+  int failing_;
+};
+
+}  // namespace
+
+TEST_CASE("Operators connect before they reserve, and what fails there on one rank fails on all") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const Space space{grid, Cut::balanced(Axis::grid_rows, 13, *grid), Axis::grid_cols};
+    const DistMatrix<double> X = of_integers(grid, space.layout(3), 2), R = X.clone();
+    DistMatrix<double> Y = X.clone(), U = X.clone(), V = X.clone();
+    for (const int failing : {0, grid->comm().size() - 1}) {
+      const Connected A(space, failing);
+      check_agreed<InputError>(*grid, failing, "no connection", [&] { A.apply(1, X, 0, Y); });
+      const std::string failed = grid->comm().rank() == failing ? "c" : "cr";
+      CHECK(A.calls == failed);
+      A.apply(1, X, 0, Y);
+      CHECK(A.calls == failed + "cra");
+      A.apply(1, X, 0, Y);
+      CHECK(A.calls == failed + "craa");
+      const Connected B(space, failing);
+      check_agreed<InputError>(*grid, failing, "no connection", [&] { B.normal_product(X, R, Y, U, V); });
+      CHECK(B.calls == "cCrR");
+      B.normal_product(X, R, Y, U, V);
+      CHECK(B.calls == "cCrRcCrRaaa");
+    }
+  }
+}
+
 TEST_CASE("Products of matrices have their memory on all ranks or on none") {
   for (const GridPtr& grid : failing_grids())
     for (const Algorithm algorithm : all_algorithms)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from . import _native
+
 
 class Error(RuntimeError):
     """The base of all errors of the library. The text says what is wrong, with the values, why, and what to try.
@@ -11,7 +13,7 @@ class Error(RuntimeError):
     """
 
     #: The exit status that a program should end with (docs/errors.md).
-    status: int = 70
+    status: int
     #: False if perhaps only this rank knows: then the others may wait for it, and the job must end.
     known_to_all_ranks: bool = True
     #: The rank, of the communicator or grid of the call, where it went wrong; None where that was all ranks, or is not known.
@@ -21,8 +23,6 @@ class Error(RuntimeError):
 class UsageError(Error, ValueError):
     """An argument that no correct program passes: a negative size, an unknown name."""
 
-    status = 2
-
 
 class ShapeError(UsageError):
     """Operands whose shapes, layouts or grids do not fit together. Raised before anything is sent."""
@@ -31,19 +31,13 @@ class ShapeError(UsageError):
 class InputError(Error, OSError):
     """A file that is missing, damaged, or does not hold what is needed."""
 
-    status = 65
-
 
 class OutputError(Error, OSError):
     """A file that could not be written."""
 
-    status = 74
-
 
 class OutOfMemory(Error, MemoryError):
     """There is not enough memory for an array."""
-
-    status = 71
 
 
 class CommunicationError(Error, ConnectionError):
@@ -53,4 +47,6 @@ class CommunicationError(Error, ConnectionError):
 class Suspended(Error):
     """A solver was asked to save its state and end, and did; nothing is wrong."""
 
-    status = 75
+
+for _name, _status in _native.error_statuses.items():  # every type of error of the library has its class here
+    globals()[_name].status = _status

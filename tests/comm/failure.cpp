@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <typeinfo>
 
-#include "comm/agreement.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "comm/watchdog.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/mpi.hpp"
+#include "gridlops/process_grid.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
 #include "support/thrown.hpp"
@@ -25,7 +27,7 @@ template <class E, class Thrown>
 void check_agreement(int failing_rank, const Thrown& thrown, ExitStatus status, const std::string& text) {
   bool caught = false;
   try {
-    succeed_together(world(), [&] {
+    attempt(world(), [&] {
       if (world().rank() == failing_rank) throw thrown;
     });
   } catch (const Error& error) {
@@ -64,7 +66,7 @@ TEST_CASE("An error of one rank becomes the same error of all ranks") {
 TEST_CASE("Of several ranks' errors the lowest rank's counts") {
   const int last = world().size() - 1;
   try {
-    succeed_together(world(), [&] {
+    attempt(world(), [&] {
       if (world().rank() == last) throw InputError("last");
       if (world().rank() > 0) throw OutputError("rank " + std::to_string(world().rank()));
     });
@@ -79,14 +81,40 @@ TEST_CASE("Of several ranks' errors the lowest rank's counts") {
 
 TEST_CASE("Without an error all ranks go on") {
   int runs = 0;
-  succeed_together(world(), [&] { ++runs; });
+  attempt(world(), [&] { ++runs; });
   CHECK(runs == 1);
+}
+
+TEST_CASE("An attempt returns what its action returns, on every rank") {
+  const std::unique_ptr<int> made = attempt(world(), [] { return std::make_unique<int>(world().rank()); });
+  CHECK(*made == world().rank());
+  const std::string text = "kept";
+  CHECK(attempt(world(), [&]() -> const std::string& { return text; }) == "kept");
+}
+
+TEST_CASE("Every type of error matches itself first, and makes errors that all ranks know") {
+  for (const ErrorType& type : error_types()) {
+    CAPTURE(type.name);
+    try {
+      std::rethrow_exception(type.make(type.status, "text", 3));
+    } catch (const Error& error) {
+      CHECK(type_of(error).name == std::string(type.name));
+      CHECK(error.status() == type.status);
+      CHECK(error.known_to() == KnownTo::all_ranks);
+      CHECK(error.rank() == 3);
+      CHECK(error.what() == std::string("text"));
+    }
+  }
+  struct Derived : ShapeError {
+    using ShapeError::ShapeError;
+  };
+  CHECK(type_of(Derived("text")).name == std::string("ShapeError"));
 }
 
 TEST_CASE("The rank that is named is the one of the communicator that agrees") {
   const auto backwards = world().split(0, -world().rank());
   try {
-    succeed_together(*backwards, [] {
+    attempt(*backwards, [] {
       if (world().rank() == 0) throw InputError("missing");
     });
     FAIL_CHECK("nothing was thrown");
@@ -174,6 +202,47 @@ TEST_CASE("What fails on one rank that names the same all throw, and what fails 
       ending_of([] { agree(world(), "a test", [](Agreement&) { throw InputError("lost"); }); });
   CHECK(all.text == "lost");
   CHECK(rank_of(all) == -1);
+}
+
+TEST_CASE("A rank that fails in a step of an agreement goes through the other steps, and then all throw") {
+  for (int rank = 0; rank < world().size(); ++rank) {
+    FailureScope around;
+    int steps = 0;
+    const Ending mine = ending_of([&] {
+      agree(world(), "a test", [&](Agreement&) {
+        FailureScope failures;
+        failures.run([&] {
+          if (world().rank() == rank) throw InputError("lost");
+        });
+        failures.run([&] {
+          world().barrier();
+          ++steps;
+        });
+      });
+    });
+    CHECK(steps == 1);
+    CHECK(mine.text == (world().size() == 1 ? "lost" : "rank " + std::to_string(rank) + ": lost"));
+    CHECK(failure_to_tell() == nullptr);  // the scope around it has kept nothing
+    CHECK_NOTHROW(around.settle(world()));
+  }
+}
+
+TEST_CASE("Over a grid ranks compare what they begin, but not the steps of it") {
+  const int ranks = world().size();
+  const auto idle =
+      std::make_shared<ProcessGrid>(world(), GridShape{1, std::max(ranks - 1, 1)}, make_host_backend());
+  int runs = 0;
+  agree(std::shared_ptr<const ProcessGrid>(), "a test", [&](Agreement&) { ++runs; });
+  const std::shared_ptr<const ProcessGrid> grid = idle;
+  const auto agreements = [&] { return grid->is_member() ? grid->comm().traffic().agreements : 0; };
+  const Index before = agreements();
+  agree(grid, "a test", [&](Agreement& agreement) { agreement.on("the size", ++runs); });
+  CHECK(runs == 2);
+  CHECK(agreements() - before == (grid->is_member() ? 1 : 0));
+  FailureScope step;
+  agree(grid, "a test", [&](Agreement& agreement) { agreement.on("the size", ++runs); });
+  CHECK(runs == 3);
+  CHECK(agreements() - before == (grid->is_member() ? 1 : 0));
 }
 
 TEST_CASE("What a rank keeps is known to the message with which it may have to end") {
