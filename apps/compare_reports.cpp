@@ -12,6 +12,7 @@
 
 #include "console.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "json_text.hpp"
 #include "subcommands.hpp"
 
@@ -188,7 +189,7 @@ std::string table(const Texts& paths, const std::vector<Json>& reports) {
 
 ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths) {
   std::string text;
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     std::vector<Json> reports;
     for (const std::string& path : paths) reports.push_back(read_report(path));

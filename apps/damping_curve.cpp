@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gridlops/failure.hpp"
 #include "gridlops/text_file.hpp"
 
 namespace gridlops::program {
@@ -33,7 +34,7 @@ std::string curve_text(const DampingCurve& curve) {
 
 void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve) {
   if (path.empty()) return;
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     const std::string merit = merit_name(curve.rule);
     std::string rows = "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";

@@ -13,6 +13,7 @@
 #include "gridlops/backend.hpp"
 #include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/text_file.hpp"
 #include "trace_output.hpp"
 
@@ -144,7 +145,7 @@ NamedFile manifest_in(const char* option, const std::string& directory) {
 }
 
 void make_directory(Communicator& world, const std::string& directory) {
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     std::error_code error;
     if (world.rank() == 0) std::filesystem::create_directories(directory, error);
     if (error) throw OutputError(fmt::format("{}: cannot make this folder: {}", directory, error.message()));
@@ -154,7 +155,7 @@ void make_directory(Communicator& world, const std::string& directory) {
 void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
                    std::vector<NamedFile> outputs) {
   outputs.push_back({"GRIDLOPS_TRACE", trace_file(), NamedFile::text});
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     check_different(inputs, outputs);
     for (const NamedFile& output : outputs)

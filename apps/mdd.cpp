@@ -11,6 +11,7 @@
 #include <span>
 
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/fourier.hpp"
 #include "gridlops/fredholm.hpp"
 #include "gridlops/operator_algebra.hpp"
@@ -157,7 +158,7 @@ class IndependentFrequencies {
     options.observers.clear();
     if (!arguments_.common.tolerance) options.tolerance.reset();
     std::vector<SolveReport> mine;
-    succeed_together(comm_, [&] {
+    attempt(comm_, [&] {
       for (Index f = 0; f < own_.size; ++f) mine.push_back(solve_one(f, data, model, options));
     });
     SolveReport report = gather(mine);

@@ -11,6 +11,7 @@
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/matrix_mult.hpp"
 #include "gridlops/text_file.hpp"
 #include "json_text.hpp"
@@ -211,7 +212,7 @@ ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
     throw UsageError(fmt::format("--matrix-size is {}", refusal));
   check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json, NamedFile::text}});
   const Machine machine = read_machine(world, arguments.machine);
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     auto [text, json] = plans(arguments, machine);
     print(text);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gridlops/backend.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
 #include "json_text.hpp"
@@ -173,7 +174,7 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
   if (path.empty()) return;
   const AllMeasurements all = collect(world, mine);
   const Json record = record_of_run(world);
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     write_text_file(path, [text = json_text(json_of(facts, world.size(), all, record, solved), 1) +
                                   "\n"]() mutable { return std::exchange(text, {}); });
@@ -182,7 +183,7 @@ void write_report(Communicator& world, const std::string& path, const RunFacts& 
 
 void write_history(Communicator& world, const std::string& path, const SolveReport& solved) {
   if (path.empty()) return;
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     std::string rows = "iteration,column,residual_norm,tested_norm\n";
     write_text_file(path, [&, next = solved.history.begin()]() mutable {

@@ -10,6 +10,7 @@
 
 #include "console.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/trace_report.hpp"
 #include "option_parser.hpp"
@@ -108,7 +109,7 @@ TraceOutput::TraceOutput(Communicator& world) : world_(world), path_(trace_file(
   if (text.starts_with(to_file)) {
     form_ = Form::chrome;
     if (path_.empty()) throw UsageError("GRIDLOPS_TRACE=chrome: names no file, as in chrome:trace.json");
-    succeed_together(world, [&] {
+    attempt(world, [&] {
       if (world.rank() == 0) check_text_file(path_);
     });
   } else if (const auto found = std::find_if(forms.begin(), forms.end(),

@@ -10,6 +10,7 @@
 
 #include "console.hpp"
 #include "file_checks.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/npy.hpp"
 #include "gridlops/text_file.hpp"
 #include "solve_progress.hpp"
@@ -21,7 +22,7 @@ namespace {
 void write_costs(Communicator& world, const std::string& path,
                  const std::vector<std::vector<double>>& costs) {
   if (path.empty()) return;
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     std::string text;
     for (std::size_t k = 0; k < costs.size(); ++k)

@@ -13,6 +13,7 @@
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "grid.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "json_text.hpp"
@@ -68,8 +69,7 @@ std::vector<Timed> time_operation(const ProcessGrid& grid, const Operation& oper
     const Index parts = (bytes / type.size() + ranks - 1) / ranks;
     Operands operands{.type = type, .in_place = !operation.can_be_out_of_place, .count = parts * ranks};
     std::optional<Exchange> exchange;
-    succeed_together(grid.comm(),
-                     [&] { exchange.emplace(grid.comm(), grid.backend(), operation, operands); });
+    attempt(grid.comm(), [&] { exchange.emplace(grid.comm(), grid.backend(), operation, operands); });
     exchange->prepare();
     const double moved = static_cast<double>(operands.count * type.size()) * operation.bus_factor(ranks);
     times.push_back({moved, median(time_exchange(grid, *exchange, 2, repetitions).seconds)});
@@ -158,7 +158,7 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
     json["note"] = "an emulated GPU: the figures mean nothing";
     if (world.rank() == 0) program::warn("these are figures of an emulated GPU, and mean nothing");
   }
-  succeed_together(world, [&] {
+  attempt(world, [&] {
     if (world.rank() != 0) return;
     write_text_file(arguments.machine, [text = program::json_text(json, 1) + "\n"]() mutable {
       return std::exchange(text, {});

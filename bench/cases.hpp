@@ -65,7 +65,7 @@ T element_of_A(const Case& what, Index i, Index j) {
 /// A product with a random matrix (collective over the grid).
 template <Scalar T>
 OperatorPtr<T> random_product(const Case& what) {
-  DistMatrix<T> A = program::allocate_matrix<T>(
+  DistMatrix<T> A = allocate_matrix<T>(
       what.grid, matrix_layout(what.algorithm, *what.grid, what.shape.rows, what.shape.cols));
   A.fill([&what](Index i, Index j) { return element_of_A<T>(what, i, j); });
   return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel, .storage = what.storage});
@@ -73,7 +73,7 @@ OperatorPtr<T> random_product(const Case& what) {
 
 template <Scalar T>
 DistMatrix<T> random_input(const Case& what, const Space& space) {
-  DistMatrix<T> X = program::allocate_matrix<T>(what.grid, space.layout(what.shape.nrhs));
+  DistMatrix<T> X = allocate_matrix<T>(what.grid, space.layout(what.shape.nrhs));
   X.fill([](Index i, Index j) { return counter_random<T>(seed_of_input, i, j); });
   return X;
 }

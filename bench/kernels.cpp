@@ -8,6 +8,7 @@
 #include "bench/results.hpp"
 #include "gridlops/buffer.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops::bench {
 
@@ -87,7 +88,7 @@ ExitStatus kernels(Communicator& world, const KernelArguments& arguments) {
       for (const Index cols : arguments.cols) {
         with_scalar_type(type, [&]<Scalar T>() {
           std::optional<Columns<T>> columns;
-          succeed_together(world, [&] { columns.emplace(grid->backend(), rows, cols); });
+          attempt(world, [&] { columns.emplace(grid->backend(), rows, cols); });
           for (const std::string& kernel : arguments.kernels) {
             const double bytes =
                 static_cast<double>(rows * cols * Index{sizeof(T)}) * blocks_touched(kernel) * world.size();

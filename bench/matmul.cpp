@@ -15,8 +15,7 @@ class Product {
         adjoint_(adjoint),
         A_(random_product<T>(what)),
         X_(random_input<T>(what, adjoint ? A_->range() : A_->domain())),
-        Y_(program::allocate_matrix<T>(what.grid,
-                                       (adjoint ? A_->domain() : A_->range()).layout(what.shape.nrhs))) {}
+        Y_(allocate_matrix<T>(what.grid, (adjoint ? A_->domain() : A_->range()).layout(what.shape.nrhs))) {}
 
   void apply() {
     if (adjoint_) {

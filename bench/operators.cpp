@@ -40,7 +40,7 @@ void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Su
              const OperatorArguments& arguments) {
   for (const Index columns : arguments.nrhs) {
     const auto random = [&](const Space& space) {
-      DistMatrix<T> matrix = program::allocate_matrix<T>(grid, space.layout(columns));
+      DistMatrix<T> matrix = allocate_matrix<T>(grid, space.layout(columns));
       matrix.fill([](Index i, Index j) { return T(static_cast<Real<T>>(1 + (i + 7 * j) % 11)); });
       return matrix;
     };
@@ -92,7 +92,7 @@ Subject<std::complex<float>> integral(const Grid& grid) {
   using T = std::complex<float>;
   constexpr Index frequencies = 400, receivers = 201, sources = 121;
   const Space kernel = array_space(grid, {frequencies, sources, receivers}, 0);
-  DistMatrix<T> G = program::allocate_matrix<T>(grid, kernel.layout(1));
+  DistMatrix<T> G = allocate_matrix<T>(grid, kernel.layout(1));
   G.fill([](Index i, Index) { return T(1 / static_cast<float>(1 + i % 1000), 1); });
   const double elements = static_cast<double>(frequencies * receivers * sources);
   return {"fredholm", "400x201x121", fredholm<T>(kernel, std::move(G)), 8 * elements, elements * sizeof(T)};

@@ -16,6 +16,7 @@
 #include "console.hpp"
 #include "file_checks.hpp"
 #include "gridlops/backend.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/text_file.hpp"
 #include "gridlops/version.hpp"
@@ -294,7 +295,7 @@ ExitStatus ResultWriter::close() {
   world_.broadcast(has_failed, 0);
   if (world_.rank() == 0) print_verdict();
   if (!path_.empty()) {
-    succeed_together(world_, [&] {
+    attempt(world_, [&] {
       if (world_.rank() != 0) return;
       document_["environment"]["load_average_at_end"] = load_average();
       write_text_file(path_, [text = program::json_text(document_, 1) + "\n"]() mutable {

@@ -52,7 +52,7 @@ class Problem {
         method_(method),
         A_(operator_of<T>(what, method)),
         B_(random_input<T>(what, A_->range())),
-        X_(program::allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
+        X_(allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
     // No column ends early, because so few iterations bring none to its rounding level.
     options_.max_iterations = method.iterations;
     options_.tolerance = 0;
@@ -88,8 +88,8 @@ class Problem {
     double largest = 0;
     for (const bool adjoint : {false, true}) {
       const DistMatrix<T> X = random_input<T>(what_, adjoint ? A_->range() : A_->domain());
-      DistMatrix<T> Y = program::allocate_matrix<T>(
-          what_.grid, (adjoint ? A_->domain() : A_->range()).layout(what_.shape.nrhs));
+      DistMatrix<T> Y =
+          allocate_matrix<T>(what_.grid, (adjoint ? A_->domain() : A_->range()).layout(what_.shape.nrhs));
       adjoint ? A_->apply_adjoint(T(1), X, T(0), Y) : A_->apply(T(1), X, T(0), Y);
       largest = std::max(largest, bench::product_error<T>(what_, adjoint, Y));
     }

@@ -11,6 +11,7 @@
 #include "bench/comm/exchange.hpp"
 #include "bench/results.hpp"
 #include "grid.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 
@@ -107,9 +108,8 @@ class TransportRun {
     }
     std::optional<Exchange> exchange;
     try {
-      succeed_together(grid_.comm(),
-                       [&] { exchange.emplace(comm, grid_.backend(), what.operation, what.operands); });
-      if (what.operation.is_one_sided()) succeed_together(grid_.comm(), [&] { exchange->open_window(mpi); });
+      attempt(grid_.comm(), [&] { exchange.emplace(comm, grid_.backend(), what.operation, what.operands); });
+      if (what.operation.is_one_sided()) attempt(grid_.comm(), [&] { exchange->open_window(mpi); });
     } catch (const Error& error) {
       // Memory ran out, or MPI refused the window. Another transport may have both.
       const bool is_refusal = error.status() == ExitStatus::out_of_memory ||

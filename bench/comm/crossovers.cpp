@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "grid.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/mpi.hpp"
 
 namespace gridlops::bench {
@@ -39,7 +40,7 @@ class ExchangeContender final : public Contender {
   ExchangeContender(Communicator& comm, MPI_Comm mpi, const std::string& name, Index bytes, bool has_barrier)
       : comm_(comm), has_barrier_(has_barrier), operation_(operation_of(name)) {
     const Operands operands{travel_types()[1], ReduceOp::sum, 0, operation_.can_be_in_place, bytes / element};
-    succeed_together(comm, [&] { exchange_.emplace(comm, make_host_backend(), operation_, operands); });
+    attempt(comm, [&] { exchange_.emplace(comm, make_host_backend(), operation_, operands); });
     if (operation_.is_one_sided()) exchange_->open_window(mpi);
   }
   void run() override {
@@ -71,10 +72,10 @@ class AccumulatedSum final : public Contender {
         result_(result),
         count_(bytes / element),
         part_(result == Result::on_root ? count_ : count_ / comm.size()),
-        data_(program::allocate_together(comm, [&] { return ones(); })),
-        all_(program::allocate_together(comm, [&] { return ones(); })),
+        data_(attempt(comm, [&] { return ones(); })),
+        all_(attempt(comm, [&] { return ones(); })),
         window_(comm, mpi, 2 * part_ * element, WindowKind::allocated) {
-    succeed_together(comm, [&] { access_.emplace(window_); });
+    attempt(comm, [&] { access_.emplace(window_); });
     std::fill_n(half(0), 2 * part_, 0.0);
     check_mpi(MPI_Win_sync(window_.handle()), "MPI_Win_sync");
     comm.barrier();

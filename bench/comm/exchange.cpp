@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/measurement.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops::bench {
 
@@ -181,7 +182,7 @@ Exchange::~Exchange() = default;
 void Exchange::open_window(MPI_Comm mpi) {
   window_ = std::make_unique<Window>(comm_, mpi, operands_.count * operands_.type.size(),
                                      window_kind(comm_.transport()));
-  succeed_together(comm_, [&] { access_ = std::make_unique<AccessToAll>(*window_); });
+  attempt(comm_, [&] { access_ = std::make_unique<AccessToAll>(*window_); });
   in_ = memory_.data();
   out_ = window_->memory();
   if (operation_.kind == Exchanged::get) std::swap(in_, out_);

@@ -9,6 +9,7 @@
 
 #include "bench/measurement.hpp"
 #include "grid.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops::bench {
 
@@ -77,9 +78,8 @@ class WindowAccess final : public MessageWay {
       : is_active_(rank_of(pair) == 0),
         access_(access),
         epoch_(epoch),
-        data_(program::allocate_together(
-            grid.comm(),
-            [&] { return std::vector<double>(static_cast<std::size_t>(bytes) / sizeof(double)); })),
+        data_(attempt(grid.comm(),
+                      [&] { return std::vector<double>(static_cast<std::size_t>(bytes) / sizeof(double)); })),
         window_(grid.comm(), pair, bytes, kind) {
     if (epoch == Epoch::flush) access_to_all_.emplace(window_);
     if (access == Access::copy) peer_ = reinterpret_cast<double*>(window_.memory_of(1));

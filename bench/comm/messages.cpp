@@ -11,6 +11,7 @@
 #include "bench/comm/message_ways.hpp"
 #include "bench/results.hpp"
 #include "grid.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops::bench {
 
@@ -182,7 +183,7 @@ std::vector<MessageTime> measure(ResultWriter& writer, const MessageArguments& a
       for (const Index messages : arguments.messages)
         if (bytes * messages <= most_bytes) most = std::max(most, bytes * messages);
     std::unique_ptr<MessageWay> way;
-    succeed_together(pair.comm(), [&] { way = named.make(mpi, pair, most); });
+    attempt(pair.comm(), [&] { way = named.make(mpi, pair, most); });
     for (const Index messages : arguments.messages) {
       for (const Index bytes : arguments.bytes) {
         if (bytes * messages > most_bytes) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 
 namespace gridlops::bench {
 
@@ -50,18 +51,18 @@ MpiRanks::MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_,
 
 Window::Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind) : kind_(kind) {
   const auto size = static_cast<MPI_Aint>(bytes);
-  succeed_together(ranks, [&] {
+  attempt(ranks, [&] {
     displacements_.resize(static_cast<std::size_t>(ranks.size()));
     // MPI need not attach nothing.
     if (kind == WindowKind::dynamic)
       attached_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes) + 1);
   });
-  succeed_together(ranks, [&] { make(comm, size); });
+  attempt(ranks, [&] { make(comm, size); });
   MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
   MPI_Aint mine = 0;
   if (kind == WindowKind::dynamic) {
     memory_ = attached_.get();
-    succeed_together(ranks, [&] { check_mpi(MPI_Win_attach(window_, memory_, size + 1), "MPI_Win_attach"); });
+    attempt(ranks, [&] { check_mpi(MPI_Win_attach(window_, memory_, size + 1), "MPI_Win_attach"); });
     MPI_Get_address(memory_, &mine);
   }
   check_mpi(MPI_Allgather(&mine, 1, MPI_AINT, displacements_.data(), 1, MPI_AINT, comm), "MPI_Allgather");

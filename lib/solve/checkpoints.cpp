@@ -10,7 +10,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_method.hpp"
 #include "solve/fingerprint.hpp"

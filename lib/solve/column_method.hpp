@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "solve/method_state.hpp"
 #include "solve/option_checks.hpp"
@@ -104,7 +104,7 @@ class ColumnMethod {
 /// Names to an agreement how B and X lie, and the options that steer what ranks do together. Throws
 /// UsageError where X shares memory with B, which would be lost.
 template <Scalar T>
-void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+void describe_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                       const SolveOptions& options);
 
 /// Makes a method, checks its arguments, and lets all ranks agree on them (collective over the grid of B).

@@ -8,7 +8,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/agree_on_layout.hpp"
+#include "dist/describe_layout.hpp"
 #include "gridlops/column_arithmetic.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
@@ -152,8 +152,8 @@ DampingCurve damping_curve(const std::vector<double>& damps, const SolveReport& 
   curve.noise = noise;
   const std::size_t count = damps.size(), columns = rule == DampingRule::gcv ? 2 * count : count;
   const bool is_member = X.grid()->is_member();
-  agree_on_grid(X.grid(), "damping_curve", [&](Agreement& agreement) {
-    agree_on_matrix(agreement, "X", X);
+  agree(X.grid(), "damping_curve", [&](Agreement& agreement) {
+    describe_matrix(agreement, "X", X);
     agreement.on("the rule", name_of(rule)).on("the noise", noise);
     for (const double damp : damps) agreement.on("a damping", damp);
     for (const double damp : damps)

@@ -8,8 +8,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "comm/failure_scope.hpp"
-#include "dist/together.hpp"
+#include "comm/failure.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/random.hpp"
 
 namespace gridlops {
@@ -47,7 +47,7 @@ void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t
 template <Scalar T>
 DistMatrix<T> test_models(const LinearOperator<T>& A) {
   const std::vector<Index> ones(static_cast<std::size_t>(A.domain().grid->parts(A.domain().columns)), 1);
-  DistMatrix<T> Z = make_together<T>(A.domain().grid, A.domain().layout(Partition::with_sizes(ones)));
+  DistMatrix<T> Z = allocate_matrix<T>(A.domain().grid, A.domain().layout(Partition::with_sizes(ones)));
   Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
   return Z;
 }
@@ -72,7 +72,7 @@ template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B) {
   const ProcessGrid& grid = *A.range().grid;
   const DistMatrix<T> Z = test_models(A);
-  DistMatrix<T> W = make_together<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
+  DistMatrix<T> W = allocate_matrix<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
   FailureScope failures;
   A.apply(T(1), Z, T(0), W);
   const MatrixView<const T> w = std::as_const(W).local();

@@ -10,8 +10,8 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
-#include "dist/together.hpp"
+#include "comm/failure.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/methods.hpp"
@@ -58,15 +58,15 @@ template <Scalar T>
 void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                      const SolveOptions& options, const std::function<void(Agreement&)>& check) {
   const auto begin = [&](Agreement& agreement) {
-    agree_on_problem(agreement, B, X, options);
+    describe_problem(agreement, B, X, options);
     check(agreement);
   };
-  agree_on_grid(B.grid(), name, begin);
+  agree(B.grid(), name, begin);
 }
 
 /// How often each regulariser is there, and how much it counts.
 template <Scalar T>
-void agree_on_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
+void describe_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
                            const std::vector<Regularizer<T>>& regularizers) {
   agreement.on("the weight", weight == nullptr ? "none" : "given");
   for (const Regularizer<T>& term : regularizers)
@@ -134,7 +134,7 @@ template <Scalar T>
 class RegularizedSystem {
  public:
   RegularizedSystem(const OperatorPtr<T>& A, const ConstDistMatrix<T>& B, const RegularizedTerms<T>& terms)
-      : A_(stack(A, terms)), B_(make_together<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
+      : A_(stack(A, terms)), B_(allocate_matrix<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
     DistMatrix<T> upper = stack_rows(ranges_, 0, B_);
     if (terms.weight) {
       terms.weight->apply(T(1), B, T(0), upper);
@@ -181,7 +181,7 @@ template <Scalar T>
 SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                        const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
   begin_inversion("normal_equations_inversion", B, X, options, [&](Agreement& agreement) {
-    agree_on_regularizers(agreement, terms.weight, terms.regularizers);
+    describe_regularizers(agreement, terms.weight, terms.regularizers);
     for (const NormalRegularizer<T>& term : terms.normal_regularizers)
       agreement.on("a normal regulariser's epsilon", term.epsilon);
     check_operands(*A, B, X, terms.regularizers);
@@ -195,7 +195,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
   for (const NormalRegularizer<T>& term : terms.normal_regularizers)
     normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
 
-  DistMatrix<T> right_hand_sides = make_together<T>(X.grid(), X.layout());
+  DistMatrix<T> right_hand_sides = allocate_matrix<T>(X.grid(), X.layout());
   if (terms.weight) {
     product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
   } else {
@@ -211,7 +211,7 @@ template <Scalar T>
 SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
   begin_inversion("regularized_inversion", B, X, options, [&](Agreement& agreement) {
-    agree_on_regularizers(agreement, terms.weight, terms.regularizers);
+    describe_regularizers(agreement, terms.weight, terms.regularizers);
     agreement.on("the solver", name_of(terms.solver));
     check_operands(*A, B, X, terms.regularizers);
     require_least_squares(terms.solver);
@@ -241,9 +241,9 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   FailureScope failures;
   // With a guess Z is a correction of X₀, and what is left to solve for is [B; 0] − [A; D·I] X₀.
   const bool corrects = options.initial_guess;
-  DistMatrix<T> Z = make_together<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
+  DistMatrix<T> Z = allocate_matrix<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
   const auto load_data = [&](DistMatrix<T>& stacked) {  // [B; 0]
-    if (stacked.rows() == 0) stacked = make_together<T>(B.grid(), full->range().layout(columns));
+    if (stacked.rows() == 0) stacked = allocate_matrix<T>(B.grid(), full->range().layout(columns));
     stacked.set_zero();
     DistMatrix<T> upper = stack_rows({A->range()}, 0, stacked);
     copy(B, upper);
@@ -277,7 +277,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   }
   if (how.damps_x) {
     Z = DistMatrix<T>();
-    DistMatrix<T> gradient = make_together<T>(X.grid(), X.layout());
+    DistMatrix<T> gradient = allocate_matrix<T>(X.grid(), X.layout());
     DistMatrix<T> r = stack_rows({A->range()}, 0, corrects ? residual : data);
     recompute_norms(*A, B, X, damp, r, gradient, report);
   } else if (X.grid()->is_member()) {
@@ -292,7 +292,7 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
                       matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
                       ": they must be equal, and on the same grid");
   const std::vector<double> norms = column_norms(matrix);
-  DistMatrix<T> factors = make_together<T>(domain.grid, {domain.rows, Cut::uncut(1)});
+  DistMatrix<T> factors = allocate_matrix<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
     const double norm = norms[at(i)];
     const bool is_in_range = std::isfinite(norm) && std::isnormal(static_cast<Real<T>>(1 / norm));

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/proximal.hpp"
 
 namespace gridlops {

@@ -6,7 +6,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/column_arithmetic.hpp"
 
 namespace gridlops {
@@ -17,7 +17,7 @@ void ScaledOperator<T>::set_power(int power, const Partition& columns) {
   half_ = to_scalar<T>(std::ldexp(1.0, power / 2));
   if (power == 0) return;
   const ProcessGrid& grid = *domain().grid;
-  succeed_together(grid.comm(), [&] {
+  attempt(grid.comm(), [&] {
     const auto elements = [&](const Space& space) {
       return space.local_rows() * space.local_columns(columns);
     };

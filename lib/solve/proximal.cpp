@@ -11,6 +11,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/error.hpp"
+#include "gridlops/failure.hpp"
 #include "solve/kept_proximal.hpp"
 
 namespace gridlops {
@@ -101,7 +102,7 @@ class Scratch {
     const Index elements = largest_part(layout.rows.partition) * largest_part(layout.cols.partition);
     if (elements > elements_) {
       elements_ = 0;  // the memory that there was is gone if there is not enough
-      succeed_together(grid->comm(), [&] { memory_.reserve(grid->backend(), elements); });
+      attempt(grid->comm(), [&] { memory_.reserve(grid->backend(), elements); });
       elements_ = elements;
     }
     const Index rows = layout.rows.partition.size(grid->my_part(layout.rows.axis)),

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/instantiate.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 
 namespace gridlops {
 

@@ -13,7 +13,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/together.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
@@ -215,7 +215,7 @@ std::complex<double> Iterate::element(Index i, Index j) const {
 
 template <Scalar T>
 ModelErrors<T>::ModelErrors(const ConstDistMatrix<T>& truth)
-    : truth_(truth), difference_(make_together<T>(truth.grid(), truth.layout())), sums_(truth.grid()) {}
+    : truth_(truth), difference_(allocate_matrix<T>(truth.grid(), truth.layout())), sums_(truth.grid()) {}
 
 template <Scalar T>
 bool ModelErrors<T>::step(const IterationInfo& info) {

@@ -10,12 +10,12 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
-#include "dist/together.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/column_arithmetic.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 #include "gridlops/random.hpp"
-#include "ops/agree_on_operator.hpp"
+#include "ops/describe_operator.hpp"
 #include "solve/problem_scale.hpp"
 
 namespace gridlops {
@@ -75,7 +75,7 @@ void require_square(const LinearOperator<T>& A) {
 
 template <Scalar T>
 DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
-  DistMatrix<T> x = make_together<T>(space.grid, space.layout(1));
+  DistMatrix<T> x = allocate_matrix<T>(space.grid, space.layout(1));
   x.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
   return x;
 }
@@ -144,8 +144,8 @@ class LanczosBasis {
 template <Scalar T>
 DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations, double tolerance,
                                      std::uint64_t seed) {
-  agree_on_grid(A.domain().grid, "power_iteration", [&](Agreement& agreement) {
-    agree_on_operator(agreement, A);
+  agree(A.domain().grid, "power_iteration", [&](Agreement& agreement) {
+    describe_operator(agreement, A);
     agreement.on("the limit of iterations", max_iterations)
         .on("the tolerance", tolerance)
         .on("the seed", seed);
@@ -157,8 +157,8 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
   });
   DominantEigenpair<T> pair{{}, 0, 0, false, random_column<T>(A.domain(), seed)};
   if (!A.domain().grid->is_member()) return pair;
-  DistMatrix<T> image = make_together<T>(A.domain().grid, A.domain().layout(1)),
-                residual = make_together<T>(A.domain().grid, A.domain().layout(1));
+  DistMatrix<T> image = allocate_matrix<T>(A.domain().grid, A.domain().layout(1)),
+                residual = allocate_matrix<T>(A.domain().grid, A.domain().layout(1));
   FailureScope failures;
   normalise(pair.vector);
   while (pair.iterations < max_iterations && !pair.converged) {
@@ -180,8 +180,8 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
 
 template <Scalar T>
 SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  agree_on_grid(A.domain().grid, "lanczos_extremes", [&](Agreement& agreement) {
-    agree_on_operator(agreement, A);
+  agree(A.domain().grid, "lanczos_extremes", [&](Agreement& agreement) {
+    describe_operator(agreement, A);
     agreement.on("the steps", steps).on("the seed", seed);
     require_square(A);
     require<UsageError>(steps >= 1, "eigenvalues cannot be found in ", steps, " steps; take at least one");
@@ -190,9 +190,9 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   const Index most = std::min<Index>(steps, A.rows());
   Communicator& comm = A.domain().grid->comm();
   DistMatrix<T> q = random_column<T>(A.domain(), seed),
-                w = make_together<T>(A.domain().grid, A.domain().layout(1));
+                w = allocate_matrix<T>(A.domain().grid, A.domain().layout(1));
   std::optional<LanczosBasis<T>> made;
-  succeed_together(comm, [&] { made.emplace(q, most); });
+  attempt(comm, [&] { made.emplace(q, most); });
   LanczosBasis<T>& basis = *made;
   FailureScope failures;
   normalise(q);
@@ -222,14 +222,14 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
 // α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v; ‖A‖² is estimated by the largest eigenvalue of BᵀB.
 template <Scalar T>
 double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
-  agree_on_grid(A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
-    agree_on_operator(agreement, A);
+  agree(A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
+    describe_operator(agreement, A);
     agreement.on("the steps", steps).on("the seed", seed);
     require<UsageError>(steps >= 1, "a norm cannot be estimated in ", steps, " steps; take at least one");
   });
   if (!A.domain().grid->is_member()) return 0;
   DistMatrix<T> v = random_column<T>(A.domain(), seed),
-                u = make_together<T>(A.range().grid, A.range().layout(1));
+                u = allocate_matrix<T>(A.range().grid, A.range().layout(1));
   FailureScope failures;
   normalise(v);
   A.apply(T(1), v, T(0), u);
