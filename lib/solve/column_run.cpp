@@ -7,7 +7,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "dist/together.hpp"
+#include "gridlops/dist_matrix.hpp"
+#include "gridlops/failure.hpp"
 #include "gridlops/trace.hpp"
 #include "solve/column_blocks.hpp"
 
@@ -59,7 +60,7 @@ void ColumnRun<T>::run() {
 template <Scalar T>
 void ColumnRun<T>::reserve() {
   const TraceRegion region("reserve");
-  succeed_together(batch_.grid().comm(), [this] {
+  attempt(batch_.grid().comm(), [this] {
     batch_.solve.state.begin_batch(batch_.solve.X, batch_.columns);
     sums_.reserve(batch_.B.local().cols);
   });

@@ -63,7 +63,7 @@ const PerColumn* per_column(const Other&) {
 
 }  // namespace
 
-void agree_on_options(Agreement& agreement, const SolveOptions& options) {
+void describe_options(Agreement& agreement, const SolveOptions& options) {
   for_each_option(
       [&](const SolverOption& option, auto field) { agreement.on(option.field, text_of(options.*field)); });
   agreement.on("the directory of checkpoints", options.checkpoint.directory)

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "gridlops/solve_options.hpp"
 
 namespace gridlops {
 
 /// Names all options of the table to an agreement, and the directories of checkpoints.
-void agree_on_options(Agreement& agreement, const SolveOptions& options);
+void describe_options(Agreement& agreement, const SolveOptions& options);
 
 /// Throws UsageError or ShapeError if a method with these features does not take an option that is given, or
 /// if an option has an impossible value.

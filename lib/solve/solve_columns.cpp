@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure_scope.hpp"
+#include "comm/failure.hpp"
 #include "dist/apart.hpp"
 #include "gridlops/spectrum.hpp"
 #include "gridlops/trace.hpp"
@@ -30,12 +30,12 @@ Guard make_guard(const LinearOperator<T>& A, const SolveOptions& options, SolveR
 }  // namespace
 
 template <Scalar T>
-void agree_on_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+void describe_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                       const SolveOptions& options) {
   agreement.on("the element type", name_of(scalar_type_of<T>));
-  agree_on_layout(agreement, "the right-hand sides", B.layout());
-  agree_on_layout(agreement, "the solutions", X.layout());
-  agree_on_options(agreement, options);
+  describe_layout(agreement, "the right-hand sides", B.layout());
+  describe_layout(agreement, "the solutions", X.layout());
+  describe_options(agreement, options);
   require_apart<T>(B, X, "a solver", "its right-hand sides and its solutions");
 }
 
@@ -44,8 +44,8 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
     const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
     const ConstDistMatrix<T>& X, const SolveOptions& options) {
   std::unique_ptr<ColumnMethod<T>> method;
-  agree_on_grid(B.grid(), "a solver", [&](Agreement& agreement) {
-    agree_on_problem(agreement, B, X, options);
+  agree(B.grid(), "a solver", [&](Agreement& agreement) {
+    describe_problem(agreement, B, X, options);
     method = make(agreement);
     agreement.on("the solver", method->name())
         .on("its parameters", method->traits().parameters)
@@ -95,7 +95,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                      \
-  template void agree_on_problem(Agreement&, const ConstDistMatrix<T>&, const ConstDistMatrix<T>&,   \
+  template void describe_problem(Agreement&, const ConstDistMatrix<T>&, const ConstDistMatrix<T>&,   \
                                  const SolveOptions&);                                               \
   template std::unique_ptr<ColumnMethod<T>> begin_solve(                                             \
       const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>&, const ConstDistMatrix<T>&, \
