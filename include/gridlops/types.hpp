@@ -7,8 +7,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "gridlops/export.hpp"
-
 namespace gridlops {
 
 /// The type of sizes and of global and local indices. Only calls of MPI and BLAS narrow it, with a check.
