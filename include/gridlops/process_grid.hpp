@@ -6,11 +6,21 @@
 #include <string>
 
 #include "gridlops/backend.hpp"
-#include "gridlops/buffer.hpp"
 #include "gridlops/communicator.hpp"
 #include "gridlops/export.hpp"
 
 namespace gridlops {
+
+class ProcessGrid;
+template <class T>
+class Buffer;
+
+namespace detail {
+/// Returns shared scratch memory of the grid's backend. Every call reuses the same bytes; that is safe
+/// because backend work is ordered. The memory grows to the most that was asked for. Throws OutOfMemory on
+/// this rank alone.
+std::byte* scratch_of(const ProcessGrid& grid, Index bytes);
+}  // namespace detail
 
 /// P × Q.
 struct GridShape {
@@ -49,6 +59,8 @@ class GRIDLOPS_EXPORT ProcessGrid {
   ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend);
   /// The same ranks with matrices in other memory. Not collective.
   ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
+  ProcessGrid(ProcessGrid&&) = default;
+  ProcessGrid& operator=(ProcessGrid&&) = default;
 
   GridShape shape() const { return shape_; }
   int rows() const { return shape_.rows; }
@@ -67,20 +79,14 @@ class GRIDLOPS_EXPORT ProcessGrid {
 
   const std::shared_ptr<Backend>& backend() const { return backend_; }
 
-  /// Returns so many bytes of the backend's memory for what is ordered next on it. They are always the same:
-  /// work on a backend is ordered, so that the next caller may overwrite them at once. The memory grows to
-  /// the most that was asked for, and OutOfMemory is this rank's alone.
-  std::byte* scratch(Index bytes) const {
-    scratch_.reserve(backend_, bytes);
-    return scratch_.data();
-  }
-
   /// How many parts an axis has, and which of them a rank of the grid holds.
   int parts(Axis axis) const;
   int part_at(Axis axis, int row, int col) const;
   int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }
 
  private:
+  friend std::byte* detail::scratch_of(const ProcessGrid& grid, Index bytes);
+
   Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
     if (comm == nullptr) throw_idle();
     return *comm;
@@ -90,7 +96,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
   GridShape shape_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<Communicator> grid_, row_, col_;
-  mutable Buffer<std::byte> scratch_;
+  mutable std::shared_ptr<Buffer<std::byte>> scratch_;
 };
 
 }  // namespace gridlops

@@ -87,7 +87,7 @@ const Value* in_scratch(ColumnOperand numbers, double sign, const ConstDistMatri
     }
   }
   const Index bytes = mine.size * static_cast<Index>(sizeof(Value));
-  auto* const here = reinterpret_cast<Value*>(X.grid()->scratch(bytes));
+  auto* const here = reinterpret_cast<Value*>(detail::scratch_of(*X.grid(), bytes));
   X.grid()->backend()->upload(values.data(), here, bytes);
   return here;
 }
@@ -149,7 +149,7 @@ constexpr Index sums_at_once = 4;
 
 template <Scalar T>
 void ColumnSums<T>::reserve(Index local_columns) {
-  grid_->scratch(local_columns * static_cast<Index>(std::max(sizeof(T), sizeof(double))));
+  detail::scratch_of(*grid_, local_columns * static_cast<Index>(std::max(sizeof(T), sizeof(double))));
   local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // and a gap before complex sums
 }
 

@@ -53,7 +53,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   const ArrayKernels<T>& kernels() const { return backend()->template kernels<T>().arrays(); }
   const std::shared_ptr<Backend>& backend() const { return this->range().grid->backend(); }
   std::byte* scratch(Index columns) const {
-    return this->range().grid->scratch(kernels().migration_scratch_bytes(tables_, columns));
+    return detail::scratch_of(*this->range().grid, kernels().migration_scratch_bytes(tables_, columns));
   }
 
   void do_reserve(Op, const Partition& columns) const override {
