@@ -7,10 +7,17 @@
 #include <vector>
 
 #include "gridlops/dims.hpp"
-#include "gridlops/dist_matrix.hpp"
 #include "gridlops/export.hpp"
+#include "gridlops/layout.hpp"
 
 namespace gridlops {
+
+template <class T>
+class Buffer;
+template <Scalar T>
+class ConstDistMatrix;
+template <Scalar T>
+class DistMatrix;
 
 /// Where the models or the data of an operator live: matrices with a fixed number of rows, cut in a fixed
 /// way, and any number of columns (right-hand sides), cut along a fixed axis at any places. Where the rows

@@ -5,6 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "gridlops/dist_matrix.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops {
