@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <immintrin.h>
 
+#include "local/correlate_loops.hpp"
 #include "local/tile_loops.hpp"
 
 namespace gridlops {
@@ -31,6 +32,11 @@ struct Isa {
 template <class R>
 constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
 
+/// Of correlations.
+struct Reach {
+  static constexpr std::size_t vector_bytes = 64, vectors = 8;
+};
+
 }  // namespace
 
 template <class R>
@@ -40,5 +46,13 @@ const TileKernels<R>& tile_kernels_avx512() {
 
 template const TileKernels<float>& tile_kernels_avx512();
 template const TileKernels<double>& tile_kernels_avx512();
+
+template <class R>
+Correlate<R> correlate_avx512() {
+  return CorrelateLoops<Reach, R>::correlate;
+}
+
+template Correlate<float> correlate_avx512();
+template Correlate<double> correlate_avx512();
 
 }  // namespace gridlops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "local/correlate_loops.hpp"
 #include "local/tile_loops.hpp"
 
 namespace gridlops {
@@ -18,6 +19,11 @@ struct Isa {
 template <class R>
 constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
 
+/// Of correlations.
+struct Reach {
+  static constexpr std::size_t vector_bytes = 16, vectors = 8;
+};
+
 }  // namespace
 
 template <class R>
@@ -27,5 +33,13 @@ const TileKernels<R>& tile_kernels_baseline() {
 
 template const TileKernels<float>& tile_kernels_baseline();
 template const TileKernels<double>& tile_kernels_baseline();
+
+template <class R>
+Correlate<R> correlate_baseline() {
+  return CorrelateLoops<Reach, R>::correlate;
+}
+
+template Correlate<float> correlate_baseline();
+template Correlate<double> correlate_baseline();
 
 }  // namespace gridlops

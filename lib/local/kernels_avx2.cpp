@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <immintrin.h>
 
+#include "local/correlate_loops.hpp"
 #include "local/tile_loops.hpp"
 
 namespace gridlops {
@@ -27,6 +28,11 @@ struct Isa {
 template <class R>
 constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
 
+/// Of correlations.
+struct Reach {
+  static constexpr std::size_t vector_bytes = 32, vectors = 8;
+};
+
 }  // namespace
 
 template <class R>
@@ -36,5 +42,13 @@ const TileKernels<R>& tile_kernels_avx2() {
 
 template const TileKernels<float>& tile_kernels_avx2();
 template const TileKernels<double>& tile_kernels_avx2();
+
+template <class R>
+Correlate<R> correlate_avx2() {
+  return CorrelateLoops<Reach, R>::correlate;
+}
+
+template Correlate<float> correlate_avx2();
+template Correlate<double> correlate_avx2();
 
 }  // namespace gridlops
