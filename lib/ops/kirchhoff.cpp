@@ -13,7 +13,6 @@
 #include "gridlops/error.hpp"
 #include "gridlops/local_operator.hpp"
 #include "local/array_kernels.hpp"
-#include "ops/library_local_operator.hpp"
 #include "ops/library_operator.hpp"
 
 namespace gridlops {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gridlops/linear_operator.hpp"
+#include "gridlops/local_operator.hpp"
 
 namespace gridlops {
 
@@ -14,5 +15,14 @@ class LibraryOperator : public LinearOperator<T> {
  private:
   bool runs_callers_code() const final { return false; }
 };
+
+/// local_operator() of functions of the library.
+template <Scalar T>
+OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T> forward,
+                                      LocalProduct<T> adjoint);
+
+/// The identity between two spaces of one array whose elements are ordered differently.
+template <Scalar T>
+OperatorPtr<T> recut(Space range, Space domain);
 
 }  // namespace gridlops

@@ -8,7 +8,6 @@
 #include "comm/failure.hpp"
 #include "dist/axis_ranks.hpp"
 #include "gridlops/error.hpp"
-#include "ops/library_local_operator.hpp"
 #include "ops/library_operator.hpp"
 
 namespace gridlops {

@@ -9,7 +9,6 @@
 #include "gridlops/error.hpp"
 #include "ops/array_products.hpp"
 #include "ops/library_operator.hpp"
-#include "ops/recut.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/recut.hpp"
 
 #include <memory>
 #include <optional>
