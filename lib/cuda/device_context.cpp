@@ -9,7 +9,7 @@
 
 #include "base/message.hpp"
 #include "comm/failure.hpp"
-#include "cuda/profiler_ranges.hpp"
+#include "cuda/device_timeline.hpp"
 #include "gridlops/error.hpp"
 
 namespace gridlops::cuda {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/device_timeline.hpp"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <cmath>
 #include <utility>
 
@@ -113,6 +115,10 @@ void DeviceTimeline::bring_in() {
       return;  // it ends with the group
     }
   }
+}
+
+void tell_profilers_of_regions() {
+  set_trace_listener({[](const char* name) { nvtxRangePushA(name); }, [] { nvtxRangePop(); }});
 }
 
 }  // namespace gridlops::cuda

@@ -70,4 +70,7 @@ class StreamRegion {
   std::uint64_t number_;
 };
 
+/// From now on the regions of traces are ranges of NVTX, which profilers such as Nsight Systems show.
+void tell_profilers_of_regions();
+
 }  // namespace gridlops::cuda
