@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/placement.hpp"
+#include "bench/results.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "bench/commit.hpp"
-#include "bench/placement.hpp"
 #include "build_facts.hpp"
 #include "console.hpp"
 #include "file_checks.hpp"
