@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI lets a program replace its functions. These count handles.
-#include "support/mpi_handles.hpp"
+#include "support/mpi_main.hpp"
 
 #include <mpi.h>
 

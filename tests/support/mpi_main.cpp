@@ -17,7 +17,6 @@
 #include "gridlops/gpu.hpp"
 #include "gridlops/mpi.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_handles.hpp"
 #include "support/mpi_main.hpp"
 
 namespace {
