@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "gridlops/matrix_mult.hpp"
+#include "gridlops/matrix_view.hpp"
 #include "gridlops/mpi.hpp"
 #include "gridlops/operator_algebra.hpp"
 #include "gridlops/random.hpp"
 #include "gridlops/solver.hpp"
-#include "gridlops/transpose.hpp"
 
 using namespace gridlops;
 

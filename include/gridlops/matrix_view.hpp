@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "gridlops/export.hpp"
 #include "gridlops/types.hpp"
 
 namespace gridlops {
@@ -44,5 +45,15 @@ struct MatrixView {
   constexpr MatrixView row_block(Range range) const { return block(range, {0, cols}); }
   constexpr MatrixView col_block(Range range) const { return block({0, rows}, range); }
 };
+
+/// to ← fromᵀ, without conjugation. Both are in host memory and do not overlap. Not collective; throws
+/// ShapeError, on this rank alone, unless `to` is from.cols × from.rows.
+///
+/// A row-major block of m × n elements whose rows begin `stride` elements apart is, to a view, the transpose
+/// {data, n, m, stride}. So this makes a column-major block of it, or the other way round:
+///
+///   transpose<double>({data, n, m, stride}, X.local());
+template <Scalar T>
+GRIDLOPS_EXPORT void transpose(MatrixView<const T> from, MatrixView<T> to);
 
 }  // namespace gridlops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/transpose.hpp"
+#include "gridlops/matrix_view.hpp"
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"

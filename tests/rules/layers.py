@@ -23,7 +23,7 @@ WINGS = {"cuda", "no_cuda"}  # implement what others declare; nobody includes th
 
 PUBLIC = {
     "base": ["counters", "elements", "error", "export", "random", "trace", "types", "version"],
-    "local": ["backend", "buffer", "matrix_view", "overlap", "threshold", "transpose"],
+    "local": ["backend", "buffer", "matrix_view", "overlap", "threshold"],
     "comm": ["communicator", "failure", "gpu", "mpi", "process_grid"],
     "dist": ["block_cyclic", "column_arithmetic", "dims", "dist_matrix", "layout", "non_finite", "partition", "redistribute"],
     "ops": ["algorithm", "array_operators", "band", "block_hash", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
