@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "dependent_options.hpp"
-#include "gridlops/error.hpp"
-#include "machine_file.hpp"
-#include "option_parser.hpp"
-#include "run_program.hpp"
+#include "command_line/dependent_options.hpp"
+#include "command_line/machine_file.hpp"
+#include "command_line/option_parser.hpp"
+#include "command_line/run_program.hpp"
+#include "gridlops/base/error.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "damping_curve.hpp"
-#include "gridlops/backend.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/cost_model.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/process_grid.hpp"
-#include "gridlops/solver.hpp"
-#include "solver_choices.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/local/backend.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "solve/damping_curve.hpp"
+#include "solve/solver_choices.hpp"
 
 namespace gridlops::program {
 

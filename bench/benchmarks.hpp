@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/communicator.hpp"
-#include "gridlops/cost_model.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/process_grid.hpp"
-#include "gridlops/solver_table.hpp"
-#include "gridlops/types.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/types.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/solve/solver_table.hpp"
 
 namespace gridlops::bench {
 

@@ -8,16 +8,16 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/comm/exchange.hpp"
-#include "bench/measurement.hpp"
-#include "bench/results.hpp"
-#include "console.hpp"
-#include "file_checks.hpp"
-#include "grid.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/text_file.hpp"
-#include "json_text.hpp"
-#include "machine_file.hpp"
+#include "bench/measure/measurement.hpp"
+#include "bench/measure/results.hpp"
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/grid.hpp"
+#include "command_line/json_text.hpp"
+#include "command_line/machine_file.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/io/text_file.hpp"
 
 namespace gridlops::bench {
 

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "bench/benchmarks.hpp"
-#include "bench/results.hpp"
-#include "gridlops/buffer.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/failure.hpp"
+#include "bench/measure/results.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/local/buffer.hpp"
 
 namespace gridlops::bench {
 

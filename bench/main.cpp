@@ -3,9 +3,9 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/comm/exchange.hpp"
-#include "gridlops/mpi.hpp"
-#include "option_parser.hpp"
-#include "run_program.hpp"
+#include "command_line/option_parser.hpp"
+#include "command_line/run_program.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops::bench {
 

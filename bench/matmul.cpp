@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/benchmarks.hpp"
+#include "bench/measure/results.hpp"
 #include "bench/product_check.hpp"
-#include "bench/results.hpp"
 
 namespace gridlops::bench {
 

@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "bench/benchmarks.hpp"
-#include "bench/results.hpp"
-#include "grid.hpp"
-#include "gridlops/array_operators.hpp"
-#include "gridlops/fourier.hpp"
-#include "gridlops/fredholm.hpp"
-#include "gridlops/kirchhoff.hpp"
+#include "bench/measure/results.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/fredholm.hpp"
+#include "gridlops/ops/kirchhoff.hpp"
 
 namespace gridlops::bench {
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "bench/cases.hpp"
-#include "bench/measurement.hpp"
-#include "gridlops/buffer.hpp"
+#include "bench/measure/cases.hpp"
+#include "bench/measure/measurement.hpp"
+#include "gridlops/local/buffer.hpp"
 
 namespace gridlops::bench {
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/measurement.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/solver.hpp"
+#include "bench/measure/measurement.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/solve_observer.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/solve/solve_observer.hpp"
+#include "gridlops/solve/solver.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <cmath>
 
 #include "bench/benchmarks.hpp"
-#include "bench/cases.hpp"
+#include "bench/measure/cases.hpp"
+#include "bench/measure/results.hpp"
 #include "bench/product_check.hpp"
-#include "bench/results.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 
 namespace gridlops::bench {
 

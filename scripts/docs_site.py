@@ -147,8 +147,8 @@ def run_doxygen(root, pages, stage, folder):
     """Returns what Doxygen warns of, with the paths of the sources."""
     for page in pages.paths:
         (stage / f"{page_name(page)}.md").write_text(pages.render(page), encoding="utf-8")
-    for header in sorted((root / "include/gridlops").glob("*.hpp")):
-        to = stage / "include/gridlops" / header.name
+    for header in sorted((root / "include").rglob("*.hpp")):
+        to = stage / header.relative_to(root)
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(grouped(header.read_text(encoding="utf-8")), encoding="utf-8")
     version = re.search(r"version: '([^']+)'", (root / "meson.build").read_text(encoding="utf-8"))[1]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/array_operators.hpp"
+#include "gridlops/ops/array_operators.hpp"
 
 #include <string>
 #include <vector>
 
-#include "gridlops/fourier.hpp"
-#include "gridlops/fredholm.hpp"
-#include "gridlops/kirchhoff.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/fredholm.hpp"
+#include "gridlops/ops/kirchhoff.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/failure.hpp"
-#include "gridlops/overlap.hpp"
-#include "gridlops/redistribute.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/local/overlap.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

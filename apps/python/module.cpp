@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gridlops/version.hpp"
+#include "gridlops/base/version.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "gridlops/dist_matrix.hpp"
-#include "gridlops/linear_operator.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/linear_operator.hpp"
 
 // The module _native has what needs C++. Its functions for one element type are in a submodule that is named
 // as NumPy names the type. The package's Python files make of it what users see.

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/dot_test.hpp"
-#include "gridlops/local_operator.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/spectrum.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

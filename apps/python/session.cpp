@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "gridlops/mpi.hpp"
+#include "gridlops/comm/mpi.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

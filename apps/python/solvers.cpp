@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/damping_curve.hpp"
-#include "gridlops/inversion.hpp"
-#include "gridlops/proximal.hpp"
-#include "gridlops/solve_observer.hpp"
-#include "gridlops/solver.hpp"
-#include "gridlops/sparse_solver.hpp"
+#include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/inversion.hpp"
+#include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/solve_observer.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/cost_model.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/space.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/ops/space.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "bench/results.hpp"
-#include "console.hpp"
-#include "gridlops/gpu.hpp"
+#include "bench/measure/results.hpp"
+#include "command_line/console.hpp"
+#include "gridlops/comm/gpu.hpp"
 
 namespace gridlops::bench {
 

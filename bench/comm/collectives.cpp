@@ -9,11 +9,11 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/comm/exchange.hpp"
-#include "bench/results.hpp"
-#include "grid.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/mpi.hpp"
+#include "bench/measure/results.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops::bench {
 

@@ -7,9 +7,9 @@
 #include <functional>
 #include <optional>
 
-#include "grid.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/mpi.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops::bench {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "bench/results.hpp"
+#include "bench/measure/results.hpp"
 
 namespace gridlops::bench {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "bench/measurement.hpp"
-#include "gridlops/failure.hpp"
+#include "bench/measure/measurement.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops::bench {
 

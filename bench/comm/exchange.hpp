@@ -8,10 +8,10 @@
 
 #include "bench/comm/pattern.hpp"
 #include "bench/comm/windows.hpp"
-#include "gridlops/buffer.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/counters.hpp"
-#include "gridlops/process_grid.hpp"
+#include "gridlops/base/counters.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/local/buffer.hpp"
 
 namespace gridlops::bench {
 

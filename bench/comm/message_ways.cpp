@@ -7,9 +7,9 @@
 #include <cstring>
 #include <optional>
 
-#include "bench/measurement.hpp"
-#include "grid.hpp"
-#include "gridlops/failure.hpp"
+#include "bench/measure/measurement.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops::bench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/comm/windows.hpp"
-#include "gridlops/process_grid.hpp"
+#include "gridlops/comm/process_grid.hpp"
 
 namespace gridlops::bench {
 

@@ -9,9 +9,9 @@
 #include "bench/benchmarks.hpp"
 #include "bench/comm/crossovers.hpp"
 #include "bench/comm/message_ways.hpp"
-#include "bench/results.hpp"
-#include "grid.hpp"
-#include "gridlops/failure.hpp"
+#include "bench/measure/results.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops::bench {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "gridlops/random.hpp"
+#include "gridlops/base/random.hpp"
 
 namespace gridlops::bench {
 

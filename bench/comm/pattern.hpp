@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gridlops/communicator.hpp"
+#include "gridlops/comm/communicator.hpp"
 
 namespace gridlops::bench {
 

@@ -7,8 +7,8 @@
 #include <exception>
 #include <utility>
 
-#include "gridlops/error.hpp"
-#include "gridlops/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops::bench {
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "gridlops/communicator.hpp"
-#include "gridlops/elements.hpp"
-#include "gridlops/types.hpp"
+#include "gridlops/base/elements.hpp"
+#include "gridlops/base/types.hpp"
+#include "gridlops/comm/communicator.hpp"
 
 namespace gridlops::bench {
 

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "bench/benchmarks.hpp"
+#include "bench/measure/results.hpp"
 #include "bench/product_check.hpp"
-#include "bench/results.hpp"
 #include "scalapack.hpp"
 
 namespace gridlops::bench {

@@ -11,10 +11,10 @@
 #include <exception>
 #include <utility>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/mpi.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops::simulation {
 

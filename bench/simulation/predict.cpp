@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "grid.hpp"
-#include "gridlops/cost_model.hpp"
-#include "option_parser.hpp"
+#include "command_line/grid.hpp"
+#include "command_line/option_parser.hpp"
+#include "gridlops/ops/cost_model.hpp"
 
 int main(int argc, char** argv) {
   using namespace gridlops;

@@ -7,10 +7,10 @@
 #include <complex>
 #include <cstdio>
 
-#include "gridlops/fredholm.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/fredholm.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 using T = std::complex<double>;

@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <numbers>
 
-#include "gridlops/array_operators.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/local_operator.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 

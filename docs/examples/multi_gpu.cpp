@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 

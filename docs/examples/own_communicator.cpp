@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "gridlops/dist_matrix.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 

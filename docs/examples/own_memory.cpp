@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <vector>
 
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/matrix_view.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/local/matrix_view.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
 
 using namespace gridlops;
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 
 using namespace gridlops;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 #include <algorithm>
 #include <type_traits>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/trace.hpp"
+#include "gridlops/base/trace.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/trace_record.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/export.hpp"
-#include "gridlops/trace.hpp"
+#include "gridlops/base/export.hpp"
+#include "gridlops/base/trace.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/communicator.hpp"
+#include "gridlops/comm/communicator.hpp"
 
 #include <exception>
 #include <optional>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/message.hpp"
-#include "comm/call_account.hpp"
-#include "comm/watched_wait.hpp"
-#include "gridlops/error.hpp"
+#include "comm/failure/call_account.hpp"
+#include "comm/failure/watched_wait.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

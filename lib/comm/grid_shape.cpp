@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/process_grid.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/process_grid.hpp"
 
 namespace gridlops {
 

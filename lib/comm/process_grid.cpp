@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/process_grid.hpp"
+#include "gridlops/comm/process_grid.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/failure.hpp"
-#include "gridlops/buffer.hpp"
-#include "gridlops/error.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "gridlops/elements.hpp"
+#include "gridlops/base/elements.hpp"
 
 namespace gridlops {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/message.hpp"
-#include "comm/failure.hpp"
+#include "comm/failure/failure.hpp"
 #include "cuda/device_timeline.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops::cuda {
 

@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/watched_wait.hpp"
+#include "comm/failure/watched_wait.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/device_timeline.hpp"
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops::cuda {
 

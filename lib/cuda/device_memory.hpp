@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops::cuda {
 

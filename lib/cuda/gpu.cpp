@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/gpu.hpp"
+#include "gridlops/comm/gpu.hpp"
 
 #include <nccl.h>
 
 #include "base/message.hpp"
+#include "cuda/communicators/nccl_communicator.hpp"
+#include "cuda/communicators/staged_communicator.hpp"
 #include "cuda/gpu_backend.hpp"
-#include "cuda/nccl_communicator.hpp"
-#include "cuda/staged_communicator.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

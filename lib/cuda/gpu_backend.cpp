@@ -7,8 +7,8 @@
 
 #include "base/message.hpp"
 #include "cuda/device_context.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/gpu.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/gpu.hpp"
 
 namespace gridlops {
 namespace cuda {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "cuda/device_context.hpp"
-#include "cuda/gpu_kernels.hpp"
-#include "gridlops/backend.hpp"
+#include "cuda/kernels/gpu_kernels.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops::cuda {
 

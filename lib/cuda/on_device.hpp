@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "cuda/complex.hpp"
-#include "gridlops/matrix_view.hpp"
+#include "cuda/kernels/complex.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 namespace gridlops::cuda {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/message.hpp"
-#include "gridlops/dist_matrix.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/overlap.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/local/overlap.hpp"
 
 namespace gridlops {
 

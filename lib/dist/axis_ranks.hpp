@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gridlops/process_grid.hpp"
+#include "gridlops/comm/process_grid.hpp"
 
 namespace gridlops {
 

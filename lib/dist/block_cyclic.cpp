@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/block_cyclic.hpp"
+#include "gridlops/dist/block_cyclic.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/trace.hpp"
-#include "local/array_kernels.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "local/arrays/array_kernels.hpp"
 
 namespace gridlops {
 

@@ -5,8 +5,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/trace.hpp"
-#include "local/array_kernels.hpp"
+#include "gridlops/base/trace.hpp"
+#include "local/arrays/array_kernels.hpp"
 
 namespace gridlops {
 

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "gridlops/buffer.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/dims.hpp"
-#include "gridlops/process_grid.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/dist/dims.hpp"
+#include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 

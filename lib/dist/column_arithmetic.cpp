@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure.hpp"
-#include "gridlops/error.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

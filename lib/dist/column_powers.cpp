@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/instantiate.hpp"
-#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 
 namespace gridlops {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 namespace gridlops {
 

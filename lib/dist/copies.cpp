@@ -11,9 +11,9 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/call_account.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/failure.hpp"
+#include "comm/failure/call_account.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 namespace gridlops {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "comm/failure.hpp"
-#include "gridlops/dist_matrix.hpp"
-#include "gridlops/layout.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/dist/layout.hpp"
 
 namespace gridlops {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/dims.hpp"
+#include "gridlops/dist/dims.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,9 +9,9 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure.hpp"
+#include "comm/failure/failure.hpp"
 #include "dist/column_powers.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/layout.hpp"
+#include "gridlops/dist/layout.hpp"
 
 #include "base/message.hpp"
 #include "dist/describe_layout.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

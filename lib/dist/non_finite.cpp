@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/non_finite.hpp"
+#include "gridlops/dist/non_finite.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/failure.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops {
 

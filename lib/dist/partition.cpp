@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/partition.hpp"
+#include "gridlops/dist/partition.hpp"
 
 #include <algorithm>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -5,8 +5,8 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/trace.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
 
 namespace gridlops {
 

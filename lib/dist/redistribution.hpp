@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/redistribute.hpp"
+#include "gridlops/dist/redistribute.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/calibration.hpp"
+#include "gridlops/io/calibration.hpp"
 
 #include <unistd.h>
 #include <xxhash.h>
@@ -13,17 +13,17 @@
 #include <vector>
 
 #include "base/message.hpp"
-#include "gridlops/backend.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/text_file.hpp"
-#include "gridlops/version.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/version.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/io/text_file.hpp"
+#include "gridlops/local/backend.hpp"
 #include "io/calibration_file.hpp"
 #include "io/file.hpp"
 #include "io/json_text.hpp"
-#include "local/instruction_set.hpp"
-#include "local/product_times.hpp"
+#include "local/products/instruction_set.hpp"
+#include "local/products/product_times.hpp"
 
 namespace gridlops {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "io/json_text.hpp"
 
 namespace gridlops {

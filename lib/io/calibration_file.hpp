@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "local/product_times.hpp"
+#include "local/products/product_times.hpp"
 
 namespace gridlops {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 #include "io/file.hpp"
 #include "io/manifest.hpp"
 

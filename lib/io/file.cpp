@@ -15,9 +15,9 @@
 
 #include "base/at_work.hpp"
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/text_file.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/io/text_file.hpp"
 
 namespace gridlops {
 

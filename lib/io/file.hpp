@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops {
 

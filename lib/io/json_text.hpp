@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/npy.hpp"
-#include "gridlops/version.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/version.hpp"
+#include "gridlops/io/npy.hpp"
 #include "io/json_text.hpp"
 
 namespace gridlops {

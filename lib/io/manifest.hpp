@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/npy.hpp"
+#include "gridlops/io/npy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,9 +13,9 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_view.hpp"
-#include "gridlops/trace.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/local/matrix_view.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 #include "io/npy_writer.hpp"

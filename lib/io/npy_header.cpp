@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 namespace {

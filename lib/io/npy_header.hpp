@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "gridlops/npy.hpp"
+#include "gridlops/io/npy.hpp"
 
 namespace gridlops {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gridlops/npy.hpp"
+#include "gridlops/io/npy.hpp"
 #include "io/file.hpp"
 
 namespace gridlops {

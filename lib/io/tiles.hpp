@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops {
 

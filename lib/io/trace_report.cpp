@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/trace_report.hpp"
+#include "gridlops/io/trace_report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/trace_record.hpp"
-#include "gridlops/failure.hpp"
-#include "gridlops/text_file.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/io/text_file.hpp"
 #include "io/json_text.hpp"
 
 namespace gridlops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/backend.hpp"
+#include "gridlops/local/backend.hpp"
 
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "local/host_backend.hpp"
 
 namespace gridlops {

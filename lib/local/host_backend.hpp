@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/backend.hpp"
+#include "gridlops/local/backend.hpp"
 #include "local/host_kernels.hpp"
 
 namespace gridlops {

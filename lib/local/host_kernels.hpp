@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/backend.hpp"
-#include "local/array_kernels.hpp"
+#include "gridlops/local/backend.hpp"
+#include "local/arrays/array_kernels.hpp"
 
 namespace gridlops {
 

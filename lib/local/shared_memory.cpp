@@ -16,7 +16,7 @@
 #include <system_error>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "local/host_backend.hpp"
 
 namespace gridlops {

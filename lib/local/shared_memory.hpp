@@ -6,8 +6,8 @@
 #include <mutex>
 #include <optional>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/backend.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/gpu.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "gridlops/partition.hpp"
+#include "gridlops/dist/partition.hpp"
 
 namespace gridlops {
 

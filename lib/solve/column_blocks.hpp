@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 namespace gridlops {
 

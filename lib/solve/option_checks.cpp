@@ -6,7 +6,7 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "comm/failure.hpp"
-#include "gridlops/solve_options.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/solve/solve_options.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/plan.hpp"
+#include "gridlops/solve/plan.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure.hpp"
-#include "gridlops/column_arithmetic.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 
 namespace gridlops {
 

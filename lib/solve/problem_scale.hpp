@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dist/column_powers.hpp"
-#include "gridlops/linear_operator.hpp"
+#include "gridlops/ops/linear_operator.hpp"
 
 namespace gridlops {
 

@@ -5,11 +5,11 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure.hpp"
+#include "comm/failure/failure.hpp"
 #include "dist/apart.hpp"
-#include "gridlops/spectrum.hpp"
-#include "gridlops/trace.hpp"
-#include "solve/column_run.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/solve/spectrum.hpp"
+#include "solve/run/column_run.hpp"
 
 namespace gridlops {
 

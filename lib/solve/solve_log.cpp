@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/instantiate.hpp"
-#include "comm/failure.hpp"
+#include "comm/failure/failure.hpp"
 
 namespace gridlops {
 

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "gridlops/solve_observer.hpp"
-#include "solve/active_columns.hpp"
+#include "gridlops/solve/solve_observer.hpp"
 #include "solve/batches.hpp"
-#include "solve/verdicts.hpp"
+#include "solve/run/active_columns.hpp"
+#include "solve/run/verdicts.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/solve_observer.hpp"
+#include "gridlops/solve/solve_observer.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -13,8 +13,8 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "gridlops/dist_matrix.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 namespace gridlops {
 

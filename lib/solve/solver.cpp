@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/solver.hpp"
+#include "gridlops/solve/solver.hpp"
 
 #include <array>
 #include <utility>
 
 #include "base/instantiate.hpp"
 #include "dist/apart.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/proximal.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/proximal.hpp"
 #include "solve/batches.hpp"
-#include "solve/methods.hpp"
+#include "solve/methods/methods.hpp"
 
 namespace gridlops {
 

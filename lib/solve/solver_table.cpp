@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/solver_table.hpp"
+#include "gridlops/solve/solver_table.hpp"
 
 #include <algorithm>
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/solve_options.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/solve/solve_options.hpp"
 
 namespace gridlops {
 

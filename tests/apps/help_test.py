@@ -84,7 +84,7 @@ def check_texts(suite):
 
 
 def check_statuses(suite):
-    enum = re.search(r"enum class ExitStatus \{(.*?)\};", (ROOT / "include/gridlops/error.hpp").read_text(encoding="utf-8"), re.DOTALL)[1]
+    enum = re.search(r"enum class ExitStatus \{(.*?)\};", (ROOT / "include/gridlops/base/error.hpp").read_text(encoding="utf-8"), re.DOTALL)[1]
     statuses = set(re.findall(r"= (\d+)", enum))
     text = suite.run("--help").output
     told = set(re.findall(r"(?<![\w.])(\d+) [a-z]", text[text.index("Exit status:"):]))

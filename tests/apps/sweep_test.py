@@ -144,7 +144,7 @@ def check_files(suite):
 
 
 def probe(rows):
-    """The random vector of GCV: signs of gridlops/random.hpp's counter_uniform."""
+    """The random vector of GCV: signs of gridlops/base/random.hpp's counter_uniform."""
     mask, step = (1 << 64) - 1, 0x9e3779b97f4a7c15
 
     def mix(z):

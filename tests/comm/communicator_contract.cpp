@@ -7,7 +7,7 @@
 
 #include "comm/contract_exchange.hpp"
 #include "comm/contract_reductions.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 
 // The contract is compiled once for all test programs that check an implementation.
 

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "gridlops/buffer.hpp"
-#include "gridlops/communicator.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/local/buffer.hpp"
 #include "support/catch.hpp"
 
 namespace gridlops::testing {

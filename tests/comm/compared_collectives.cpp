@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/communicator.hpp"
-#include "gridlops/mpi.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/mpi.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
 

@@ -2,9 +2,9 @@
 // Exceptions leave communication that is under way. session_faults.cpp has what ends the job.
 #include <vector>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/programs/mpi_main.hpp"
 
 using namespace gridlops;
 using gridlops::testing::world;

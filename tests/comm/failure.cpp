@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <typeinfo>
 
-#include "comm/failure.hpp"
-#include "comm/watchdog.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/process_grid.hpp"
+#include "comm/failure/failure.hpp"
+#include "comm/failure/watchdog.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/comm/process_grid.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
 #include "support/thrown.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/flight_recorder.hpp"
+#include "comm/failure/flight_recorder.hpp"
 
 #include <chrono>
 

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "gridlops/dot_test.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
 #include "support/thrown.hpp"

@@ -3,12 +3,12 @@
 
 #include <numeric>
 
-#include "comm/chain_broadcast.hpp"
 #include "comm/communicator_contract.hpp"
 #include "comm/contract_reductions.hpp"
-#include "comm/mpi_transfer.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/mpi.hpp"
+#include "comm/mpi/chain_broadcast.hpp"
+#include "comm/mpi/mpi_transfer.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 using namespace gridlops;
 

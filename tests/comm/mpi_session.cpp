@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "gridlops/error.hpp"
-#include "gridlops/mpi.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/programs/mpi_main.hpp"
 
 using namespace gridlops;
 using gridlops::testing::world;

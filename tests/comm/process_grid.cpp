@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/error.hpp"
-#include "gridlops/process_grid.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/process_grid.hpp"
 #include "support/disagreements.hpp"
 #include "support/thrown.hpp"
 

@@ -16,11 +16,11 @@
 #include <limits>
 #include <thread>
 
-#include "comm/shared_window.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
+#include "comm/mpi/shared_window.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
 #include "support/thrown.hpp"

@@ -5,8 +5,8 @@
 #include <queue>
 #include <vector>
 
-#include "comm/mpi_communicator.hpp"
-#include "comm/watchdog.hpp"
+#include "comm/failure/watchdog.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/block_cyclic.hpp"
+#include "gridlops/dist/block_cyclic.hpp"
 
 #include "base/message.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/disagreements.hpp"
 #include "support/metered_backend.hpp"
 #include "support/test_data.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/column_arithmetic.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 
 #include <limits>
 

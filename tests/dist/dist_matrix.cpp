@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 #include <utility>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/redistribute.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/layout.hpp"
+#include "gridlops/dist/layout.hpp"
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/partition.hpp"
+#include "gridlops/dist/partition.hpp"
 
 #include <set>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

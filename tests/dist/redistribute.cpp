@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/redistribute.hpp"
+#include "gridlops/dist/redistribute.hpp"
 
-#include "gridlops/cost_model.hpp"
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/cost_model.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;

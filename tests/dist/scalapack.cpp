@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gridlops/block_cyclic.hpp"
+#include "gridlops/dist/block_cyclic.hpp"
 #include "support/test_data.hpp"
 
 // ScaLAPACK and its BLACS have no headers.

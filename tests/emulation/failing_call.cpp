@@ -10,11 +10,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "gridlops/gpu.hpp"
-#include "gridlops/linear_operator.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/random.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 
 using namespace gridlops;
 

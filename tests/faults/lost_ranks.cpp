@@ -18,13 +18,13 @@
 #include <utility>
 #include <vector>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/buffer.hpp"
-#include "gridlops/local_operator.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/text_file.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/io/text_file.hpp"
+#include "gridlops/local/backend.hpp"
+#include "gridlops/local/buffer.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/planned_fault.hpp"
 
 using namespace gridlops;

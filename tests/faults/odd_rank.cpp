@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/linear_operator.hpp"
-#include "gridlops/local_operator.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/redistribute.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/local/backend.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "support/planned_fault.hpp"
 
 using namespace gridlops;

@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/local_operator.hpp"
-#include "gridlops/mpi.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/local/backend.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 
 using namespace gridlops;
 

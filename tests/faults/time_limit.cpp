@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "gridlops/communicator.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/mpi.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 using namespace gridlops;
 

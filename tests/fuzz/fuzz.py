@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fuzzes the parsers with libFuzzer, which takes clang++: fuzz.py INCLUDE [--seconds S] [--runs N] [--fast] [TARGET...]
 
-INCLUDE is the folder of a build that has gridlops/version.hpp. The corpus is read only; what the fuzzer finds on the way is
+INCLUDE is the folder of a build that has gridlops/base/version.hpp. The corpus is read only; what the fuzzer finds on the way is
 thrown away, and a text that breaks something is printed and kept in the working folder. S = 0 sets no limit of time. With
 --fast the runs are made without sanitizers, in half the time, and then all texts that reached something new are checked with
 them. Without clang++ the status is 77.
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = [HERE / "fuzz.cpp", HERE / "targets.cpp", *(ROOT / name for name in (
     "lib/io/npy_header.cpp", "lib/io/manifest.cpp", "lib/io/calibration_file.cpp", "lib/comm/grid_shape.cpp",
-    "apps/machine_text.cpp", "apps/option_values.cpp"))]
+    "apps/command_line/machine_text.cpp", "apps/command_line/option_values.cpp"))]
 TARGETS = sorted(path.name for path in (HERE / "corpus").iterdir())
 FLAGS = ["-std=c++20", "-O2", "-g", "-DXXH_INLINE_ALL", "-DFMT_HEADER_ONLY"]
 SANITIZED = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]

@@ -3,7 +3,7 @@
 // where the data begin, the type, whether the order is Fortran's, and the sizes; or "refused".
 #include <iostream>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "io/npy_header.hpp"
 
 int main() {

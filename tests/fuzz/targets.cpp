@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "gridlops/error.hpp"
-#include "gridlops/process_grid.hpp"
+#include "command_line/machine_file.hpp"
+#include "command_line/option_values.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/process_grid.hpp"
 #include "io/calibration_file.hpp"
 #include "io/manifest.hpp"
 #include "io/npy_header.hpp"
-#include "machine_file.hpp"
-#include "option_values.hpp"
 
 namespace {
 

@@ -7,14 +7,14 @@
 #include <iterator>
 
 #include "comm/communicator_contract.hpp"
+#include "cuda/communicators/nccl_communicator.hpp"
+#include "cuda/communicators/staged_communicator.hpp"
 #include "cuda/gpu_backend.hpp"
-#include "cuda/nccl_communicator.hpp"
-#include "cuda/staged_communicator.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/gpu.hpp"
-#include "gridlops/trace.hpp"
-#include "gridlops/trace_report.hpp"
-#include "support/mpi_main.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/io/trace_report.hpp"
+#include "support/programs/mpi_main.hpp"
 
 using namespace gridlops;
 using gridlops::testing::Subject;

@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "comm/communicator_contract.hpp"
-#include "comm/watchdog.hpp"
+#include "comm/failure/watchdog.hpp"
 #include "emulation/control.hpp"
-#include "gridlops/communicator.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/gpu.hpp"
-#include "local/array_kernels.hpp"
-#include "support/mpi_main.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "local/arrays/array_kernels.hpp"
+#include "support/programs/mpi_main.hpp"
 #include "support/variable.hpp"
 
 using namespace gridlops;

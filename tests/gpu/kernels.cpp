@@ -5,11 +5,11 @@
 #include <functional>
 #include <limits>
 
-#include "gridlops/buffer.hpp"
-#include "gridlops/random.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/local/buffer.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
 #include "support/problems.hpp"
+#include "support/programs/mpi_main.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;

@@ -2,7 +2,7 @@
 // Checks the emulation's counts for products and solvers: copies between host and device, launches,
 // allocations.
 #include "emulation/control.hpp"
-#include "gridlops/trace.hpp"
+#include "gridlops/base/trace.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 

@@ -3,8 +3,8 @@
 // GRIDLOPS_EMULATION_MPI says what the emulation's MPI does.
 #include "comm/communicator_contract.hpp"
 #include "emulation/control.hpp"
-#include "gridlops/gpu.hpp"
-#include "support/mpi_main.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "support/programs/mpi_main.hpp"
 #include "support/variable.hpp"
 
 using namespace gridlops;

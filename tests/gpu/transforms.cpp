@@ -2,7 +2,7 @@
 // Checks on the emulation how transforms use cuFFT: plans are made once, run once for each column, and where
 // one fails no rank is left waiting.
 #include "emulation/control.hpp"
-#include "gridlops/fourier.hpp"
+#include "gridlops/ops/fourier.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"

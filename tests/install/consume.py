@@ -27,15 +27,15 @@ def only(paths, what):
 
 
 def check_headers(include, source):
-    expected = {path.name.removesuffix(".in") for path in (source / "include/gridlops").glob("*.hpp*")}
-    installed = {path.name for path in include.glob("gridlops/*")}
+    expected = {path.relative_to(source / "include").as_posix().removesuffix(".in") for path in (source / "include").rglob("*.hpp*")}
+    installed = {path.relative_to(include).as_posix() for path in include.rglob("gridlops/**/*") if path.is_file()}
     if expected != installed:
         sys.exit(f"installed headers differ from include/gridlops: {sorted(expected ^ installed)}")
 
 
 def check_warnings(include, flags, compilers):
     """Users who have warnings on see none of ours, whichever compiler they use, and may name the options that they set."""
-    headers = "".join(f"#include <gridlops/{path.name}>\n" for path in sorted(include.glob("gridlops/*")))
+    headers = "".join(f"#include <{path.relative_to(include)}>\n" for path in sorted(include.glob("gridlops/*/*.hpp")))
     named = ("SolveOptions{.tolerance = 0.1}", "SolveOptions{.lambda = 0.1}", "AdmmOptions{.tau = 2}",
              "CheckpointOptions{.every_seconds = 60}", "MatrixMultOptions{.panel = 64}")
     source = headers + "".join(f"gridlops::{options.replace('{', f' options_{number}{{')};\n" for number, options in enumerate(named))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A first program of a user of GPUs. It is linked to the same libraries whatever was built. Where no GPU can
 // be used, it prints why.
-#include <gridlops/backend.hpp>
-#include <gridlops/error.hpp>
-#include <gridlops/gpu.hpp>
+#include <gridlops/base/error.hpp>
+#include <gridlops/comm/gpu.hpp>
+#include <gridlops/local/backend.hpp>
 
 #include <iostream>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A first program of a user of the installed library: a product on a 2-D grid, and the test of its adjoint.
-#include <gridlops/dot_test.hpp>
-#include <gridlops/matrix_mult.hpp>
-#include <gridlops/mpi.hpp>
-#include <gridlops/random.hpp>
-#include <gridlops/version.hpp>
+#include <gridlops/base/random.hpp>
+#include <gridlops/base/version.hpp>
+#include <gridlops/comm/mpi.hpp>
+#include <gridlops/ops/dot_test.hpp>
+#include <gridlops/ops/matrix_mult.hpp>
 
 #include <complex>
 #include <iostream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // tests/apps/calibration_test.py has the cases that need other files than the library writes.
-#include "gridlops/calibration.hpp"
+#include "gridlops/io/calibration.hpp"
 
 #include <unistd.h>
 
@@ -10,11 +10,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "gridlops/cost_model.hpp"
-#include "gridlops/text_file.hpp"
-#include "local/instruction_set.hpp"
+#include "gridlops/io/text_file.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "local/products/instruction_set.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/programs/mpi_main.hpp"
 #include "support/variable.hpp"
 
 using namespace gridlops;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/npy.hpp"
+#include "gridlops/io/npy.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "io/npy_files.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/programs/mpi_main.hpp"
 #include "support/reference.hpp"
 #include "support/thrown.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Files of arrays of several dimensions, written and read by ranks that hold boxes of them.
-#include "gridlops/error.hpp"
-#include "gridlops/npy.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/io/npy.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
 #include "support/thrown.hpp"

@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "gridlops/error.hpp"
-#include "gridlops/npy.hpp"
-#include "gridlops/text_file.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/io/npy.hpp"
+#include "gridlops/io/text_file.hpp"
 #include "io/file.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/message.hpp"
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 #include "support/grids.hpp"
 #include "support/metered_backend.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/thrown.hpp"
 

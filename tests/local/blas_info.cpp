@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <map>
 
-#include "gridlops/backend.hpp"
-#include "gridlops/error.hpp"
-#include "local/instruction_set.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/local/backend.hpp"
+#include "local/products/instruction_set.hpp"
 #include "support/catch.hpp"
 #include "support/variable.hpp"
 

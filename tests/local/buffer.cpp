@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/buffer.hpp"
+#include "gridlops/local/buffer.hpp"
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/metered_backend.hpp"
 #include "support/thrown.hpp"

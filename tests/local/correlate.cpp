@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/correlate.hpp"
+#include "local/arrays/correlate.hpp"
 
 #include <vector>
 

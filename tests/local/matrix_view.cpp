@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 #include <array>
 #include <numeric>

@@ -5,7 +5,7 @@
 #include <locale>
 #include <sstream>
 
-#include "gridlops/solve_observer.hpp"
+#include "gridlops/solve/solve_observer.hpp"
 #include "io/manifest.hpp"
 #include "io/npy_header.hpp"
 #include "support/catch.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/packed_matrix.hpp"
+#include "local/products/packed_matrix.hpp"
 
 #include <cstring>
 
-#include "local/few_columns.hpp"
+#include "local/products/few_columns.hpp"
 #include "support/catch.hpp"
 #include "support/metered_backend.hpp"
 #include "support/padded_matrix.hpp"

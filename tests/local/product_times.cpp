@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/product_times.hpp"
+#include "local/products/product_times.hpp"
 
-#include "gridlops/cost_model.hpp"
-#include "local/few_columns.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "local/products/few_columns.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 #include <vector>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
 #include "support/thrown.hpp"

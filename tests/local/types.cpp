@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/types.hpp"
+#include "gridlops/base/types.hpp"
 
 #include "support/catch.hpp"
 #include "support/reference.hpp"

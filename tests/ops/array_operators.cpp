@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares operators on arrays, cut in many ways, with formulas for their elements.
-#include "gridlops/array_operators.hpp"
+#include "gridlops/ops/array_operators.hpp"
 
 #include <cmath>
 #include <map>
 
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/redistribute.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/arrays.hpp"
 #include "support/thrown.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // With GRIDLOPS_CHECK=all, which these tests run with, copies that differ and matrices that have changed are
 // found before a product.
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/dot_test.hpp"
+#include "gridlops/ops/dot_test.hpp"
 
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;

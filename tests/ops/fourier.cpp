@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares Fourier transforms along dimensions of arrays, cut in many ways, with the sums that define them.
-#include "gridlops/fourier.hpp"
+#include "gridlops/ops/fourier.hpp"
 
 #include <array>
 #include <cmath>
 #include <numbers>
 
-#include "gridlops/band.hpp"
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/band.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares Fredholm integrals with their slices, and convolutions with sums in time.
-#include "gridlops/fredholm.hpp"
+#include "gridlops/ops/fredholm.hpp"
 
 #include <cmath>
 #include <numbers>
 
-#include "gridlops/error.hpp"
-#include "gridlops/fourier.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
 

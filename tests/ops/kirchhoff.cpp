@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares Kirchhoff operators with dense matrices made by the formula, element by element.
-#include "gridlops/kirchhoff.hpp"
+#include "gridlops/ops/kirchhoff.hpp"
 
 #include <limits>
 
 #include "base/numbers.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
 #include "support/thrown.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators of the ranks' own matrices: block diagonal, stacked, side by side, and alike everywhere.
-#include "gridlops/local_operator.hpp"
+#include "gridlops/ops/local_operator.hpp"
 
 #include <stdexcept>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/grids.hpp"
 
 using namespace gridlops;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/matrix_mult.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 
 #include <numeric>
 
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/redistribute.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/test_data.hpp"
 #include "support/thrown.hpp"

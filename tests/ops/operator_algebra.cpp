@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares every combination of operators with the dense blocks that it stands for.
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 
 #include "base/numbers.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/test_data.hpp"
 #include "support/thrown.hpp"

@@ -3,9 +3,9 @@
 #include <array>
 #include <cmath>
 
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/plan.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/plan.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

@@ -6,12 +6,12 @@
 #include <fstream>
 #include <map>
 
-#include "gridlops/cost_model.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/mpi.hpp"
-#include "ops/algorithms.hpp"
-#include "ops/panels.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/panels.hpp"
 #include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
 

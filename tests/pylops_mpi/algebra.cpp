@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_linearop.py, test_stackedlinearop.py, test_blockdiag.py and test_stack.py. References are
 // dense matrices, multiplied in plain loops.
-#include "gridlops/array_operators.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -3,9 +3,9 @@
 #include <limits>
 #include <numeric>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/redistribute.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_derivative.py. References are stencils in loops over whole arrays.
-#include "gridlops/array_operators.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_ffts.py: transforms along one axis, and of several made of them, with the array recut
 // between. References are the sums of the definition.
-#include "gridlops/fourier.hpp"
+#include "gridlops/ops/fourier.hpp"
 
 #include <numbers>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_fredholm.py, also of ranks with one slice and with none, on which PyLops-MPI hangs.
-#include "gridlops/fredholm.hpp"
+#include "gridlops/ops/fredholm.hpp"
 
-#include "gridlops/dot_test.hpp"
+#include "gridlops/ops/dot_test.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_halo.py. The expected blocks are cut out of the whole array, with zeros around it.
-#include "gridlops/array_operators.hpp"
-#include "gridlops/dot_test.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

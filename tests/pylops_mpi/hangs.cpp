@@ -4,11 +4,11 @@
 // and halo.cpp; powers of stacks are in algebra.cpp.
 #include <stdexcept>
 
-#include "gridlops/array_operators.hpp"
-#include "gridlops/error.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/solver.hpp"
-#include "gridlops/sparse_solver.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 #include "support/agreed_failures.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/solver.hpp"
-#include "gridlops/threshold.hpp"
+#include "gridlops/local/threshold.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 // Methods for one right-hand side and a dense matrix, written from their definitions.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_matrixmult.py, on any grid. Integers make all sums exact.
-#include "gridlops/array_operators.hpp"
-#include "gridlops/band.hpp"
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/band.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

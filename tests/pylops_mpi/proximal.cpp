@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_prox.py and test_proxsolver.py. Maps and values of L1, L0 and the box are in
-// tests/solve/proximal.cpp, for 101 rows in every layout.
-#include "gridlops/proximal.hpp"
+// tests/solve/regularised/proximal.cpp, for 101 rows in every layout.
+#include "gridlops/solve/proximal.hpp"
 
-#include "gridlops/array_operators.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/plain_solvers.hpp"
 
 using namespace gridlops;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_solver.py and test_eigs.py: as many iterations as a rank has unknowns, as they come out
 // of the textbook's loops.
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/solver.hpp"
-#include "gridlops/spectrum.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "pylops_mpi/plain_solvers.hpp"
 
 using namespace gridlops;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cases of test_sparsity.py.
-#include "gridlops/sparse_solver.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "pylops_mpi/plain_solvers.hpp"
 
 using namespace gridlops;

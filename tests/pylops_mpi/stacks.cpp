@@ -2,8 +2,8 @@
 // The cases of test_stackedarray.py: several arrays as one vector.
 #include <limits>
 
-#include "gridlops/column_arithmetic.hpp"
-#include "gridlops/operator_algebra.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
 using namespace gridlops;

@@ -4,8 +4,8 @@
 #include <complex>
 #include <vector>
 
-#include "gridlops/local_operator.hpp"
-#include "gridlops/space.hpp"
+#include "gridlops/ops/local_operator.hpp"
+#include "gridlops/ops/space.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 

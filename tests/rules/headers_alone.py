@@ -17,7 +17,7 @@ WARNINGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-W
 
 def check(root, compiler):
     include = Path(root) / "include"
-    headers = sorted(path.relative_to(include).as_posix() for path in include.glob("gridlops/*.hpp"))
+    headers = sorted(path.relative_to(include).as_posix() for path in include.glob("gridlops/**/*.hpp"))
 
     def compile_alone(header):
         source = f'#include "{header}"\n#include "{header}"\n'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No layer includes a header of one above it: solve → ops → dist → comm → local → base, and solve → io → dist.
 
-Public headers belong to layers too, by the table below: a new one must be entered.
+A layer is a folder of lib, and the folder of the same name in include/gridlops.
 """
 
 import rule
@@ -20,27 +20,18 @@ BELOW = {
     "no_cuda": {"comm", "local", "base"},
 }
 WINGS = {"cuda", "no_cuda"}  # implement what others declare; nobody includes them
+PUBLIC = BELOW.keys() - WINGS
 
-PUBLIC = {
-    "base": ["counters", "elements", "error", "export", "random", "trace", "types", "version"],
-    "local": ["backend", "buffer", "matrix_view", "overlap", "threshold"],
-    "comm": ["communicator", "failure", "gpu", "mpi", "process_grid"],
-    "dist": ["block_cyclic", "column_arithmetic", "dims", "dist_matrix", "layout", "non_finite", "partition", "redistribute"],
-    "ops": ["algorithm", "array_operators", "band", "block_hash", "cost_model", "dot_test", "fourier", "fredholm", "kirchhoff", "linear_operator", "local_operator", "matrix_mult", "operator_algebra", "space"],
-    "solve": ["checkpoint", "damping_curve", "inversion", "plan", "proximal", "solve_observer", "solve_options", "solver", "solver_table", "sparse_solver", "spectrum"],
-    "io": ["calibration", "npy", "text_file", "trace_report"],
-}
-LAYER_OF_PUBLIC = {f"{name}.hpp": layer for layer, names in PUBLIC.items() for name in names}
-
-MPI_USERS = {"include/gridlops/mpi.hpp"}  # and lib/comm
+MPI_USERS = {"include/gridlops/comm/mpi.hpp"}  # and lib/comm
 
 
 def layer_of_header(name):
     """The layer of an included name, or None if it is not ours."""
-    first, _, rest = name.partition("/")
-    if first == "gridlops":
-        return LAYER_OF_PUBLIC.get(rest)
-    return first if rest and first in BELOW else None
+    top, *inner = name.split("/")
+    if top == "gridlops":
+        top, *inner = inner
+        return top if inner and top in PUBLIC else None
+    return top if inner and top in BELOW else None
 
 
 def check_lib_or_public(path, layer, text, is_public):
@@ -49,7 +40,7 @@ def check_lib_or_public(path, layer, text, is_public):
         if name == "mpi.h" and layer != "comm":
             yield f"{where}: <mpi.h> in layer {layer}; only comm speaks MPI, so that other transports can take its place"
         if name == "mpi.h" and is_public and path.as_posix() not in MPI_USERS:
-            yield f"{where}: public headers other than gridlops/mpi.hpp must not need <mpi.h>"
+            yield f"{where}: public headers other than gridlops/comm/mpi.hpp must not need <mpi.h>"
         target = layer_of_header(name)
         if target is None:
             continue
@@ -61,15 +52,18 @@ def check_lib_or_public(path, layer, text, is_public):
             yield f"{where}: layer {layer} includes {name} of layer {target}, which is above it"
 
 
-def check_public_user(path, text):
+def check_public_user(path, text, own):
+    """Programs may have folders with the names of layers, with headers of their own."""
     for line, name in rule.includes(text):
-        if layer_of_header(name) is not None and not name.startswith("gridlops/"):
+        if layer_of_header(name) is not None and not name.startswith("gridlops/") and name not in own:
             yield f"{path}:{line}: includes {name}; programs see public headers only"
 
 
 def check(root):
     failures = []
-    for path in filter(rule.is_cpp, rule.project_files(root)):
+    paths = list(filter(rule.is_cpp, rule.project_files(root)))
+    own = {path.relative_to("apps").as_posix() for path in paths if path.parts[0] == "apps"}
+    for path in paths:
         text = rule.read(root, path)
         top, *inner = path.parts
         if top == "lib" and len(inner) > 1 and inner[0] in BELOW:
@@ -77,41 +71,42 @@ def check(root):
         elif top == "lib":
             failures.append(f"{path}: in no layer; lib has {', '.join(BELOW)}")
         elif path.parts[:2] == ("include", "gridlops"):
-            layer = LAYER_OF_PUBLIC.get(path.name.removesuffix(".in"))
-            if layer is None:
-                failures.append(f"{path}: its layer is not known; enter it in the table of tests/rules/layers.py")
+            if len(inner) > 2 and inner[1] in PUBLIC:
+                failures += check_lib_or_public(path, inner[1], text, is_public=True)
             else:
-                failures += check_lib_or_public(path, layer, text, is_public=True)
+                failures.append(f"{path}: in no layer; include/gridlops has a folder for each")
         elif top in {"apps", "bench"}:
-            failures += check_public_user(path, text)
+            failures += check_public_user(path, text, own)
         for line, name in rule.includes(text):
             if name.startswith("gridlops/") and layer_of_header(name) is None:
-                failures.append(f"{path}:{line}: {name} is in no layer; enter it in the table of tests/rules/layers.py")
+                failures.append(f"{path}:{line}: {name} is in no layer")
     return failures
 
 
 GOOD = {
-    "include/gridlops/types.hpp": "#include <complex>\n",
-    "include/gridlops/version.hpp.in": "#pragma once\n",
-    "include/gridlops/mpi.hpp": '#include <mpi.h>\n#include "gridlops/types.hpp"\n',
-    "lib/solve/cgls.cpp": '#include "solve/step.hpp"\n#include "gridlops/types.hpp"\n#include "comm/failure.hpp"\n',
-    "lib/comm/mpi_session.cpp": '#include "gridlops/mpi.hpp"\n',
-    "lib/cuda/backend.cpp": '#include "cuda/handles.hpp"\n#include "gridlops/backend.hpp"\n',
-    "apps/main.cpp": '#include "gridlops/mpi.hpp"\n#include "options.hpp"\n',
+    "include/gridlops/base/types.hpp": "#include <complex>\n",
+    "include/gridlops/base/version.hpp.in": "#pragma once\n",
+    "include/gridlops/comm/mpi.hpp": '#include <mpi.h>\n#include "gridlops/base/types.hpp"\n',
+    "lib/solve/methods/cgls.cpp": '#include "solve/run/step.hpp"\n#include "gridlops/base/types.hpp"\n#include "comm/failure/agreement.hpp"\n',
+    "lib/comm/mpi/mpi_session.cpp": '#include "gridlops/comm/mpi.hpp"\n',
+    "lib/cuda/backend.cpp": '#include "cuda/handles.hpp"\n#include "gridlops/local/backend.hpp"\n',
+    "apps/solve/task.hpp": "",
+    "apps/main.cpp": '#include "gridlops/comm/mpi.hpp"\n#include "solve/task.hpp"\n',
 }
 PLANTS = [
     ("an upward include in lib", {"lib/dist/bad.cpp": '#include "ops/product.hpp"\n'}, "which is above it"),
-    ("an upward include of a public header", {"lib/comm/bad.cpp": "#include <gridlops/solver.hpp>\n"},
+    ("an upward include of a public header", {"lib/comm/bad.cpp": "#include <gridlops/solve/solver.hpp>\n"},
      "which is above it"),
-    ("io above dist", {"lib/io/bad.cpp": '#include "gridlops/matrix_mult.hpp"\n'}, "which is above it"),
-    ("an upward include in a public header", {"include/gridlops/types.hpp": '#include "gridlops/layout.hpp"\n'},
-     "layer base includes gridlops/layout.hpp of layer dist"),
-    ("a private header in a public one", {"include/gridlops/layout.hpp": '#include "dist/cut.hpp"\n'}, "not installed"),
-    ("an unknown public header", {"include/gridlops/news.hpp": ""}, "its layer is not known"),
-    ("an include of an unknown public header", {"lib/ops/bad.cpp": '#include "gridlops/news.hpp"\n'}, "is in no layer"),
+    ("io above dist", {"lib/io/bad.cpp": '#include "gridlops/ops/matrix_mult.hpp"\n'}, "which is above it"),
+    ("an upward include in a public header", {"include/gridlops/base/types.hpp": '#include "gridlops/dist/layout.hpp"\n'},
+     "layer base includes gridlops/dist/layout.hpp of layer dist"),
+    ("a private header in a public one", {"include/gridlops/dist/layout.hpp": '#include "dist/cut.hpp"\n'}, "not installed"),
+    ("a public header outside the layers", {"include/gridlops/news.hpp": ""}, "include/gridlops/news.hpp: in no layer"),
+    ("a public header of a wing", {"include/gridlops/cuda/news.hpp": ""}, "include/gridlops/cuda/news.hpp: in no layer"),
+    ("an include of a public header outside the layers", {"lib/ops/bad.cpp": '#include "gridlops/news.hpp"\n'}, "is in no layer"),
     ("an include of the CUDA wing", {"lib/ops/bad.cpp": '#include "cuda/handles.hpp"\n'}, "through factories"),
-    ("a private header in a program", {"apps/bad.cpp": '#include "comm/failure.hpp"\n'}, "public headers only"),
-    ("MPI in a public header", {"include/gridlops/process_grid.hpp": "#include <mpi.h>\n"}, "must not need <mpi.h>"),
+    ("a private header in a program", {"apps/bad.cpp": '#include "comm/agreement.hpp"\n'}, "public headers only"),
+    ("MPI in a public header", {"include/gridlops/comm/process_grid.hpp": "#include <mpi.h>\n"}, "must not need <mpi.h>"),
     ("MPI above comm", {"lib/ops/bad.cpp": "#include <mpi.h>\n"}, "only comm speaks MPI"),
     ("a file outside the layers", {"lib/misc/bad.cpp": ""}, "in no layer"),
 ]

@@ -9,7 +9,7 @@ import rule
 
 FOLDERS = ("lib/", "include/", "apps/", "bench/", "tests/", "scripts/")
 SUFFIXES = (".cpp", ".hpp", ".cu", ".py")
-INCLUDE_FOLDERS = ("include", "lib", "tests", "")
+INCLUDE_FOLDERS = ("include", "lib", "tests", "apps", "")
 ENTRIES = ("README.md", ".ci/run", "scripts/setup", "scripts/demo", "scripts/test")  # what people call
 
 TOKEN = re.compile(r"'''(?P<long>.*?)'''|'(?P<short>(?:\\.|[^'\\\n])*)'|#[^\n]*", re.DOTALL)

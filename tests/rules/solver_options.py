@@ -5,7 +5,7 @@ import re
 
 import rule
 
-PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solver_table.hpp", "include/gridlops/solve_options.hpp", "lib/solve/solver_table.cpp"
+PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "lib/solve/solver_table.cpp"
 NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 

@@ -10,9 +10,9 @@ import rule
 BY_LOCALE = re.compile(r"\b(?:[io]?stringstream|v?s?n?printf|sscanf|strto(?:d|f|ld|l|ll|ul|ull)|"
                        r"std::ato[fil]|std::to_string|std::sto(?:i|l|ll|ul|ull|f|d|ld))\b")
 # An Agreement, which is public, sets up its stream as message() does.
-PLACES = {"lib/base/message.hpp", "include/gridlops/failure.hpp"}
+PLACES = {"lib/base/message.hpp", "include/gridlops/comm/failure.hpp"}
 DUMP = re.compile(r"\.dump\(")
-DUMPS = {"lib/io/json_text.hpp", "apps/json_text.hpp"}
+DUMPS = {"lib/io/json_text.hpp", "apps/command_line/json_text.hpp"}
 
 
 def check(root):

@@ -17,10 +17,10 @@ BLOCKING = re.compile(
 MEETING = ("run", "carry_out")
 # What may block elsewhere, in one place each, and why.
 ALLOWED = {
-    ("lib/comm/mpi_session.cpp", "MPI_Init_thread"): "nothing can be watched before MPI runs",
-    ("lib/comm/mpi_session.cpp", "MPI_Finalize"): "the session has waited for all ranks, and nothing can be watched after",
-    ("lib/comm/mpi_window.cpp", "MPI_Win_unlock_all"): "called by MPI_Finalize, where all ranks are",
-    ("lib/comm/mpi_window.cpp", "MPI_Win_free"): "called by MPI_Finalize, where all ranks are",
+    ("lib/comm/mpi/mpi_session.cpp", "MPI_Init_thread"): "nothing can be watched before MPI runs",
+    ("lib/comm/mpi/mpi_session.cpp", "MPI_Finalize"): "the session has waited for all ranks, and nothing can be watched after",
+    ("lib/comm/mpi/mpi_window.cpp", "MPI_Win_unlock_all"): "called by MPI_Finalize, where all ranks are",
+    ("lib/comm/mpi/mpi_window.cpp", "MPI_Win_free"): "called by MPI_Finalize, where all ranks are",
 }
 
 
@@ -66,7 +66,7 @@ def check(root):
 GOOD = {
     "lib/comm/a.cpp": '// MPI_Barrier(comm)\nBlockingCall(group).run("MPI_Comm_dup()", 0, MPI_Comm_dup, a, &b);\n'
                       "MPI_Ibarrier(comm, &request);\nMPI_Test(&request, &done, MPI_STATUS_IGNORE);\n",
-    "lib/comm/mpi_session.cpp": "void f() { MPI_Finalize(); }\n",
+    "lib/comm/mpi/mpi_session.cpp": "void f() { MPI_Finalize(); }\n",
     "tests/comm/a.cpp": "MPI_Barrier(comm);\n",
 }
 PLANTS = [

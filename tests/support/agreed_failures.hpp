@@ -6,7 +6,7 @@
 #include <string>
 #include <typeinfo>
 
-#include "gridlops/error.hpp"
+#include "gridlops/base/error.hpp"
 #include "support/grids.hpp"
 
 namespace gridlops::testing {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "gridlops/dot_test.hpp"
-#include "gridlops/linear_operator.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/linear_operator.hpp"
 #include "support/padded_matrix.hpp"
 #include "support/test_data.hpp"
 

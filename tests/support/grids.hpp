@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/process_grid.hpp"
+#include "gridlops/comm/process_grid.hpp"
 #include "support/catch.hpp"
-#include "support/mpi_main.hpp"
+#include "support/programs/mpi_main.hpp"
 
 namespace gridlops::testing {
 

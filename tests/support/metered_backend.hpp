@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "gridlops/backend.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops::testing {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/matrix_mult.hpp"
-#include "gridlops/operator_algebra.hpp"
-#include "gridlops/random.hpp"
-#include "gridlops/redistribute.hpp"
-#include "gridlops/solver.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solver.hpp"
 #include "support/test_data.hpp"
 #include "support/thrown.hpp"
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "gridlops/random.hpp"
-#include "gridlops/types.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/base/types.hpp"
 
 namespace gridlops::testing {
 

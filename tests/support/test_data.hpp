@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "gridlops/algorithm.hpp"
-#include "gridlops/dist_matrix.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/algorithm.hpp"
 #include "support/grids.hpp"
 #include "support/reference.hpp"
 

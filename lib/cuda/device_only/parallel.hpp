@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 // Spreads the work of a kernel's body over the threads of a GPU. Only the CUDA compiler reads this.
 

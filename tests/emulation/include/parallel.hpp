@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "emulation/launch.hpp"
-#include "gridlops/matrix_view.hpp"
+#include "gridlops/local/matrix_view.hpp"
 
 namespace gridlops::cuda {
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gridlops/base/types.hpp"
+
+namespace gridlops::program {
+
+/// Writes to standard output at once. Failures show in output_is_lost().
+void print(std::string_view text);
+/// Whether something that was printed did not get out: a full disk, or a reader that has gone.
+bool output_is_lost();
+
+/// "gridlops: warning: …" and "gridlops: error: …" on standard error.
+void warn(std::string_view text);
+void complain(std::string_view text);
+
+/// "1.5 MiB", "3 min 20 s".
+std::string bytes_text(Index bytes);
+std::string duration_text(double seconds);
+
+/// The versions of this program, of MPI and of BLAS, a line each. MPI need not run.
+std::string version_text();
+/// "Open MPI v4.1.4": the start of what the MPI library says of itself. MPI need not run.
+std::string mpi_library_text();
+
+}  // namespace gridlops::program

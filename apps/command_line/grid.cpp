@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command_line/grid.hpp"
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/gpu.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// A grid with the communicator that its own were split off from.
+struct GridOfRanks {
+  GridOfRanks(Ranks of, GridShape shape) : ranks(std::move(of)), grid(*ranks.comm, shape, ranks.backend) {}
+
+  Ranks ranks;
+  ProcessGrid grid;
+};
+
+/// As request.wait(), but leaves the processor to others.
+void sleep_until_done(Request request) {
+  while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+}  // namespace
+
+Ranks make_ranks(Communicator& world, const std::string& device, const std::string& transport) {
+  if (device != "gpu") return {make_host_communicator(world, transport), make_host_backend()};
+  const std::shared_ptr<Backend> gpu = make_gpu_of_rank(world);
+  return {make_gpu_communicator(world, gpu, transport == "auto" ? "nccl" : transport), gpu};
+}
+
+std::shared_ptr<const ProcessGrid> make_grid(const Ranks& ranks, GridShape shape) {
+  const auto owner = std::make_shared<GridOfRanks>(ranks, shape);
+  return {owner, &owner->grid};
+}
+
+std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<GridShape> shape,
+                                             const std::string& device, const std::string& transport) {
+  return make_grid(make_ranks(world, device, transport), shape.value_or(near_square(world.size())));
+}
+
+MachineModel model_of(const Machine& machine, const Ranks& ranks) {
+  std::array<std::int32_t, 1> in_place{ranks.comm->peer_access() == PeerAccess::in_place};
+  ranks.comm->all_reduce(in_place, ReduceOp::min);
+  return machine.model(ranks.comm->transport(), in_place[0] != 0);
+}
+
+std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
+  const int devices = gpu_info().devices, rank = rank_on_host(comm);
+  return attempt(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
+}
+
+std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
+
+Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
+                  const MachineModel& machine) {
+  return asked == Algorithm::automatic
+             ? choose_algorithm(shape, grid.shape(), with_shared_memory(machine, grid))
+             : asked;
+}
+
+void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
+  std::exception_ptr failure;
+  std::array<std::int32_t, 1> type{-1}, status{};  // of the error, the type as its place in the list
+  std::string text;
+  if (grid.is_member()) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (error.known_to() == KnownTo::one_rank) throw;
+      failure = std::current_exception();
+      type[0] = static_cast<std::int32_t>(&type_of(error) - error_types().data());
+      status[0] = static_cast<std::int32_t>(error.status());
+      text = error.what();
+    }
+  }
+  sleep_until_done(world.start_broadcast(type, 0));
+  if (type[0] < 0) return;
+  world.broadcast(status, 0);
+  text = broadcast_text(world, text, 0);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  const ErrorType& thrown = error_types()[static_cast<std::size_t>(type[0])];
+  std::rethrow_exception(thrown.make(static_cast<ExitStatus>(status[0]), text, -1));
+}
+
+}  // namespace gridlops::program

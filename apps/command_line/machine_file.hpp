@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/ops/cost_model.hpp"
+
+namespace gridlops::program {
+
+/// What --machine is, in words for the help.
+inline constexpr const char* about_machine =
+    "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]";
+
+/// What `gridlops-bench calibrate` measured, or the constants of MachineModel, and where that is from.
+struct Machine {
+  using Links = std::array<LinkModel, comm_operation_count>;
+
+  std::string source = "built in";
+  MachineModel rates;                  ///< without links
+  std::map<std::string, Links> links;  ///< by transport
+
+  /// The model for a transport, with its links, or those of mpi if it was not measured; or the constants.
+  /// Where ranks read each other's memory in place, they do so in rows and in columns of any grid.
+  MachineModel model(const std::string& transport, bool in_place) const;
+};
+
+/// The operations whose links a machine's file has: those of products and of solvers.
+const std::vector<CommOperation>& linked_operations();
+/// "all-gather", as gridlops-bench comm calls it.
+std::string name_of_link(CommOperation operation);
+
+/// The machine in the text of a file. Throws InputError with the key and the value that is wrong.
+Machine parse_machine(const std::string& text);
+/// The machine as one JSON object, with schema and source: {"schema": "gridlops.machine/1", …}.
+nlohmann::ordered_json json_of(const Machine& machine);
+
+/// The machine in a file (collective over world): `path`, or else what GRIDLOPS_MACHINE names, or else the
+/// constants. Throws InputError, on all ranks, with the key and the value that is wrong.
+Machine read_machine(Communicator& world, const std::string& path);
+
+}  // namespace gridlops::program

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line/option_values.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops::program {
+
+/// The values that an option can take, each with its name.
+template <class Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+/// Values that the library has names for.
+template <class Value>
+Names<Value> names_of(std::initializer_list<Value> values) {
+  Names<Value> names;
+  for (const Value& value : values) names.emplace_back(name_of(value), value);
+  return names;
+}
+
+/// Words that stand for themselves.
+Names<std::string> words(const std::vector<std::string>& texts);
+
+/// Solvers, by default those of A, B and options alone.
+Names<Solver> solvers(const std::vector<Solver>& among = named_solvers());
+Names<ScalarType> scalar_types();
+Names<Algorithm> algorithms();
+/// "auto" has no value.
+Names<std::optional<Storage>> storages();
+/// Those of hosts and of GPUs, and "auto".
+Names<std::string> transports();
+
+/// The names, with a separator between them.
+template <class Value>
+std::string joined(const Names<Value>& names, const char* separator) {
+  std::string text;
+  for (const auto& entry : names) text += (text.empty() ? "" : separator) + entry.first;
+  return text;
+}
+
+/// "'…' is none of …", and the name that may have been meant.
+UsageError unknown_name(const std::string& text, const Names<std::string>& names);
+
+/// The names alone.
+template <class Value>
+std::vector<std::string> texts(const Names<Value>& names) {
+  std::vector<std::string> all;
+  for (const auto& entry : names) all.push_back(entry.first);
+  return all;
+}
+
+/// The value of this name. Throws UsageError if there is none.
+template <class Value>
+Value value_of(const std::string& text, const Names<Value>& names) {
+  std::vector<std::string> known;
+  for (const auto& [name, value] : names) {
+    if (name == text) return value;
+    known.push_back(name);
+  }
+  throw unknown_name(text, words(known));
+}
+
+/// The greatest number of a type, as far as an Index can be as great.
+template <class Whole>
+constexpr Index greatest() {
+  constexpr Whole most = std::numeric_limits<Whole>::max();
+  return std::cmp_less(most, std::numeric_limits<Index>::max()) ? static_cast<Index>(most)
+                                                                : std::numeric_limits<Index>::max();
+}
+
+/// What --tolerance T means to these solvers, in words for the help.
+std::string tolerance_text(const std::vector<Solver>& solvers);
+
+/// The options of one subcommand. Each of them can also come from the environment. The help has the required
+/// ones first, then those of each group.
+class Options {
+ public:
+  explicit Options(CLI::App& subcommand) : app_(subcommand) {}
+
+  /// Options that are added from now on have this heading in the help.
+  void group(const char* heading) { group_ = heading; }
+  /// Command lines for the end of the help.
+  void examples(const std::vector<std::string>& lines);
+
+  CLI::Option* text(const char* name, std::string& value, const char* placeholder, const char* about) {
+    return parsed(
+        name, [&value](const std::string& text) { value = text; }, placeholder, about);
+  }
+  /// Words without a name before them, at least one.
+  void words(const char* placeholder, std::vector<std::string>& values, const char* about) {
+    app_.add_option(placeholder, values, about)->required()->type_name("");
+  }
+  CLI::Option* flag(const char* name, bool& value, const char* about) {
+    return added(app_.add_flag(name, value, about));
+  }
+  template <class Whole>
+  CLI::Option* whole(const char* name, Whole& value, const char* placeholder, Index lowest,
+                     const char* about) {
+    return parsed(
+        name,
+        [&value, lowest](const std::string& text) {
+          value = static_cast<Whole>(whole_number(text, lowest, greatest<Whole>()));
+        },
+        placeholder, about);
+  }
+  template <class Number>
+  CLI::Option* number(const char* name, Number& value, const char* placeholder, double lowest,
+                      const char* about) {
+    return parsed(
+        name, [&value, lowest](const std::string& text) { value = program::number(text, lowest); },
+        placeholder, about);
+  }
+  template <class Target, class Value>
+  CLI::Option* choice(const char* name, Target& value, const Names<Value>& names, const char* about) {
+    return parsed(
+        name, [&value, names](const std::string& text) { value = value_of(text, names); }, joined(names, "|"),
+        about);
+  }
+  /// The option of this name, as "--damp"; null if there is none.
+  CLI::Option* find(const std::string& name) { return app_.get_option_no_throw(name); }
+  /// parse takes the option's text; a UsageError that it throws is told with the option's name.
+  CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
+                      const std::string& placeholder, const char* about);
+
+ private:
+  /// Gives an option its variable and its group.
+  CLI::Option* added(CLI::Option* option);
+
+  CLI::App& app_;
+  std::string group_;
+};
+
+/// A command line with one level of subcommands, each of which does something on all ranks.
+class CommandLine {
+ public:
+  using Action = std::function<ExitStatus(Communicator& world)>;
+
+  /// foreign_variables: what variables GRIDLOPS_… of other programs begin with.
+  CommandLine(const char* program, const char* about, const char* footer,
+              std::vector<std::string> foreign_variables);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Options add_subcommand(const char* name, const char* about, Action action);
+  /// Whether the subcommand that was given has this option from the command line or from the environment.
+  bool has(const char* option) const;
+
+  /// The help, or the version, if the arguments (without the program's name) ask for one of them.
+  std::optional<std::string> requested_text(const std::vector<std::string>& arguments) const;
+
+  /// Sets the variables behind the options from the arguments and the environment, and returns the action of
+  /// the subcommand that was given. Throws UsageError.
+  Action parse(const std::vector<std::string>& arguments);
+
+  /// One warning for every variable GRIDLOPS_… that neither an option of this program, nor the library, nor
+  /// another program reads.
+  std::vector<std::string> unknown_variables() const;
+
+ private:
+  CLI::App app_;
+  std::vector<std::string> foreign_variables_;
+  Action action_;
+};
+
+/// The names of this process' variables GRIDLOPS_….
+std::vector<std::string> gridlops_variables();
+
+}  // namespace gridlops::program

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gridlops/base/types.hpp"
+
+namespace gridlops::program {
+
+// Numbers from the texts of options. They throw a UsageError that has the text.
+
+/// A whole number from `lowest` to `highest`.
+Index whole_number(const std::string& text, Index lowest, Index highest = std::numeric_limits<Index>::max());
+/// A finite number that is not smaller than `lowest`.
+double number(const std::string& text, double lowest);
+/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
+Index size_number(const std::string& text, Index lowest);
+
+/// "a,b,c" is a, b and c.
+std::vector<std::string> items(const std::string& list);
+/// The numbers of a list: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10, 20, 30 and
+/// 40 of "10..40+10". Not more than ten thousand.
+std::vector<Index> numbers(const std::string& list);
+
+}  // namespace gridlops::program

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "command_line/console.hpp"
+#include "command_line/json_text.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Json = nlohmann::json;
+using Texts = std::vector<std::string>;
+
+Json read_report(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw InputError(fmt::format("{}: cannot read the report", path));
+  Json report = Json::parse(text.str(), nullptr, false);
+  if (!report.is_object() || report.value("schema", Json()) != "gridlops.report/1")
+    throw InputError(
+        fmt::format("{} {}; gridlops report compares what --report of solve, multiply and use cases wrote",
+                    path, report.is_discarded() ? "is not JSON" : "is JSON with another schema"));
+  return report;
+}
+
+/// What is at the place /a/b of a report; null if there is nothing.
+Json at(const Json& report, const char* place) {
+  const Json::json_pointer pointer(place);
+  return report.contains(pointer) ? report.at(pointer) : Json();
+}
+
+std::string number_text(double value) { return fmt::format("{:.4g}", value); }
+
+std::string text_of(const Json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  return value.is_number_float() ? number_text(value.get<double>()) : json_text(value);
+}
+
+std::string grid_text(const Json& report) {
+  const Json grid = at(report, "/grid");
+  return grid.is_array() ? fmt::format("{}x{}", text_of(grid.at(0)), text_of(grid.at(1))) : "-";
+}
+
+std::string size_text(const Json& report) {
+  return fmt::format("{} x {}, {} columns", text_of(at(report, "/rows")), text_of(at(report, "/cols")),
+                     text_of(at(report, "/nrhs")));
+}
+
+/// "3 converged, 1 stagnated"
+std::string verdicts_text(const Json& report) {
+  std::map<std::string, int> counts;
+  for (const Json& column : report.value("columns", Json::array())) ++counts[text_of(at(column, "/reason"))];
+  std::string text;
+  for (const auto& [reason, count] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, reason);
+  return text.empty() ? "-" : text;
+}
+
+/// The largest number, or their sum, of a place in each column; "-" if one of them is missing or null.
+std::string over_columns(const Json& report, const char* place, bool sums) {
+  double value = 0;
+  const Json columns = report.value("columns", Json::array());
+  for (const Json& column : columns) {
+    const Json number = at(column, place);
+    if (!number.is_number()) return "-";
+    value = sums ? value + number.get<double>() : std::max(value, number.get<double>());
+  }
+  return columns.empty() ? "-" : number_text(value);
+}
+
+std::string largest_of(const Json& numbers) {
+  if (!numbers.is_array() || numbers.empty()) return "-";
+  const Json most = *std::max_element(numbers.begin(), numbers.end());
+  return most.is_number_float() ? number_text(most.get<double>()) : bytes_text(most.get<Index>());
+}
+
+/// A file by its option, with its hash or its size, by which others can be told from it.
+std::string file_text(const Json& report, const char* option, bool hashed) {
+  for (const Json& file : report.value("files", Json::array()))
+    if (file.value("option", "") == option)
+      return fmt::format("{} ({})", std::filesystem::path(file.value("path", "")).filename().string(),
+                         hashed ? text_of(at(file, "/xxh3")) : text_of(at(file, "/bytes")) + " bytes");
+  return "-";
+}
+
+/// Whether the report has the hashes of its files.
+bool is_hashed(const Json& report) {
+  const Json files = report.value("files", Json::array());
+  return std::all_of(files.begin(), files.end(), [](const Json& file) { return file.contains("xxh3"); });
+}
+
+struct Row {
+  const char* name;
+  std::function<std::string(const Json&)> text;
+};
+
+/// hashed: files are compared by their hashes, not by their sizes.
+std::vector<Row> rows(bool hashed) {
+  const auto plain = [](const char* name, const char* place) {
+    return Row{name, [place](const Json& report) { return text_of(at(report, place)); }};
+  };
+  const auto file = [hashed](const char* name, const char* option) {
+    return Row{name, [=](const Json& report) { return file_text(report, option, hashed); }};
+  };
+  const auto columns = [](const char* name, const char* place, bool sums) {
+    return Row{name, [place, sums](const Json& report) { return over_columns(report, place, sums); }};
+  };
+  const auto slowest = [](const char* name, const char* place) {
+    return Row{name, [place](const Json& report) { return largest_of(at(report, place)); }};
+  };
+  return {plain("date", "/date"),
+          plain("version", "/version"),
+          plain("processor", "/machine/processor"),
+          plain("command", "/command"),
+          plain("problem", "/problem"),
+          {"size", size_text},
+          plain("dtype", "/dtype"),
+          file("A", "--matrix"),
+          file("B", "--rhs"),
+          file("X", "--input"),
+          plain("solver", "/solver"),
+          plain("damp", "/options/damp"),
+          plain("damps", "/options/damps"),
+          plain("chosen by", "/options/choose"),
+          plain("chosen damp", "/sweep/damp"),
+          plain("lambda", "/options/lambda"),
+          plain("lambda-relative", "/options/lambda_relative"),
+          plain("tolerance", "/options/tolerance"),
+          {"grid", grid_text},
+          plain("algorithm", "/algorithm"),
+          plain("transport", "/transport"),
+          plain("device", "/device"),
+          {"columns", verdicts_text},
+          plain("iterations", "/iterations"),
+          columns("largest tested norm", "/tested_norm", false),
+          columns("sum of residual norms", "/residual_norm", true),
+          columns("objective", "/objective", true),
+          columns("nonzeros", "/nonzeros", true),
+          plain("seconds: read", "/seconds/read"),
+          plain("seconds: setup", "/seconds/setup"),
+          plain("seconds: compute", "/seconds/compute"),
+          plain("seconds: write", "/seconds/write"),
+          slowest("seconds waiting, most", "/seconds_waiting"),
+          slowest("received, most", "/bytes_received")};
+}
+
+/// Rows in which no report has anything are left out; "*" marks those in which they differ.
+std::string table(const Texts& paths, const std::vector<Json>& reports) {
+  std::vector<Texts> lines{{"", ""}};
+  lines[0].insert(lines[0].end(), paths.begin(), paths.end());
+  const bool hashed = std::all_of(reports.begin(), reports.end(), is_hashed);
+  for (const Row& row : rows(hashed)) {
+    Texts cells;
+    for (const Json& report : reports) cells.push_back(row.text(report));
+    if (std::count(cells.begin(), cells.end(), "-") == static_cast<std::ptrdiff_t>(cells.size())) continue;
+    const bool differs = std::count(cells.begin(), cells.end(), cells[0]) != std::ssize(cells);
+    cells.insert(cells.begin(), {differs ? "*" : "", row.name});
+    lines.push_back(cells);
+  }
+  std::string text;
+  for (const Texts& line : lines) {
+    std::string shown;
+    for (std::size_t k = 0; k < line.size(); ++k) {
+      std::size_t width = 0;
+      for (const Texts& other : lines) width = std::max(width, other[k].size());
+      shown += fmt::format("{}{:<{}}", k == 0 ? "" : k == 1 ? " " : "  ", line[k], width);
+    }
+    text += shown.substr(0, shown.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths) {
+  std::string text;
+  attempt(world, [&] {
+    if (world.rank() != 0) return;
+    std::vector<Json> reports;
+    for (const std::string& path : paths) reports.push_back(read_report(path));
+    try {
+      text = table(paths, reports);
+    } catch (const Json::exception& error) {
+      throw InputError(fmt::format("a report has something else than its schema says: {}", error.what()));
+    }
+  });
+  print(text);
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "measure/memory_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "command_line/console.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+constexpr std::array<const char*, 7> labels{"matrix",
+                                            "right-hand sides",
+                                            "solution",
+                                            "solver's vectors",
+                                            "products' panels",
+                                            "memory in all",
+                                            "received in products, per iteration"};
+using Row = std::array<Index, labels.size()>;
+
+/// What the rank at (row, col) needs and receives, in bytes.
+class RankPlan {
+ public:
+  RankPlan(const PlannedSolve& plan, int row, int col)
+      : plan_(plan), grid_(*plan.range.grid), row_(row), col_(col) {}
+
+  Row bytes() const {
+    const ProductShape& shape = plan_.shape;
+    Row r{};
+    r[0] = block(plan_.matrix);
+    r[1] = block(plan_.range.layout(shape.nrhs));
+    r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
+    r[3] = solver_workspace();
+    r[4] = products_workspace();
+    for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
+    r[6] = received_per_iteration();
+    return r;
+  }
+
+ private:
+  Index block(const Layout& layout) const {
+    return layout.row_range(grid_, row_, col_).size * layout.col_range(grid_, row_, col_).size *
+           size_of(plan_.shape.type);
+  }
+
+  Index solver_workspace() const {
+    return solver_workspace_bytes(
+        {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, plan_.shape.nrhs, plan_.batch,
+         plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled, plan_.guarded},
+        row_, col_);
+  }
+
+  /// The memory of products with A and with Aᴴ, which share it, of normal products, and of redistributions,
+  /// which follow a product that is kept.
+  Index products_workspace() const {
+    const Index columns = largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
+    const auto larger = [](const RankCost& a, const RankCost& b) {
+      return std::max(a.workspace_bytes, b.workspace_bytes);
+    };
+    Index bytes = larger(product(false, columns), product(true, columns));
+    if (plan_.one_pass) bytes += normal_product(columns).workspace_bytes;
+    if (redistributes())
+      bytes += block(plan_.product_range.layout(columns)) +
+               larger(redistribution(false, columns), redistribution(true, columns));
+    return bytes;
+  }
+
+  Index received_per_iteration() const {
+    const Index columns = plan_.shape.nrhs;
+    if (plan_.one_pass) return normal_product(columns).bytes_received;
+    Index bytes = product(false, columns).bytes_received;
+    if (row_of(plan_.solver).multiplies_with_adjoint()) bytes += product(true, columns).bytes_received;
+    if (redistributes()) bytes += redistribution(false, columns).bytes_received;
+    return bytes;
+  }
+
+  ProductShape shape_of(Index columns) const {
+    ProductShape shape = plan_.shape;
+    shape.nrhs = columns;
+    return shape;
+  }
+  RankCost product(bool adjoint, Index columns) const {
+    return product_cost(plan_.algorithm, shape_of(columns), grid_.shape(), row_, col_, adjoint, plan_.panel);
+  }
+  RankCost normal_product(Index columns) const {
+    return normal_product_cost(shape_of(columns), grid_.shape(), row_, col_);
+  }
+  bool redistributes() const { return plan_.range != plan_.product_range; }
+  /// Of the result of a product to the operator's range, or of data back.
+  RankCost redistribution(bool adjoint, Index columns) const {
+    const Layout of_product = plan_.product_range.layout(columns), range = plan_.range.layout(columns);
+    return redistribution_cost(grid_, adjoint ? range : of_product, adjoint ? of_product : range,
+                               plan_.shape.type, row_, col_);
+  }
+
+  const PlannedSolve& plan_;
+  const ProcessGrid& grid_;
+  int row_, col_;
+};
+
+}  // namespace
+
+Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[5]; }
+
+std::string plan_text(const PlannedSolve& plan) {
+  const ProcessGrid& grid = *plan.range.grid;
+  Row least{}, most{};
+  for (int row = 0; row < grid.rows(); ++row) {
+    for (int col = 0; col < grid.cols(); ++col) {
+      const Row bytes = RankPlan(plan, row, col).bytes();
+      for (std::size_t k = 0; k < bytes.size(); ++k) {
+        const bool first = row == 0 && col == 0;
+        least[k] = first ? bytes[k] : std::min(least[k], bytes[k]);
+        most[k] = std::max(most[k], bytes[k]);
+      }
+    }
+  }
+  std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
+  for (std::size_t k = 0; k < labels.size(); ++k)
+    text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
+  return text;
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "measure/calibrate.hpp"
+#include "measure/number_checks.hpp"
+#include "measure/report.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+struct Operands {
+  NpyHeader A, X;
+};
+
+/// Returns in words which input holds NaN or infinity, if the product does.
+template <Scalar T>
+std::string multiply_on_grid(const MultiplyArguments& arguments,
+                             const std::shared_ptr<const ProcessGrid>& grid, const Operands& files,
+                             Algorithm algorithm, Measurements& measured) {
+  Stopwatch clock;
+  DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.product.matrix, files.A, A);
+  measured.read_seconds += clock.lap();
+
+  OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
+  const Space from = arguments.adjoint ? op->range() : op->domain();
+  const Space to = arguments.adjoint ? op->domain() : op->range();
+  DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
+  DistMatrix<T> Y = allocate_matrix<T>(grid, to.layout(files.X.cols));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.input, files.X, X);
+  measured.read_seconds += clock.lap();
+
+  measured.compute(*grid, [&] {
+    if (arguments.adjoint) {
+      op->apply_adjoint(T(1), X, T(0), Y);
+    } else {
+      op->apply(T(1), X, T(0), Y);
+    }
+  });
+
+  clock.lap();
+  write_npy(arguments.output, Y, files.X.dimensions);
+  measured.write_seconds = clock.lap();
+  if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
+  op = nullptr;  // its memory is needed to read A again
+  const std::string inputs =
+      non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols)) +
+      non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
+                            matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
+}
+
+/// What this rank did in the product, beside what the model says that it does.
+void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint, const ProductShape& shape,
+                     Index panel, Measurements& measured) {
+  if (!grid.is_member()) {
+    measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
+    return;
+  }
+  measured.predicted_part_seconds = measured.compute_seconds;
+  measured.predicted_bytes_received =
+      product_cost(algorithm, shape, grid.shape(), grid.my_row(), grid.my_col(), adjoint, panel)
+          .bytes_received;
+  measured.counted_bytes_received = measured.bytes_received + measured.bytes_read_from_peers;
+}
+
+}  // namespace
+
+ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
+  const ProductArguments& common = arguments.product;
+  Stopwatch clock;
+  Measurements measured;
+  const Ranks ranks = make_ranks(world, common.device, common.transport);
+  measured.setup_seconds = clock.lap();
+  check_outputs(world,
+                {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
+                {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
+  const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
+  check_operand(common.matrix, files.A, arguments.input, files.X,
+                arguments.adjoint ? Fit{files.A.rows, "rows of A", "without --adjoint it would fit"}
+                                  : Fit{files.A.cols, "columns of A", "with --adjoint it would fit"});
+  const CommonType inputs_common = common_type({{common.matrix, files.A}, {arguments.input, files.X}});
+  measured.read_seconds = clock.lap();
+
+  const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, inputs_common.type};
+  // One product does not pay for measurements.
+  const Calibration calibration = calibration_for(world, shape, false, false);
+  const Machine machine = read_machine(world, common.machine);
+  const MachineModel model = model_of(machine, ranks);
+  const auto seconds = [&](GridShape candidate) {
+    const Algorithm algorithm = common.algorithm == Algorithm::automatic
+                                    ? choose_algorithm(shape, candidate, model)
+                                    : common.algorithm;
+    return product_seconds(algorithm, shape, candidate, arguments.adjoint, model, common.panel);
+  };
+  auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
+  const Algorithm algorithm = resolve(common.algorithm, shape, *grid, model);
+  grid = matrix_grid(algorithm, grid);
+  std::string not_finite;
+  run_on_grid(world, *grid, [&] {
+    with_scalar_type(shape.type, [&]<Scalar T>() {
+      not_finite = multiply_on_grid<T>(arguments, grid, files, algorithm, measured);
+    });
+  });
+  note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
+  const double predicted = product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
+                                           with_shared_memory(model, *grid), common.panel);
+  const NpyHeader product{.type = shape.type,
+                          .rows = arguments.adjoint ? shape.cols : shape.rows,
+                          .cols = shape.nrhs,
+                          .dimensions = files.X.dimensions};
+  write_report(
+      world, common.report,
+      {.command = "multiply",
+       .grid = grid->shape(),
+       .shape = shape,
+       .device = common.device,
+       .transport = transport_of(*grid),
+       .product = RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)},
+       .prediction = RunFacts::Prediction{"product", machine.source, predicted},
+       .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
+       .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
+       .files = {{"--matrix", common.matrix, files.A},
+                 {"--input", arguments.input, files.X},
+                 {"--output", arguments.output, product}},
+       .hashes = common.hashes},
+      measured, nullptr);
+  if (world.rank() == 0) {
+    print(inputs_common.promotions);
+    if (!not_finite.empty()) warn(fmt::format("{} holds NaN or infinity{}", arguments.output, not_finite));
+    print(fmt::format("{} = {} X: {} x {} by {} on {} x {} ranks in {}\n", arguments.output,
+                      arguments.adjoint ? "A^H" : "A", arguments.adjoint ? shape.cols : shape.rows,
+                      shape.nrhs, name_of(algorithm), grid->rows(), grid->cols(),
+                      duration_text(measured.compute_seconds)));
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

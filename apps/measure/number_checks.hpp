@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "command_line/grid.hpp"
+#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/io/npy.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops::program {
+
+// What can be wrong with numbers, in words.
+
+bool has_column(const SolveReport& report, StopReason reason);
+
+/// "; A.npy holds nan at row 3, column 5, …"; empty if nothing was found.
+std::string non_finite_text(const std::string& path, const std::optional<NonFiniteElement>& found);
+
+/// The same for the matrix in a file, which is read into this layout (collective over the grid).
+template <Scalar T>
+std::string non_finite_in_file(const std::string& path, const NpyHeader& header,
+                               const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
+  DistMatrix<T> X = allocate_matrix<T>(grid, layout);
+  read_npy(path, header, X);
+  return non_finite_text(path, find_non_finite(X));
+}
+
+/// Warns of what the guard found, in a few lines at most.
+void warn_of_alarms(const SolveReport& report);
+
+/// Throws Error, with exit status 1, on all ranks if the block of some rank is not the same as before
+/// (collective over the grid). The layout is the matrix's.
+void require_same_matrix(const std::string& path, const ProcessGrid& grid, const Layout& layout,
+                         bool mine_is_same);
+
+}  // namespace gridlops::program

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/json_text.hpp"
+#include "command_line/machine_file.hpp"
+#include "command_line/option_parser.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/io/text_file.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "measure/memory_plan.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// How a number of ranks would solve.
+struct Plan {
+  GridShape grid;
+  PlannedIteration iteration;
+  Storage storage = Storage::columns;
+  Index batch = 0;         ///< columns at once
+  Index memory = 0;        ///< of the rank that needs most
+  double seconds = 0;      ///< of an iteration with a batch
+  double all_seconds = 0;  ///< of all iterations of all batches
+};
+
+/// The bytes that the first rank needs. It has the largest part of everything.
+template <Scalar T>
+Index memory_of(const PlanArguments& arguments, const Plan& plan) {
+  const PlannedIteration& iteration = plan.iteration;
+  // All its ranks are elsewhere, so that it takes no memory.
+  const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
+  const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
+  const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
+  PlannedSolve solve{.solver = iteration.solver,
+                     .algorithm = iteration.algorithm,
+                     .shape = arguments.shape,
+                     .batch = plan.batch,
+                     .one_pass = iteration.one_pass,
+                     .matrix = layout,
+                     .product_range = product->range(),
+                     .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain()
+                                                                                         : product->range(),
+                     .domain = product->domain()};
+  return memory_of_first_rank(solve);
+}
+
+/// The plan on one grid by one algorithm, in one pass or two, with so many columns at once.
+Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const MachineModel& machine,
+             GridShape grid, Algorithm algorithm, bool one_pass) {
+  const ProductShape& shape = arguments.shape;
+  Plan plan;
+  plan.grid = grid;
+  plan.batch = asked.batch;
+  plan.iteration = planned_iteration(asked, shape, algorithm, one_pass, grid);
+  plan.storage = storage_for(asked, plan.iteration, grid);
+  plan.seconds = iteration_seconds(plan.iteration, grid, machine);
+  plan.all_seconds =
+      plan.seconds * static_cast<double>(arguments.iterations *
+                                         batch_count(columns_of(algorithm, shape.nrhs, grid), asked.batch));
+  plan.memory = with_scalar_type(shape.type, [&]<Scalar T>() { return memory_of<T>(arguments, plan); });
+  return plan;
+}
+
+/// The plan on a grid. With `auto` it is by the algorithm that a run would choose; if that does not fit, by
+/// the fastest that does.
+Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Index batch) {
+  AskedChoices asked = arguments.asked;
+  asked.batch = batch;
+  const bool one_pass = reads_once(asked, arguments.shape, grid);
+  Algorithm algorithm = algorithm_for(asked, one_pass);
+  const bool is_open = algorithm == Algorithm::automatic;
+  if (is_open) {
+    ProductShape at_once = arguments.shape;
+    at_once.nrhs = batch;
+    algorithm = choose_algorithm(at_once, grid, machine);
+  }
+  Plan plan = plan_by(arguments, asked, machine, grid, algorithm, one_pass);
+  if (!is_open || plan.memory <= arguments.memory_per_rank) return plan;
+  for (const auto& [name, other] : algorithms()) {
+    if (other == Algorithm::automatic) continue;
+    const Plan instead = plan_by(arguments, asked, machine, grid, other, false);
+    if (instead.memory > arguments.memory_per_rank) continue;
+    if (plan.memory > arguments.memory_per_rank || instead.all_seconds < plan.all_seconds) plan = instead;
+  }
+  return plan;
+}
+
+/// The fastest plan of those that fit on this grid, or on any grid of so many ranks, with as many columns at
+/// once as fit; nothing if no column fits.
+std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
+                             std::optional<GridShape> asked) {
+  for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
+    const auto seconds = [&](GridShape candidate) {
+      const Plan plan = plan_on(arguments, machine, candidate, batch);
+      return plan.memory <= arguments.memory_per_rank ? plan.all_seconds
+                                                      : std::numeric_limits<double>::infinity();
+    };
+    const Plan plan = plan_on(arguments, machine, asked ? *asked : choose_grid(ranks, seconds), batch);
+    if (plan.memory <= arguments.memory_per_rank) return plan;
+    if (batch <= 1) return std::nullopt;
+  }
+}
+
+struct Traffic {
+  Index most_bytes = 0, messages = 0;
+};
+
+/// What a rank receives in the products of all columns' iteration, at most, and the operations that it joins.
+Traffic traffic_of(const Plan& plan) {
+  Traffic traffic;
+  for (int row = 0; row < plan.grid.rows; ++row) {
+    for (int col = 0; col < plan.grid.cols; ++col) {
+      const RankCost cost = iteration_cost(plan.iteration, plan.grid, row, col);
+      traffic.most_bytes = std::max(traffic.most_bytes, cost.bytes_received);
+      traffic.messages = std::max(traffic.messages, cost.messages);
+    }
+  }
+  return traffic;
+}
+
+Json json_of(const Plan& plan, const Traffic& traffic) {
+  return {{"ranks", plan.grid.size()},
+          {"grid", {plan.grid.rows, plan.grid.cols}},
+          {"algorithm", name_of(plan.iteration.algorithm)},
+          {"storage", name_of(plan.storage)},
+          {"one_pass", plan.iteration.one_pass},
+          {"batch", plan.batch},
+          {"memory_bytes", plan.memory},
+          {"bytes_received", traffic.most_bytes},
+          {"messages", traffic.messages},
+          {"seconds_per_iteration", plan.seconds},
+          {"seconds", plan.all_seconds}};
+}
+
+std::string title() {
+  return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12} {:>10}\n", "ranks",
+                     "grid", "algorithm", "A in", "batch", "memory", "received", "messages", "ms/iteration",
+                     "seconds", "efficiency");
+}
+
+std::string row_of(const Plan& plan, const Traffic& traffic, double efficiency) {
+  return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12.3f} {:>12.3f} {:>10.2f}\n",
+                     plan.grid.size(), fmt::format("{}x{}", plan.grid.rows, plan.grid.cols),
+                     name_of(plan.iteration.algorithm), name_of(plan.storage), plan.batch,
+                     bytes_text(plan.memory), bytes_text(traffic.most_bytes), traffic.messages,
+                     1e3 * plan.seconds, plan.all_seconds, efficiency);
+}
+
+/// The table, and the same as JSON.
+std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine& machine) {
+  const ProductShape& shape = arguments.shape;
+  const MachineModel model = machine.model(arguments.transport, arguments.transport == "shared");
+  std::string text = fmt::format(
+      "{} x {} {}, {} right-hand sides; {} iterations of {} by {}; machine: {}\nof the rank that has most: "
+      "memory, and what it receives in products, per iteration of a batch\n{}",
+      shape.rows, shape.cols, name_of(shape.type), shape.nrhs, arguments.iterations,
+      arguments.asked.one_pass == "on" ? "one-pass-cgls" : name_of(arguments.asked.solver),
+      arguments.transport, machine.source, title());
+  Json json{{"schema", "gridlops.plan/1"},
+            {"machine", machine.source},
+            {"transport", arguments.transport},
+            {"rows", shape.rows},
+            {"cols", shape.cols},
+            {"nrhs", shape.nrhs},
+            {"dtype", name_of(shape.type)},
+            {"solver", name_of(arguments.asked.solver)},
+            {"iterations", arguments.iterations},
+            {"results", Json::array()}};
+  double first = 0;  // seconds of one rank, if work scaled back perfectly
+  std::vector<std::pair<int, std::optional<GridShape>>> places;
+  for (const GridShape grid : arguments.grids) places.emplace_back(grid.size(), grid);
+  if (arguments.grids.empty())
+    for (const Index ranks : arguments.ranks) places.emplace_back(static_cast<int>(ranks), std::nullopt);
+  for (const auto& [ranks, grid] : places) {
+    const std::optional<Plan> plan = plan_for(arguments, model, ranks, grid);
+    if (!plan) {
+      text += fmt::format("{:>6} {:>9} no column fits into {} for each rank\n", ranks, "-",
+                          bytes_text(arguments.memory_per_rank));
+      json["results"].push_back({{"ranks", ranks}, {"fits", false}});
+      continue;
+    }
+    const Traffic traffic = traffic_of(*plan);
+    const double rank_seconds = plan->all_seconds * static_cast<double>(ranks);
+    if (first == 0) first = rank_seconds;
+    text += row_of(*plan, traffic, rank_seconds > 0 ? first / rank_seconds : 1);
+    json["results"].push_back(json_of(*plan, traffic));
+  }
+  return {text, json};
+}
+
+}  // namespace
+
+ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
+  require_compatible(arguments.asked);
+  const ProductShape& shape = arguments.shape;
+  if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);
+      !refusal.empty())
+    throw UsageError(fmt::format("--matrix-size is {}", refusal));
+  check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json, NamedFile::text}});
+  const Machine machine = read_machine(world, arguments.machine);
+  attempt(world, [&] {
+    if (world.rank() != 0) return;
+    auto [text, json] = plans(arguments, machine);
+    print(text);
+    if (arguments.json.empty()) return;
+    write_text_file(arguments.json,
+                    [file = json_text(json, 1) + "\n"]() mutable { return std::exchange(file, {}); });
+  });
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

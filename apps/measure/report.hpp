@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "measure/run_record.hpp"
+
+namespace gridlops::program {
+
+/// A number of each column, with its name.
+using ColumnFigure = std::pair<std::string, std::vector<double>>;
+
+/// What was computed and how, the same on all ranks.
+struct RunFacts {
+  std::string command;
+  GridShape grid;
+  ProductShape shape;
+  std::string device, transport;
+  /// How a matrix was multiplied; none if the operator is no matrix.
+  struct Product {
+    Algorithm algorithm = Algorithm::automatic;
+    Storage storage = Storage::columns;
+    std::string choices;  ///< where those between kernels, storages and passes come from
+  };
+  std::optional<Product> product{};
+  /// What the model said of each product, or of an iteration with all columns.
+  struct Prediction {
+    std::string per;      ///< "product" or "iteration"
+    std::string machine;  ///< whose model it is
+    double seconds = 0;   ///< of the slowest rank
+  };
+  std::optional<Prediction> prediction{};
+  std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
+  std::vector<ColumnFigure> column_figures{};
+  std::string problem{};             ///< what was computed, as a formula
+  nlohmann::ordered_json options{};  ///< with the values that were chosen
+  nlohmann::ordered_json sweep{};    ///< what was found; null: there was none
+  std::vector<RunFile> files{};
+  bool hashes = false;  ///< of the files
+};
+
+class Stopwatch {
+ public:
+  /// Seconds since the last lap, or since the stopwatch was made.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> seconds = now - begin_;
+    begin_ = now;
+    return seconds.count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// What one rank measures; zero on idle ranks.
+struct Measurements {
+  double read_seconds = 0, setup_seconds = 0, compute_seconds = 0, write_seconds = 0;
+  Index bytes_sent = 0, bytes_received = 0;  ///< while computing
+  Index bytes_read_from_peers = 0;           ///< the same
+  double seconds_waiting = 0;                ///< of compute_seconds, in communication
+  // Of one of what is predicted; negative: not known.
+  double predicted_part_seconds = -1;
+  Index predicted_bytes_received = -1, counted_bytes_received = -1;
+
+  /// Runs work on a rank of the grid until its results are there, and notes its time, traffic and waits.
+  void compute(const ProcessGrid& grid, const std::function<void()>& work);
+};
+
+/// Writes the report as one JSON object, unless the path is empty; `solved` is null for a product
+/// (collective). Throws OutputError on all ranks.
+void write_report(Communicator& world, const std::string& path, const RunFacts& facts,
+                  const Measurements& mine, const SolveReport* solved);
+
+/// Writes the history as CSV, with a row for each column that was active in an iteration, unless the path is
+/// empty (collective). Throws OutputError on all ranks.
+void write_history(Communicator& world, const std::string& path, const SolveReport& solved);
+
+}  // namespace gridlops::program

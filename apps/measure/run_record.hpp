@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/io/npy.hpp"
+
+namespace gridlops::program {
+
+// What a report says of a run besides its results.
+
+/// A file that a run has read or written.
+struct RunFile {
+  std::string option, path;
+  std::optional<NpyHeader> header;  ///< of a matrix
+};
+
+/// Its name, size, shape and, if it is asked for, the XXH3 hash (64 bits) of all its bytes. Not collective.
+/// Throws OutputError if the file cannot be read.
+nlohmann::ordered_json json_of(const RunFile& file, bool hashed);
+
+/// The command line, variables GRIDLOPS_…, the date and the machine (collective over world; known to rank 0).
+nlohmann::ordered_json record_of_run(Communicator& world);
+
+}  // namespace gridlops::program

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/ops/block_hash.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/inversion.hpp"
+#include "gridlops/solve/solve_observer.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/spectrum.hpp"
+#include "measure/memory_plan.hpp"
+#include "measure/metered_product.hpp"
+#include "measure/number_checks.hpp"
+#include "solve/solve_progress.hpp"
+#include "solve/solve_record.hpp"
+#include "solve/solve_values.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+template <Scalar T>
+OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
+  return matrix_mult(task.algorithm, std::move(A),
+                     {.panel = task.arguments.product.panel,
+                      .column_stable = task.arguments.options.column_stable,
+                      .storage = task.storage});
+}
+
+/// The product; for a Hermitian A, whose models are data at once, also redistributed to the layout of models.
+template <Scalar T>
+OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
+  if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
+  return product(identity<T>(A->domain(), A->range()), A);
+}
+
+bool is_damped(const SolveTask& task) {
+  return task.arguments.options.damp.any() || task.arguments.damp_relative.value_or(0) > 0 || task.sweep;
+}
+
+bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
+
+template <Scalar T>
+void print_plan(const SolveTask& task) {
+  const Layout layout = layout_of_matrix(task);
+  const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
+  // Only its shape matters; there is no memory behind it.
+  DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
+  const OperatorPtr<T> product = make_product(task, std::move(A));
+  const OperatorPtr<T> op = make_operator(task, product);
+  print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
+                   task.arguments.options.batch, task.one_pass, is_damped(task), task.X0.has_value(),
+                   is_scaled(task.arguments), !task.arguments.variances.empty(),
+                   task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
+}
+
+/// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
+constexpr const char* damp_fact = "damp";
+
+/// The damping that was asked for. A restart goes on with the damping of the first run, to the last bit.
+template <Scalar T>
+double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
+  const SolveArguments& arguments = task.arguments;
+  if (!arguments.damp_relative) return arguments.options.damp.one_or(0);
+  const auto saved = task.saved.find(damp_fact);
+  return saved == task.saved.end() ? *arguments.damp_relative * estimate_norm(A)
+                                   : std::strtod(saved->second.c_str(), nullptr);
+}
+
+bool is_sparse(const SolveTask& task) { return row_of(task.arguments.solver).has(Feature::penalty); }
+
+/// λ of each column, 0 where Aᴴb is not finite; rank 0 says how large they are if it talks. X: scratch
+/// memory.
+template <Scalar T>
+std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
+                                   const DistMatrix<T>& B, DistMatrix<T>& X, bool talks) {
+  const std::vector<double> largest = largest_gradients(A, B, X);
+  std::vector<double> lambdas(largest.size(), arguments.options.lambda.one_or(0));
+  if (arguments.lambda_relative)
+    for (std::size_t j = 0; j < largest.size(); ++j)
+      lambdas[j] = std::isfinite(largest[j]) ? *arguments.lambda_relative * largest[j] : 0;
+  if (talks) print(lambda_text(lambdas, largest, arguments.options.threshold));
+  return lambdas;
+}
+
+/// P: the preconditioner, or null; variances: where they go, or null. Completes the cost function.
+template <Scalar T>
+SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
+                       const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
+                       const std::shared_ptr<IterationTimes>& times, bool shows_progress,
+                       CostFunction& cost) {
+  const SolveArguments& arguments = task.arguments;
+  SolveOptions options = arguments.options;
+  options.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
+  cost.damp = options.damp;
+  if (!task.tolerances.empty()) options.tolerance = task.tolerances;
+  if (is_sparse(task)) options.lambda = cost.lambdas;
+  if (arguments.lambda_relative) options.checkpoint.computed = {"lambda"};
+  options.initial_guess = task.X0.has_value();
+  options.one_pass = task.one_pass;
+  options.record_history = !arguments.history.empty();
+  options.checkpoint.requested = end_is_requested;
+  options.checkpoint.facts =
+      facts_of_run(task.grid->shape(), task.algorithm, arguments.product, choices_of(task));
+  options.checkpoint.facts.merge(fixed_options(task));
+  options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp.one_or(0));
+  options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
+  options.checkpoint.facts[storage_fact] = name_of(task.storage);
+  options.observers.push_back(std::make_shared<IterationForSignals>());
+  options.observers.push_back(times);
+  std::shared_ptr<Nonzeros<T>> nonzeros;
+  if (is_sparse(task) && !arguments.quiet) {
+    nonzeros = std::make_shared<Nonzeros<T>>(X);
+    options.observers.push_back(nonzeros);
+  }
+  if (shows_progress) {
+    const Index batches = batch_count(B.layout().cols.partition, options.batch);
+    options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
+  }
+  if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
+  return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
+                                  options);
+}
+
+/// What this rank received in the products of an iteration, beside what the model says.
+void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
+  const ProcessGrid& grid = *task.grid;
+  const PlannedIteration iteration = planned_iteration(task);
+  measured.predicted_bytes_received =
+      iteration_cost(iteration, grid.shape(), grid.my_row(), grid.my_col()).bytes_received;
+  const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
+  if (task.one_pass) {
+    measured.counted_bytes_received = received.of(ReceivedBytes::normal);
+  } else if (!row_of(iteration.solver).multiplies_with_adjoint()) {
+    measured.counted_bytes_received = forward;
+  } else if (forward >= 0 && adjoint >= 0) {
+    measured.counted_bytes_received = forward + adjoint;
+  }
+}
+
+/// What the inputs hold that is not finite, in words (collective over the grid). They are read again, since
+/// packing and the solver have changed their memory.
+template <Scalar T>
+std::string non_finite_inputs(const SolveTask& task, const Space& range, const Space& domain) {
+  const SolveArguments& arguments = task.arguments;
+  std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(task.B.cols));
+  if (task.X0)
+    text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
+  return text + non_finite_in_file<T>(arguments.product.matrix, task.A, task.grid, layout_of_matrix(task));
+}
+
+template <Scalar T>
+Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& measured) {
+  const SolveArguments& arguments = task.arguments;
+  const auto& grid = task.grid;
+  Stopwatch clock;
+  DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
+  measured.setup_seconds += clock.lap();
+  read_npy(arguments.product.matrix, task.A, A);
+  measured.read_seconds += clock.lap();
+
+  const DistMatrix<T> entries(grid, A.layout(),
+                              A.local());  // a view of the memory that the operator takes over
+  const auto received = std::make_shared<ReceivedBytes>();
+  const auto times = std::make_shared<IterationTimes>();
+  OperatorPtr<T> product = make_product(task, std::move(A));
+  OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;
+  if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
+  OperatorPtr<T> op = make_operator(task, product),
+                 P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
+  DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
+  DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
+  std::optional<DistMatrix<T>> variances;
+  if (!arguments.variances.empty()) variances.emplace(allocate_matrix<T>(grid, X.layout()));
+  measured.setup_seconds += clock.lap();
+  read_columns(task.sweep, arguments.rhs, task.B, B);
+  draw_probes(task.sweep, B);
+  measured.read_seconds += clock.lap();
+
+  Solved solved;
+  solved.cost.threshold = arguments.options.threshold;
+  solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
+  if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
+  measured.setup_seconds += clock.lap();
+  if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, X);
+  measured.read_seconds += clock.lap();
+  const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
+  measured.compute(*grid, [&] {
+    solved.report =
+        run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress, solved.cost);
+    solved.cost.lambdas = solved.report.lambdas;  // of a restart those of the run that it goes on with
+  });
+  if (matrix)
+    require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
+  measured.predicted_part_seconds = times->median();
+  note_bytes(task, *received, measured);
+  if (!arguments.product.report.empty())
+    solved.column_figures = column_figures(B, X, solved.report, solved.cost);
+
+  clock.lap();
+  if (task.sweep)
+    solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
+                                 arguments.sweep.noise.value_or(0));
+  const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
+  write_columns(arguments.output, saved, task.B.dimensions, X);
+  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, *variances);
+  measured.write_seconds = clock.lap();
+  if (has_column(solved.report, StopReason::non_finite)) {
+    const Space range = op->range(), domain = op->domain();
+    op = product = matrix = P = nullptr;  // their memory is needed to read A again
+    solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
+  }
+  return solved;
+}
+
+std::string headline(const SolveTask& task) {
+  const std::string sweep = task.sweep ? fmt::format(" with {} dampings", task.sweep.damps.size()) : "";
+  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n",
+                     task.arguments.product.matrix, task.shape.rows, task.shape.cols,
+                     name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
+                     task.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
+                     name_of(task.algorithm), task.grid->rows(), task.grid->cols());
+}
+
+/// What can be done about columns that are not finite, or broke down.
+std::string advice(Solver solver, const Solved& solved) {
+  const SolveReport& report = solved.report;
+  const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;
+  const bool is_non_finite = has_column(report, StopReason::non_finite);
+  if (!solved.non_finite_inputs.empty()) return solved.non_finite_inputs;
+  if (!is_non_finite && (breaks_down_otherwise || !has_column(report, StopReason::breakdown))) return "";
+  return fmt::format(
+      "; {}numbers left the range of their type: scale A and B so that their norms are about 1",
+      is_non_finite ? "no input holds NaN or infinity, so " : "");
+}
+
+void warn_of_rounding(const SolveTask& task) {
+  const std::string difference = rounding_difference(
+      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product, choices_of(task)));
+  if (!difference.empty())
+    warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
+}
+
+}  // namespace
+
+ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
+  const bool talks = world.rank() == 0;
+  const CheckpointOptions& checkpoint = arguments.options.checkpoint;
+  catch_signals(!checkpoint.directory.empty(), talks);
+  Stopwatch clock;
+  Measurements measured;
+  const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
+  measured.setup_seconds = clock.lap();
+  std::vector<NamedFile> outputs;
+  if (!arguments.dry_run)
+    outputs = {{"--output", arguments.output},
+               {"--variances", arguments.variances},
+               {"--history", arguments.history, NamedFile::text},
+               {"--curve", arguments.sweep.curve, NamedFile::text},
+               {"--report", arguments.product.report, NamedFile::text}};
+  check_outputs(world,
+                {{"--matrix", arguments.product.matrix},
+                 {"--rhs", arguments.rhs},
+                 {"--initial", arguments.initial},
+                 {"--damps", damps_file(arguments.sweep)},
+                 {"--tolerances", arguments.tolerances},
+                 {"--machine", arguments.product.machine},
+                 manifest_in("--restart", checkpoint.restart),
+                 manifest_in("--checkpoint", checkpoint.directory)},
+                outputs);
+  if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
+  const SolveTask task = read_task(world, arguments, ranks);
+  const ProcessGrid& grid = *task.grid;
+  measured.read_seconds = clock.lap();
+  if (talks && !task.saved.empty()) warn_of_rounding(task);
+
+  if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task) + task.promotions);
+  if (arguments.dry_run) {
+    if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print_plan<T>(task); });
+    return ExitStatus::done;
+  }
+  Solved solved;
+  run_on_grid(world, grid, [&] {
+    with_scalar_type(task.shape.type, [&]<Scalar T>() {
+      solved = solve_on_grid<T>(task, talks && !arguments.quiet, measured);
+    });
+  });
+  const SolveReport& report = solved.report;
+  if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
+  write_history(world, arguments.history, report);
+  if (task.sweep) tell_curve(world, arguments, solved.curve.value_or(DampingCurve()));
+  write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
+  if (talks) warn_of_alarms(report);
+  if (all_solved(report))
+    return solved.curve && solved.curve->lacks_choice() ? ExitStatus::check_failed : ExitStatus::done;
+  if (talks) {
+    warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
+                     arguments.output, advice(arguments.solver, solved)));
+  }
+  return ExitStatus::not_converged;
+}
+
+}  // namespace gridlops::program

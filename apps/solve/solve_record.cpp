@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/solve_record.hpp"
+
+#include <fmt/format.h>
+
+#include "solve/solve_values.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* penalty_of(Threshold threshold) {
+  switch (threshold) {
+    case Threshold::soft:
+      return "|x|_1";
+    case Threshold::hard:
+      return "|x|_0";
+    case Threshold::half:
+      break;
+  }
+  return "sum sqrt|x| / 2";
+}
+
+std::string problem_of(const SolveTask& task) {
+  switch (row_of(task.arguments.solver).problem) {
+    case ProblemKind::hermitian:
+      return "(A + D^2 I) x = b";
+    case ProblemKind::sparse:
+      return fmt::format("min |A x - b|^2 / 2 + lambda {}", penalty_of(task.arguments.options.threshold));
+    case ProblemKind::least_squares:
+      break;
+  }
+  return "min |A x - b|^2 + D^2 |x|^2";
+}
+
+std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
+  const SolveArguments& arguments = task.arguments;
+  const Index columns = solved.curve ? saved_columns(arguments.sweep, *solved.curve).size : task.shape.nrhs;
+  const NpyHeader solution{.type = task.shape.type,
+                           .rows = task.shape.cols,
+                           .cols = columns,
+                           .dimensions = columns == 1 ? task.B.dimensions : 2};
+  return {{"--matrix", arguments.product.matrix, task.A}, {"--rhs", arguments.rhs, task.B},
+          {"--initial", arguments.initial, task.X0},      {"--damps", damps_file(arguments.sweep), {}},
+          {"--tolerances", arguments.tolerances, {}},     {"--output", arguments.output, solution},
+          {"--variances", arguments.variances, solution}, {"--history", arguments.history, {}},
+          {"--curve", arguments.sweep.curve, {}}};
+}
+
+Json json_of(const DampingCurve& curve) {
+  const double damp = curve.chosen ? curve.points[static_cast<std::size_t>(*curve.chosen)].damp : 0;
+  return {{"dampings", curve.points.size()},
+          {"chosen", curve.chosen ? Json(*curve.chosen) : Json()},
+          {"damp", curve.chosen ? Json(damp) : Json()},
+          {"remark", curve.remark}};
+}
+
+/// Those that were computed, and what belongs to each column: damping, merit and tolerance.
+std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
+  std::vector<ColumnFigure> figures = solved.column_figures;
+  if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
+  if (!solved.curve) return figures;
+  figures.emplace_back("damp", solved.cost.damp.values());
+  if (const std::string name = merit_name(solved.curve->rule); !name.empty()) {
+    std::vector<double> merits(solved.cost.damp.values().size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t k = 0; k < solved.curve->points.size(); ++k) merits[k] = solved.curve->points[k].merit;
+    figures.emplace_back(name, merits);
+  }
+  return figures;
+}
+
+}  // namespace
+
+RunFacts facts_of(const SolveTask& task, const Solved& solved) {
+  const ProcessGrid& grid = *task.grid;
+  const double seconds =
+      iteration_seconds(planned_iteration(task), grid.shape(), with_shared_memory(task.machine, grid));
+  return {.command = "solve",
+          .grid = grid.shape(),
+          .shape = task.shape,
+          .device = task.arguments.product.device,
+          .transport = transport_of(grid),
+          .product = RunFacts::Product{task.algorithm, task.storage, choices_of(task)},
+          .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
+          .column_figures = column_figures_of(task, solved),
+          .problem = problem_of(task),
+          .options = used_options(task, solved),
+          .sweep = solved.curve ? json_of(*solved.curve) : Json(),
+          .files = files_of(task, solved),
+          .hashes = task.arguments.product.hashes};
+}
+
+}  // namespace gridlops::program

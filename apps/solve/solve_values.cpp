@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/solve_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <type_traits>
+
+#include "command_line/json_text.hpp"
+#include "gridlops/base/error.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return name_of(value);
+  } else {
+    return value;
+  }
+}
+Json json_of(const PerColumn& value) { return value.is_one() ? Json(value[0]) : Json(value.values()); }
+template <class Value>
+Json json_of(const std::optional<Value>& value) {
+  return value ? json_of(*value) : Json();
+}
+
+/// A run before it is solved, where `solved` is null, or after.
+struct Run {
+  explicit Run(const SolveTask& of, const Solved* after = nullptr)
+      : task(of), solved(after), arguments(of.arguments), common(of.arguments.options) {}
+
+  const SolveTask& task;
+  const Solved* solved;
+  const SolveArguments& arguments;
+  const SolveOptions& common;
+
+  double tolerance() const {
+    const double usual = default_tolerance(task.shape.type);
+    return common.tolerance.value_or(usual).one_or(usual);
+  }
+  /// atol or btol; without one, that of all columns.
+  Json tolerance_or(const std::optional<double>& own) const {
+    return own || task.tolerances.empty() ? Json(own.value_or(tolerance())) : Json();
+  }
+  Json damp() const {
+    if (task.sweep) return {};
+    if (solved != nullptr) return json_of(solved->cost.damp);
+    return arguments.damp_relative ? Json() : json_of(common.damp);
+  }
+  /// Of a sweep that chooses.
+  Json of_choice(const Json& value) const {
+    return arguments.sweep.rule == DampingRule::none ? Json() : value;
+  }
+  /// A guess may be left out at a restart, which goes on from the saved x, unless it is part of the system.
+  Json initial() const {
+    if (task.X0) return "given";
+    return arguments.precondition != "none" ? Json("none") : Json();
+  }
+};
+
+/// How the value of an option is found where it is not that of its field; null where there is none to tell.
+const std::map<std::string_view, Json (*)(const Run&)> values{
+    {"tolerance",
+     [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
+    {"tolerances",
+     [](const Run& run) { return run.task.tolerances.empty() ? Json() : Json(run.arguments.tolerances); }},
+    {"atol", [](const Run& run) { return run.tolerance_or(run.common.atol); }},
+    {"btol", [](const Run& run) { return run.tolerance_or(run.common.btol); }},
+    {"damp", [](const Run& run) { return run.damp(); }},
+    {"damp-relative", [](const Run& run) { return json_of(run.arguments.damp_relative); }},
+    {"damps",  // the library compares those of a restart
+     [](const Run& run) {
+       return run.task.sweep && run.solved != nullptr ? Json(run.arguments.sweep.damps) : Json();
+     }},
+    {"choose", [](const Run& run) { return run.of_choice(name_of(run.arguments.sweep.rule)); }},
+    {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
+    {"save", [](const Run& run) { return run.of_choice(run.arguments.sweep.save); }},
+    {"lambda",
+     [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},
+    {"lambda-relative", [](const Run& run) { return json_of(run.arguments.lambda_relative); }},
+    {"step",  // the library compares that of a restart
+     [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
+    {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
+    {"one-pass", [](const Run& run) -> Json { return run.task.one_pass; }},
+    {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
+    {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
+    // A report has these elsewhere.
+    {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
+    {"variances",
+     [](const Run& run) {
+       return run.solved == nullptr && !run.arguments.variances.empty() ? Json("given") : Json();
+     }},
+    {"algorithm", [](const Run&) { return Json(); }},
+    {"storage", [](const Run&) { return Json(); }},
+};
+
+Json value_of(const SolverOption& option, const Run& run) {
+  if (const auto found = values.find(option.name); found != values.end()) return found->second(run);
+  Json value;
+  for_each_option([&](const SolverOption& row, auto field) {
+    if (row.title() == std::string_view(option.title())) value = json_of(run.common.*field);
+  });
+  return value;
+}
+
+/// The solver, and the options that it takes and a checkpoint fixes, with the names that they have there.
+std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
+  const Run run(task);
+  const Solver solver = task.arguments.solver;
+  std::vector<std::pair<std::string, Json>> fixed{{"--solver", name_of(solver)}};
+  for (const SolverOption& option : solver_options())
+    if (option.name != nullptr && option.at_restart == AtRestart::fixed && option.is_taken_by(solver))
+      fixed.emplace_back(std::string("--") + option.name, value_of(option, run));
+  return fixed;
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  return value.is_null() ? "none" : value.is_string() ? value.get<std::string>() : json_text(value);
+}
+
+}  // namespace
+
+Json used_options(const SolveTask& task, const Solved& solved) {
+  const Run run(task, &solved);
+  Json options;
+  for (const SolverOption& option : solver_options()) {
+    if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;
+    const Json value = value_of(option, run);
+    std::string name = option.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (!value.is_null()) options[name] = value;
+  }
+  return options;
+}
+
+CheckpointFacts fixed_options(const SolveTask& task) {
+  CheckpointFacts facts;
+  for (const auto& [option, value] : fixed_values(task)) facts[option] = text_of(value);
+  return facts;
+}
+
+void require_same_options(const SolveTask& task) {
+  std::string differences;
+  for (const auto& [option, value] : fixed_values(task)) {
+    const auto saved = task.saved.find(option);
+    const bool is_left_out = value.is_null();
+    if (is_left_out || saved == task.saved.end() || saved->second == text_of(value)) continue;
+    differences += fmt::format("{}{} is {} here, and was {}", differences.empty() ? "" : "; ", option,
+                               text_of(value), saved->second);
+  }
+  if (differences.empty()) return;
+  throw InputError(fmt::format(
+      "{} holds a checkpoint of a run with other options: {}. The iterations so far rest on the old values: "
+      "restart with those, or begin anew without --restart",
+      task.arguments.options.checkpoint.restart, differences));
+}
+
+}  // namespace gridlops::program

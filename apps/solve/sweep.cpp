@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/option_values.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// These columns of X, however X is cut.
+template <Scalar T>
+DistMatrix<T> slice(DistMatrix<T>& X, Range wanted) {
+  const Partition& columns = X.layout().cols.partition;
+  std::vector<Index> first, sizes;
+  for (int part = 0; part < columns.parts(); ++part) {
+    const auto in_part = [&](Index column) {
+      return std::clamp<Index>(column - columns.begin(part), 0, columns.size(part));
+    };
+    first.push_back(in_part(wanted.begin));
+    sizes.push_back(in_part(wanted.begin + wanted.size) - first.back());
+  }
+  return X.column_slice(first, Partition::with_sizes(sizes));
+}
+
+/// The columns that have no damping of their own in the file's order: those of the random vector.
+template <Scalar T>
+DistMatrix<T> probes(const Sweep& sweep, DistMatrix<T>& X) {
+  const auto count = static_cast<Index>(sweep.damps.size());
+  return slice(X, {count, X.cols() - count});
+}
+
+}  // namespace
+
+Index Sweep::columns(Index in_file) const {
+  const Index all = damps.empty() ? in_file : static_cast<Index>(damps.size());
+  return has_probes ? 2 * all : all;
+}
+
+std::vector<double> Sweep::of_all_columns(std::vector<double> values) const {
+  const auto count = static_cast<std::ptrdiff_t>(values.size());
+  if (!has_probes) return values;
+  values.resize(2 * values.size());
+  std::copy_n(values.begin(), count, values.begin() + count);
+  return values;
+}
+
+std::optional<std::vector<double>> damping_range(const std::string& text) {
+  const std::size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (first == std::string::npos || text.ends_with(".npy")) return std::nullopt;
+  if (second == std::string::npos)
+    throw UsageError(fmt::format("'{}' is no range D1:D2:N: it lacks the number of dampings", text));
+  const double low = number(text.substr(0, first), 0),
+               high = number(text.substr(first + 1, second - first - 1), 0);
+  const Index count = whole_number(text.substr(second + 1), 2, 100000);
+  if (low == 0 || high == 0)
+    throw UsageError(
+        fmt::format("'{}' is logarithmic, and cannot begin or end at 0; a file of dampings can", text));
+  std::vector<double> damps;
+  for (Index k = 0; k < count; ++k)
+    damps.push_back(low * std::pow(high / low, static_cast<double>(k) / static_cast<double>(count - 1)));
+  damps.back() = high;
+  return damps;
+}
+
+void check_sweep(const SolveArguments& arguments) {
+  const Solver solver = arguments.solver;
+  const DampingRule rule = arguments.sweep.rule;
+  if (arguments.sweep.damps.empty()) return;
+  if (arguments.precondition != "none") {
+    throw UsageError(
+        "--damps and --precondition exclude each other: with scaled columns the damping is part of the "
+        "operator, which all columns share");
+  }
+  if (row_of(solver).problem != ProblemKind::least_squares &&
+      (rule == DampingRule::lcurve || rule == DampingRule::gcv))
+    throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to {}", name_of(rule),
+                                 name_of(solver)));
+  if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
+    throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
+}
+
+Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrhs) {
+  const SweepArguments& asked = arguments.sweep;
+  Sweep sweep;
+  if (asked.damps.empty()) return sweep;
+  const auto range = damping_range(asked.damps);
+  sweep.damps = range ? *range : read_vector(world, asked.damps, "a damping", "dampings");
+  const auto count = static_cast<Index>(sweep.damps.size());
+  if (nrhs != 1 && nrhs != count) {
+    throw InputError(fmt::format(
+        "{} dampings were given, but {} has {} right-hand sides: it must have one, to be solved with "
+        "every damping, or one for each",
+        count, arguments.rhs, nrhs));
+  }
+  if (nrhs != 1 && asked.rule != DampingRule::none) {
+    throw InputError(
+        fmt::format("--choose takes one right-hand side, to be solved with every damping, but {} has {}",
+                    arguments.rhs, nrhs));
+  }
+  sweep.copies = nrhs == 1;
+  sweep.has_probes = asked.rule == DampingRule::gcv;
+  return sweep;
+}
+
+template <Scalar T>
+void read_columns(const Sweep& sweep, const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
+  if (!sweep.copies) return read_npy(path, header, X);
+  const Partition& columns = X.layout().cols.partition;
+  const auto count = static_cast<Index>(sweep.damps.size());
+  for (int part = 0; part < columns.parts(); ++part) {
+    const Index begin = columns.begin(part), end = std::min(begin + columns.size(part), count);
+    if (begin >= end) continue;
+    DistMatrix<T> first = slice(X, {begin, 1});
+    read_npy(path, header, first);
+    for (Index j = begin + 1; j < end; ++j) {
+      DistMatrix<T> next = slice(X, {j, 1});
+      copy(first, next);
+    }
+  }
+  probes(sweep, X).set_zero();
+}
+
+template <Scalar T>
+void draw_probes(const Sweep& sweep, DistMatrix<T>& B) {
+  if (sweep.has_probes)
+    probes(sweep, B).fill([](Index i, Index) { return T(static_cast<Real<T>>(gcv_probe(i))); });
+}
+
+Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve) {
+  if (arguments.save == "chosen" && curve.chosen) return {*curve.chosen, 1};
+  return {0, static_cast<Index>(curve.points.size())};
+}
+
+template <Scalar T>
+void write_columns(const std::string& path, Range columns, int dimensions, DistMatrix<T>& X) {
+  write_npy(path, slice(X, columns), columns.size == 1 ? dimensions : 2);
+}
+
+void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve) {
+  if (world.rank() == 0) {
+    if (!arguments.quiet) print(curve_text(curve));
+    if (curve.lacks_choice()) {
+      warn(fmt::format("no damping was chosen: {}; {} has the solutions with all of them", curve.remark,
+                       arguments.output));
+    } else if (!curve.remark.empty()) {
+      warn(fmt::format("--choose {} chose the damping {:.4g}: {}", name_of(curve.rule),
+                       curve.points[static_cast<std::size_t>(*curve.chosen)].damp, curve.remark));
+    }
+  }
+  write_curve(world, arguments.sweep.curve, curve);
+}
+
+std::string damps_file(const SweepArguments& arguments) {
+  return arguments.damps.empty() || damping_range(arguments.damps) ? "" : arguments.damps;
+}
+
+#define GRIDLOPS_INSTANTIATE_SWEEP(T)                                                             \
+  template void read_columns(const Sweep&, const std::string&, const NpyHeader&, DistMatrix<T>&); \
+  template void draw_probes(const Sweep&, DistMatrix<T>&);                                        \
+  template void write_columns(const std::string&, Range, int, DistMatrix<T>&);
+GRIDLOPS_INSTANTIATE_SWEEP(float)
+GRIDLOPS_INSTANTIATE_SWEEP(double)
+GRIDLOPS_INSTANTIATE_SWEEP(std::complex<float>)
+GRIDLOPS_INSTANTIATE_SWEEP(std::complex<double>)
+
+}  // namespace gridlops::program

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "use_cases/impedance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "command_line/grid.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/io/npy.hpp"
+#include "use_cases/use_case.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// A sine with so many periods along a unit length.
+double wave(double position, double periods, double phase = 0) {
+  return std::sin(2 * std::numbers::pi * (periods * position + phase));
+}
+
+/// A generated section: folded layers of random impedance, which grows with depth, thrown by two faults. The
+/// position along the section and the depth are from 0 to 1, and `across` is the line's number over 20: folds
+/// and faults move along the section from line to line.
+double generated(double position, double depth, double across) {
+  constexpr int layers = 30;
+  const double along = position - 0.12 * across;
+  double unfolded = depth + 0.03 * wave(along, 1.3, 0.1) + 0.012 * wave(along, 3.7) * depth;
+  if (along > 0.22 + 0.3 * depth) unfolded -= 0.045;
+  if (along > 0.62 - 0.2 * depth) unfolded += 0.06;
+  const double place = unfolded * layers;
+  const auto top = [](Index layer) {
+    return static_cast<double>(layer) + 0.7 * counter_uniform(21, layer, 0);
+  };
+  auto layer = static_cast<Index>(std::floor(place));
+  if (place < top(layer)) --layer;
+  return std::log(2.0 + 2.5 * std::clamp(unfolded, 0.0, 1.0)) + 0.12 * counter_uniform(21, layer, 1);
+}
+
+/// All of a matrix in a file, in host memory on every member of the grid.
+template <Scalar T>
+std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path,
+                               const NpyHeader& header) {
+  DistMatrix<T> X = allocate_matrix<T>(grid, {Cut::uncut(header.rows), Cut::uncut(header.cols)});
+  read_npy(path, header, X);
+  std::vector<T> values(static_cast<std::size_t>(X.local().size()));
+  grid->backend()->download(X.local().data, values.data(), X.local().size() * static_cast<Index>(sizeof(T)));
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+void define_impedance(Options& options, ImpedanceArguments& arguments) {
+  options.group("Section");
+  options.whole("--lines", arguments.lines, "N", 1, "Parallel sections, of all ranks together [20]");
+  options.text("--model", arguments.model, "FILE",
+               "Acoustic impedance, samples x traces, > 0, the same for all lines [generated]");
+  options.whole("--traces", arguments.traces, "N", 1, "Traces of a generated section [800]");
+  options.whole("--samples", arguments.samples, "N", 1, "Samples of its traces [550]");
+  options.whole("--decimate", arguments.decimate, "D", 1, "Takes every D-th trace [3]");
+  options.choice("--cut", arguments.cut, Names<int>{{"lines", 0}, {"traces", 1}, {"samples", 2}},
+                 "What ranks divide among them [lines]");
+}
+
+Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments)
+    : arguments_(arguments) {
+  const std::string& path = arguments.model;
+  if (!path.empty()) {
+    const NpyHeader header = read_npy_header(grid->comm(), path);
+    if (header.type != ScalarType::f32 && header.type != ScalarType::f64)
+      throw InputError(
+          fmt::format("{}: impedance is real, but the elements are {}", path, name_of(header.type)));
+    arguments_.samples = header.rows;
+    arguments_.traces = header.cols;
+    section_ = header.type == ScalarType::f32 ? read_whole<float>(grid, path, header)
+                                              : read_whole<double>(grid, path, header);
+    if (section_.empty()) throw InputError(fmt::format("{}: a section without elements", path));
+    for (double& element : section_) {
+      if (!(element > 0) || std::isinf(element))
+        throw InputError(fmt::format("{}: an impedance is {}; all must be finite and > 0", path, element));
+      element = std::log(element);
+    }
+  }
+  const Index traces = (arguments_.traces - 1) / arguments_.decimate + 1;
+  space_ = array_space(grid, {arguments_.lines, traces, arguments_.samples}, arguments_.cut);
+}
+
+double Impedance::operator()(Index line, Index trace, Index sample) const {
+  if (!section_.empty()) return section_[static_cast<std::size_t>(trace * arguments_.samples + sample)];
+  return generated(static_cast<double>(trace) / static_cast<double>(arguments_.traces),
+                   static_cast<double>(sample) / static_cast<double>(arguments_.samples),
+                   static_cast<double>(line) / 20);
+}
+
+template <Scalar T>
+DistMatrix<T> Impedance::model() const {
+  DistMatrix<T> m = allocate_matrix<T>(space_.grid, space_.layout(1));
+  const Box box = space_.local_box();
+  const Index first = m.local_row_range().begin;
+  m.fill([&](Index i, Index) {
+    const Index cell = i - first, sample = cell % box[2].size, trace = cell / box[2].size % box[1].size,
+                line = cell / box[2].size / box[1].size;
+    return static_cast<T>(
+        (*this)(box[0].begin + line, (box[1].begin + trace) * arguments_.decimate, box[2].begin + sample));
+  });
+  return m;
+}
+
+template DistMatrix<float> Impedance::model() const;
+template DistMatrix<double> Impedance::model() const;
+
+std::vector<double> trace_wavelet() { return ricker(15, 0.004, half_wavelet); }
+
+}  // namespace gridlops::program

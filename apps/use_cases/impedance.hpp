@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command_line/option_parser.hpp"
+#include "gridlops/ops/space.hpp"
+
+namespace gridlops::program {
+
+/// The models of post-stack and of reflectivity inversion: parallel vertical sections through the ground.
+struct ImpedanceArguments {
+  Index lines = 20, traces = 800, samples = 550;
+  std::string model;  ///< a file with one section for all lines; empty: a generated one
+  Index decimate = 3;
+  int cut = 0;  ///< the dimension along which ranks divide the arrays
+};
+void define_impedance(Options& options, ImpedanceArguments& arguments);
+
+/// m = log(acoustic impedance), an array of lines × traces × samples (of depth or time).
+class Impedance {
+ public:
+  /// Reads the model, if it is a file, on all members of the grid (collective over the grid). Throws
+  /// InputError on all members.
+  Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments);
+
+  const Space& space() const { return space_; }
+  template <Scalar T>
+  DistMatrix<T> model() const;
+
+ private:
+  double operator()(Index line, Index trace, Index sample) const;
+
+  ImpedanceArguments arguments_;  // with the sizes of the section in the file
+  std::vector<double> section_;   // samples × all traces, column-major
+  Space space_;
+};
+
+/// The wavelet of the traces: Ricker's with 15 Hz, in samples of 4 ms, so many on either side of its peak.
+constexpr Index half_wavelet = 20;
+std::vector<double> trace_wavelet();
+
+}  // namespace gridlops::program

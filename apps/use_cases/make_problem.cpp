@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/io/npy.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "subcommands.hpp"
+#include "use_cases/seismic_section.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+// Elements are pure functions of the arguments and of the global index, so that a problem does not depend on
+// the ranks that made it. They are computed in double precision for all types.
+
+using Kind = MakeProblemArguments::Kind;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+ScalarType type_of(const MakeProblemArguments& arguments) {
+  return arguments.type.value_or(arguments.kind == Kind::multiples ? ScalarType::c128 : ScalarType::f64);
+}
+
+/// Throws UsageError if the arguments contradict each other, or ask for more than memory can be addressed.
+void check(const MakeProblemArguments& arguments) {
+  const ScalarType type = type_of(arguments);
+  const bool multiples = arguments.kind == Kind::multiples;
+  if (multiples && (type == ScalarType::f32 || type == ScalarType::f64)) {
+    throw UsageError(
+        fmt::format("--dtype {} cannot hold the kind multiples, whose waves have phases; take c64 or c128",
+                    name_of(type)));
+  }
+  if (multiples && arguments.condition) {
+    throw UsageError(fmt::format(
+        "--condition {} cannot be had with the kind multiples, whose matrix is fixed", *arguments.condition));
+  }
+  if (arguments.kind == Kind::spd && arguments.rows != arguments.cols) {
+    throw UsageError(fmt::format("the kind spd is square, but --rows is {} and --cols {}", arguments.rows,
+                                 arguments.cols));
+  }
+  const double most = type == ScalarType::f32 || type == ScalarType::c64
+                          ? 1 / std::numeric_limits<float>::epsilon()
+                          : 1 / std::numeric_limits<double>::epsilon();
+  if (arguments.condition && *arguments.condition > most) {
+    throw UsageError(fmt::format(
+        "--condition {} cannot be had with {}: rounding moves the smallest singular value by about "
+        "{:.1e} of the largest, and A would have another condition; take at most {:.0f}",
+        *arguments.condition, name_of(type), 1 / most, most));
+  }
+  const auto fits = [type](Index rows, Index cols) { return fits_npy(rows, cols, type); };
+  if (!fits(arguments.rows, arguments.cols) || !fits(arguments.cols, arguments.nrhs) ||
+      !fits(arguments.rows, arguments.nrhs)) {
+    throw UsageError(
+        fmt::format("{} rows, {} columns and {} right-hand sides make matrices of more elements "
+                    "than can be counted; take fewer",
+                    arguments.rows, arguments.cols, arguments.nrhs));
+  }
+}
+
+/// A seed for each purpose, so that numbers for one purpose do not depend on those for another.
+enum class Purpose { matrix, model, noise, left_vector, right_vector };
+std::uint64_t seed_for(const MakeProblemArguments& arguments, Purpose purpose) {
+  return 8 * arguments.seed + static_cast<std::uint64_t>(purpose);
+}
+
+template <Scalar T>
+T rounded_to(Accumulator<T> value) {
+  if constexpr (is_complex<T>) {
+    return T(static_cast<Real<T>>(value.real()), static_cast<Real<T>>(value.imag()));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+/// A random vector of norm 1. The sum is serial, so that all ranks get the same bits.
+template <class A>
+std::vector<A> unit_vector(std::uint64_t seed, Index size) {
+  std::vector<A> vector;
+  double norm_squared = 0;
+  for (Index k = 0; k < size; ++k) {
+    vector.push_back(counter_random<A>(seed, k, 0));
+    norm_squared += std::norm(vector.back());
+  }
+  for (A& element : vector) element /= std::sqrt(norm_squared);
+  return vector;
+}
+
+/// Numbers from 1 to 1/condition in equal ratios.
+std::vector<double> logarithmic_decay(Index count, double condition) {
+  std::vector<double> values;
+  for (Index k = 0; k < count; ++k) {
+    values.push_back(
+        std::pow(condition, count == 1 ? 0 : -static_cast<double>(k) / static_cast<double>(count - 1)));
+  }
+  return values;
+}
+
+/// A = (I − 2uuᴴ) Σ (I − 2vvᴴ) with random unit vectors u and v has the singular values Σ.
+template <Scalar T>
+void fill_conditioned(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
+  using C = Accumulator<T>;
+  const Index count = std::min(A.rows(), A.cols());
+  const auto u = unit_vector<C>(seed_for(arguments, Purpose::left_vector), A.rows());
+  const auto v = unit_vector<C>(seed_for(arguments, Purpose::right_vector), A.cols());
+  const std::vector<double> sigma = logarithmic_decay(count, *arguments.condition);
+  C tau = 0;  // uᴴΣv
+  for (std::size_t k = 0; k < sigma.size(); ++k) tau += conjugate(u[k]) * sigma[k] * v[k];
+  A.fill([&](Index i, Index j) {
+    C value = 4.0 * u[at(i)] * tau * conjugate(v[at(j)]);
+    if (i == j) value += sigma[at(i)];
+    if (j < count) value -= 2.0 * sigma[at(j)] * u[at(i)] * conjugate(u[at(j)]);
+    if (i < count) value -= 2.0 * sigma[at(i)] * v[at(i)] * conjugate(v[at(j)]);
+    return rounded_to<T>(value);
+  });
+}
+
+/// A = (I − 2vvᴴ) Λ (I − 2vvᴴ), Hermitian to the last bit, has the eigenvalues Λ.
+template <Scalar T>
+void fill_positive_definite(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
+  using C = Accumulator<T>;
+  const auto v = unit_vector<C>(seed_for(arguments, Purpose::right_vector), A.rows());
+  const std::vector<double> lambda = logarithmic_decay(A.rows(), arguments.condition.value_or(100));
+  double tau = 0;  // vᴴΛv
+  for (std::size_t k = 0; k < lambda.size(); ++k) tau += lambda[k] * std::norm(v[k]);
+  const auto upper = [&](Index i, Index j) {
+    return v[at(i)] * conjugate(v[at(j)]) * (4 * tau - 2 * (lambda[at(i)] + lambda[at(j)]));
+  };
+  A.fill([&](Index i, Index j) {
+    if (i == j) return rounded_to<T>(std::real(upper(i, i)) + lambda[at(i)]);
+    return rounded_to<T>(i < j ? upper(i, j) : conjugate(upper(j, i)));
+  });
+}
+
+/// A has the wavefield of one frequency from virtual sources (columns) to receivers (rows), with four
+/// internal multiples of decreasing strength. Sources and receivers lie in lines, the shorter centred under
+/// the longer.
+template <Scalar T>
+void fill_multiples(DistMatrix<T>& A) {
+  constexpr double spacing = 10, wave_number = 2 * std::numbers::pi / 20;
+  constexpr double first_depth = 100, depth_per_multiple = 150, strength = -0.8;
+  constexpr int terms = 5;
+  const double shift = static_cast<double>(A.rows() - A.cols()) / 2;
+  A.fill([&](Index i, Index j) {
+    const double offset = spacing * (static_cast<double>(i - j) - shift);
+    std::complex<double> sum = 0;
+    double amplitude = 1;
+    for (int k = 0; k < terms; ++k, amplitude *= strength) {
+      const double distance = std::hypot(offset, first_depth + depth_per_multiple * k);
+      const double phase = std::fmod(wave_number * distance, 2 * std::numbers::pi);
+      sum += amplitude / distance * std::polar(1.0, phase);  // amplitudes are negative, and no radius may be
+    }
+    if constexpr (is_complex<T>) {
+      return rounded_to<T>(sum);
+    } else {
+      return T(0);  // check() refuses real types
+    }
+  });
+}
+
+template <Scalar T>
+void fill_matrix(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
+  if (arguments.kind == Kind::multiples) return fill_multiples(A);
+  if (arguments.kind == Kind::spd) return fill_positive_definite(arguments, A);
+  if (arguments.condition) return fill_conditioned(arguments, A);
+  const std::uint64_t seed = seed_for(arguments, Purpose::matrix);
+  A.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
+}
+
+template <Scalar T>
+void fill_model(const MakeProblemArguments& arguments, DistMatrix<T>& X) {
+  if (arguments.kind == Kind::multiples) {
+    constexpr double spacing = 10;  // of positions along the line, and of depths
+    X.fill([](Index position, Index depth) {
+      return T(static_cast<Real<T>>(
+          reflectivity(spacing * static_cast<double>(position), spacing * static_cast<double>(depth))));
+    });
+  } else {
+    const std::uint64_t seed = seed_for(arguments, Purpose::model);
+    X.fill([seed](Index i, Index j) { return counter_random<T>(seed, i, j); });
+  }
+}
+
+/// To each element of a column b of m rows adds S·‖b‖/√m times a number of unit variance, where S is the
+/// noise asked for (collective over the grid).
+template <Scalar T>
+void add_noise(const MakeProblemArguments& arguments, DistMatrix<T>& B) {
+  if (arguments.noise == 0 || B.rows() == 0) return;
+  const std::vector<double> norms = column_norms(B);
+  // A number uniform in (−1, 1) has variance 1/3.
+  const double level =
+      arguments.noise * std::sqrt((is_complex<T> ? 1.5 : 3.0) / static_cast<double>(B.rows()));
+  const std::uint64_t seed = seed_for(arguments, Purpose::noise);
+  const MatrixView<T> block = B.local();
+  for (Index l = 0; l < block.cols; ++l) {
+    const Index column = B.local_col_range().begin + l;
+    for (Index k = 0; k < block.rows; ++k) {
+      const auto number = counter_random<Accumulator<T>>(seed, B.local_row_range().begin + k, column);
+      block(k, l) += rounded_to<T>(level * norms[at(column)] * number);
+    }
+  }
+}
+
+struct ProblemFiles {
+  std::string A, B, X;
+
+  explicit ProblemFiles(const std::filesystem::path& directory)
+      : A(directory / "A.npy"), B(directory / "B.npy"), X(directory / "X_true.npy") {}
+};
+
+template <Scalar T>
+void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
+                  const ProblemFiles& files) {
+  // The layouts of A, X and B are those of this algorithm.
+  constexpr Algorithm algorithm = Algorithm::summa;
+  DistMatrix<T> A = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.rows, arguments.cols));
+  DistMatrix<T> X = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.cols, arguments.nrhs));
+  DistMatrix<T> B = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.rows, arguments.nrhs));
+  fill_matrix(arguments, A);
+  fill_model(arguments, X);
+  write_npy(files.A, A);
+  write_npy(files.X, X);
+  matrix_mult(algorithm, std::move(A))->apply(T(1), X, T(0), B);
+  add_noise(arguments, B);
+  write_npy(files.B, B);
+}
+
+}  // namespace
+
+ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments) {
+  check(arguments);
+  const ProblemFiles files(arguments.directory);
+  make_directory(world, arguments.directory);
+  check_outputs(world, {}, {{"--out", files.A}, {"--out", files.B}, {"--out", files.X}});
+  const auto grid = make_grid(world);
+  run_on_grid(world, *grid, [&] {
+    with_scalar_type(type_of(arguments), [&]<Scalar T>() { make_on_grid<T>(arguments, grid, files); });
+  });
+  if (world.rank() == 0) {
+    print(fmt::format("{}: A.npy {} x {}, X_true.npy {} x {}, B.npy {} x {} of {}\n", arguments.directory,
+                      arguments.rows, arguments.cols, arguments.cols, arguments.nrhs, arguments.rows,
+                      arguments.nrhs, name_of(type_of(arguments))));
+  }
+  return ExitStatus::done;
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "command_line/dependent_options.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/solve/inversion.hpp"
+#include "gridlops/solve/proximal.hpp"
+#include "solve/objective.hpp"
+#include "subcommands.hpp"
+#include "use_cases/impedance.hpp"
+#include "use_cases/use_case.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+enum class Regularization { none, normal_equations, stacked, tv };
+const Names<Regularization> regularizations{{"none", Regularization::none},
+                                            {"normal-equations", Regularization::normal_equations},
+                                            {"stacked", Regularization::stacked},
+                                            {"tv", Regularization::tv}};
+
+struct PoststackArguments {
+  UseCaseArguments common;
+  ImpedanceArguments impedance;
+  std::string regularization = "none";
+  double weight = 100;  ///< ε² of the Laplacian
+  double sigma = 1e-2, tau = 0.99 / 12;
+  Index inner = 20;
+
+  Regularization kind() const { return value_of(regularization, regularizations); }
+};
+
+/// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, one band.
+template <Scalar T>
+OperatorPtr<T> poststack_modelling(const Space& space) {
+  const Index samples = space.dims.size(2);
+  return band_operator<T>(
+      space, 2, product(convolution(samples, trace_wavelet(), half_wavelet), first_derivative(samples)));
+}
+
+/// m smoothed without a shift along lines, traces and samples; not along those too short for it.
+template <Scalar T>
+DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
+  DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
+  const Index lengths[] = {5, 30, 20};
+  for (int dim = 0; dim < 3; ++dim) {
+    const Index length = lengths[dim], samples = space.dims.size(dim);
+    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends so far
+    band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
+    std::swap(x, y);
+  }
+  return x;
+}
+
+/// Notes the options that this regularization has a use for.
+void note_options(UseCase& run, const PoststackArguments& arguments) {
+  run.option("regularization", arguments.regularization);
+  if (arguments.kind() == Regularization::none) return;
+  if (arguments.kind() != Regularization::tv) return run.option("weight", arguments.weight);
+  run.option("sigma", arguments.sigma);
+  run.option("tau", arguments.tau);
+  run.option("inner", arguments.inner);
+}
+
+/// Inverts from the m that is there.
+template <Scalar T>
+void invert(UseCase& run, const PoststackArguments& arguments, const Space& space, const OperatorPtr<T>& G,
+            const DistMatrix<T>& d, DistMatrix<T>& m) {
+  const Regularizer<T> roughness{laplacian<T>(space, {{0}, {1}, {2}}), std::sqrt(arguments.weight)};
+  const OperatorPtr<T> gradients = gradient<T>(space, {1, 1, 1}, Derivative::Kind::forward);
+  const ProximalPtr<T> variation = threshold_penalty<T>(Threshold::soft, arguments.sigma);
+  std::shared_ptr<Objective<T>> objective;
+  run.solve({G->rows(), G->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
+    options.initial_guess = true;
+    NormalEquationsTerms<T> normal_terms;
+    normal_terms.regularizers = {roughness};
+    RegularizedTerms<T> terms;
+    terms.solver = arguments.common.solver;
+    switch (arguments.kind()) {
+      case Regularization::normal_equations:
+        return normal_equations_inversion(G, d, m, normal_terms, options);
+      case Regularization::tv:
+        if (!arguments.common.cost.empty())
+          options.observers.push_back(objective =
+                                          std::make_shared<Objective<T>>(variation, 1, gradients, space));
+        return admm(G, gradients, variation, d, m,
+                    {.common = options, .tau = arguments.tau, .inner_iterations = arguments.inner});
+      case Regularization::stacked:
+        terms.regularizers = {roughness};
+        break;
+      case Regularization::none:
+        break;
+    }
+    return regularized_inversion(G, d, m, terms, options);
+  });
+  if (objective != nullptr) run.set_costs(objective->costs());
+}
+
+ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
+  if (arguments.common.iterations < 0)
+    arguments.common.iterations = arguments.kind() == Regularization::tv ? 40 : 100;
+  const bool has_own_solver =
+      arguments.kind() == Regularization::normal_equations || arguments.kind() == Regularization::tv;
+  if (has_own_solver && arguments.common.solver != Solver::cgls)
+    throw UsageError(
+        fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
+                    "tv by ADMM with CGLS",
+                    name_of(arguments.common.solver)));
+  UseCase run(world, "poststack", arguments.common, {world.size(), 1},
+              {"model", "background", "data", "inverted"}, {{"--model", arguments.impedance.model}});
+  note_options(run, arguments);
+  return run.run([&]<Scalar T>() {
+    const Impedance impedance(run.grid(), arguments.impedance);
+    const Space& space = impedance.space();
+    const DistMatrix<T> model = impedance.model<T>();
+    DistMatrix<T> m = smoothed(space, model);
+    const OperatorPtr<T> G = poststack_modelling<T>(space);
+    DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
+    G->apply(T(1), model, T(0), d);
+    run.save("model", space, model);
+    run.save("background", space, m);
+    run.save("data", space, d);
+    const double norm = column_norms(model)[0];
+    run.figure("norm of the model", norm);
+    run.figure("norm of the background", column_norms(m)[0]);
+    run.figure("norm of the data", column_norms(d)[0]);
+    const auto error = [&] {
+      DistMatrix<T> difference = m.clone();
+      difference -= model;
+      return column_norms(difference)[0] / norm;
+    };
+    if (norm > 0) run.figure("relative error of the background", error());
+    invert(run, arguments, space, G, d, m);
+    run.save("inverted", space, m);
+    if (norm > 0) run.figure("relative model error", error());
+  });
+}
+
+}  // namespace
+
+void add_poststack(CommandLine& command_line) {
+  const auto arguments = std::make_shared<PoststackArguments>();
+  arguments->common.iterations = -1;
+  const auto by_regularization = std::make_shared<DependentOptions>("--regularization");
+  Options options = command_line.add_subcommand(
+      "poststack", "Post-stack inversion: the acoustic impedance that seismic traces show",
+      [arguments, by_regularization](Communicator& world) {
+        by_regularization->check(arguments->regularization);
+        return poststack(world, *arguments);
+      });
+  define_impedance(options, arguments->impedance);
+  options.group("Regularization");
+  options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
+                 "A Laplacian, or total variation by ADMM, 40 iterations [none]");
+  by_regularization->only(
+      {"normal-equations", "stacked"},
+      options.number("--weight", arguments->weight, "E", 0, "of the squared norm of the Laplacian [100]"));
+  by_regularization->only(
+      {"tv"}, options.number("--sigma", arguments->sigma, "S", 0, "of the total variation [0.01]"));
+  by_regularization->only({"tv"}, options.number("--tau", arguments->tau, "T", 0, "of ADMM [0.0825]"));
+  by_regularization->only(
+      {"tv"}, options.whole("--inner", arguments->inner, "K", 1, "iterations of CGLS in each of ADMM [20]"));
+  define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "100, of tv 40");
+  options.examples({"mpirun -n 4 gridlops poststack --save poststack",
+                    "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});
+}
+
+}  // namespace gridlops::program

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/solve/proximal.hpp"
+#include "solve/objective.hpp"
+#include "subcommands.hpp"
+#include "use_cases/impedance.hpp"
+#include "use_cases/use_case.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+struct ReflectivityArguments {
+  UseCaseArguments common;
+  ImpedanceArguments impedance;
+  double sigma = 1e-2;
+  std::optional<double> step;
+};
+
+ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArguments& arguments) {
+  UseCase run(world, "reflectivity", arguments.common, {world.size(), 1}, {"model", "data", "inverted"},
+              {{"--model", arguments.impedance.model}});
+  return run.run([&]<Scalar T>() {
+    const Impedance impedance(run.grid(), arguments.impedance);
+    const Space& space = impedance.space();
+    const Index samples = space.dims.size(2);
+    const OperatorPtr<T> derivative = band_operator<T>(space, 2, first_derivative(samples)),
+                         A = band_operator<T>(space, 2, convolution(samples, trace_wavelet(), half_wavelet));
+    DistMatrix<T> inverted = impedance.model<T>();
+    DistMatrix<T> model = allocate_matrix<T>(run.grid(), inverted.layout()),
+                  data = allocate_matrix<T>(run.grid(), inverted.layout());
+    derivative->apply(T(1), inverted, T(0), model);
+    A->apply(T(1), model, T(0), data);
+    run.save("model", space, model);
+    run.save("data", space, data);
+    const double norm = column_norms(model)[0];
+    run.figure("norm of the model", norm);
+    run.figure("norm of the data", column_norms(data)[0]);
+    const ProximalPtr<T> l1 = threshold_penalty<T>(Threshold::soft);
+    const Solver solver = arguments.common.solver;
+    const bool gradient = solver == Solver::proximal_gradient;
+    // FISTA's cost is PyLops', whose eps is twice the weight of its threshold.
+    const auto objective =
+        std::make_shared<Objective<T>>(l1, gradient ? arguments.sigma : 2 * arguments.sigma, nullptr, space);
+    run.solve({A->rows(), A->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
+      options.lambda = arguments.sigma;
+      options.step = arguments.step;
+      if (!arguments.common.cost.empty()) options.observers.push_back(objective);
+      SolveReport report = solve(solver, *A, data, inverted, options, {.penalty = gradient ? l1 : nullptr});
+      run.option("sigma", arguments.sigma);
+      run.option("step", report.step);
+      return report;
+    });
+    if (!arguments.common.cost.empty()) run.set_costs(objective->costs());
+    run.save("inverted", space, inverted);
+    inverted -= model;
+    if (norm > 0) run.figure("relative model error", column_norms(inverted)[0] / norm);
+  });
+}
+
+}  // namespace
+
+void add_reflectivity(CommandLine& command_line) {
+  const auto arguments = std::make_shared<ReflectivityArguments>();
+  arguments->common.solver = Solver::fista;
+  arguments->common.iterations = 200;
+  Options options = command_line.add_subcommand(
+      "reflectivity", "Sparse reflectivity: the spikes that seismic traces show",
+      [arguments](Communicator& world) { return reflectivity_inversion(world, *arguments); });
+  define_impedance(options, arguments->impedance);
+  options.group("Sparsity");
+  options.number("--sigma", arguments->sigma, "S", 0, "Of the absolute values; half of PyLops' eps [0.01]");
+  options.number("--step", arguments->step, "A", 0, "Of the gradient [by the estimated norm]");
+  define_use_case(options, arguments->common, {Solver::fista, Solver::ista, Solver::proximal_gradient},
+                  "200");
+  options.examples({"mpirun -n 4 gridlops reflectivity --save reflectivity",
+                    "gridlops reflectivity --solver ista --iterations 500 --report ista.json"});
+}
+
+}  // namespace gridlops::program

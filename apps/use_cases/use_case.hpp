@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line/file_checks.hpp"
+#include "command_line/grid.hpp"
+#include "command_line/option_parser.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+#include "measure/report.hpp"
+
+namespace gridlops::program {
+
+// What the use cases share: subcommands that make data of a physical problem, and invert them.
+
+struct UseCaseArguments {
+  std::optional<GridShape> grid;
+  Solver solver = Solver::cgls;
+  Index iterations = 100;
+  std::optional<double> tolerance;  ///< 0, or unset: all iterations are made
+  ScalarType type = ScalarType::f64;
+  std::string device = "cpu", transport = "auto";
+  std::string cost, report, save;  ///< files and a folder; empty: not wanted
+  bool quiet = false;
+};
+
+/// Adds the options behind these arguments. iterations: what the help says is the default.
+void define_use_case(Options& options, UseCaseArguments& arguments,
+                     const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
+                     const char* iterations = "100");
+
+/// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
+std::vector<double> ricker(double frequency, double interval, Index half);
+
+/// Costs of each iteration from the start on: the Frobenius norm of the residual and, if there are several
+/// columns, the norm of each of them, the last known one where a column has ended.
+std::vector<std::vector<double>> costs_of(const SolveReport& report);
+
+/// One run of a use case, with its grid, its outputs and what is measured. All members are collective over
+/// the grid, constructor and run() over world.
+class UseCase {
+ public:
+  /// Makes the grid, of the shape that was asked for or of this one, and checks that all outputs can be
+  /// written and are none of the inputs, with a file NAME.npy in the folder --save for each of these names.
+  /// The arguments must outlive this.
+  UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
+          const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs = {});
+
+  const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
+
+  /// Calls work.operator()<T>() on the ranks of the grid for the type T that was asked for, and writes cost
+  /// file and report. Returns whether all columns ended as they should, at the limit of iterations if nowhere
+  /// else.
+  template <class Work>
+  ExitStatus run(Work&& work) {
+    return run_on_members([&] {
+      arguments_.type == ScalarType::f32 ? work.template operator()<float>()
+                                         : work.template operator()<double>();
+    });
+  }
+
+  // For work().
+
+  /// Solves A X ≈ B from zero by the solver that was asked for, and keeps its report and costs.
+  template <Scalar T>
+  void solve(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X);
+  /// The same with a solver of the caller's, for a problem of this shape.
+  void solve(const ProductShape& shape, const std::function<SolveReport(const SolveOptions&)>& solver);
+  /// Takes these costs instead of those of the solver's report.
+  void set_costs(std::vector<std::vector<double>> costs) { costs_ = std::move(costs); }
+
+  /// Writes NAME.npy, the arrays of this space, if results are saved.
+  template <Scalar T>
+  void save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X);
+
+  /// Notes an option that the inversion used, for the report.
+  template <class Value>
+  void option(const std::string& name, const Value& value) {
+    facts_.options[name] = value;
+  }
+  /// Notes a number of the result, for the terminal and the report.
+  void figure(const std::string& name, double value) { facts_.figures.emplace_back(name, value); }
+
+ private:
+  ExitStatus run_on_members(const std::function<void()>& work);
+  std::string path_of(const std::string& name) const { return arguments_.save + "/" + name + ".npy"; }
+
+  Communicator& world_;
+  const UseCaseArguments& arguments_;
+  std::shared_ptr<const ProcessGrid> grid_;
+  RunFacts facts_;
+  Stopwatch clock_;
+  Measurements measured_;
+  SolveReport report_;
+  std::vector<std::vector<double>> costs_;
+};
+
+}  // namespace gridlops::program

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bench/benchmarks.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+
+namespace gridlops::bench {
+
+/// What the lists say of a case. Where it is "auto" what is used may differ with the ranks, and is yet one
+/// series.
+struct Asked {
+  std::string algorithm, storage, transport;
+};
+
+/// One combination of the lists, with the algorithm and the storage that are used.
+struct Case {
+  std::shared_ptr<const ProcessGrid> grid;
+  ProductShape shape;
+  Algorithm algorithm = Algorithm::automatic;
+  Index panel = 0;
+  Storage storage = Storage::columns;
+  Asked asked{};
+  bool positive_definite = false;  ///< A is Hermitian positive definite, and square
+};
+
+/// How A lies on a grid: cut into so many parts along rows and along columns, each of them so often.
+struct MatrixForm {
+  int row_parts = 1, col_parts = 1, copies = 1;
+  /// "2-D", "1-D rows", "1-D cols" or "whole"; "1-D rows x2" with two copies.
+  std::string text() const;
+};
+MatrixForm form_of(Algorithm algorithm, GridShape grid);
+
+/// Says on standard error, on rank 0, which cases keep copies of A. Throws UsageError on all ranks if lists
+/// that run side by side are not equally long.
+void warn_of_copies(const Communicator& world, const Cases& cases);
+
+/// Calls run() for every combination, on the ranks of its grid (collective over world). Throws on all ranks
+/// what run() throws on all ranks of a grid.
+void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run);
+
+/// Elements are functions of these seeds and the global index, so that results can be checked without a
+/// second copy of anything.
+inline constexpr std::uint64_t seed_of_A = 1, seed_of_input = 2;
+
+/// The positive definite matrix is a random one with a diagonal that puts its condition at about 20: the
+/// eigenvalues of a random Hermitian matrix with elements of variance v fill ±2√(nv) (Wigner, Ann. Math. 67,
+/// 1958).
+template <Scalar T>
+T element_of_A(const Case& what, Index i, Index j) {
+  if (!what.positive_definite) return counter_random<T>(seed_of_A, i, j);
+  constexpr double variance = is_complex<T> ? 2.0 / 3 : 1.0 / 3;
+  const auto order = static_cast<double>(what.shape.rows);
+  if (i == j) return T(static_cast<Real<T>>(2.2 * std::sqrt(order * variance)));
+  return i < j ? counter_random<T>(seed_of_A, i, j) : conjugate(counter_random<T>(seed_of_A, j, i));
+}
+
+/// A product with a random matrix (collective over the grid).
+template <Scalar T>
+OperatorPtr<T> random_product(const Case& what) {
+  DistMatrix<T> A = allocate_matrix<T>(
+      what.grid, matrix_layout(what.algorithm, *what.grid, what.shape.rows, what.shape.cols));
+  A.fill([&what](Index i, Index j) { return element_of_A<T>(what, i, j); });
+  return matrix_mult(what.algorithm, std::move(A), {.panel = what.panel, .storage = what.storage});
+}
+
+template <Scalar T>
+DistMatrix<T> random_input(const Case& what, const Space& space) {
+  DistMatrix<T> X = allocate_matrix<T>(what.grid, space.layout(what.shape.nrhs));
+  X.fill([](Index i, Index j) { return counter_random<T>(seed_of_input, i, j); });
+  return X;
+}
+
+}  // namespace gridlops::bench

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/local/backend.hpp"
+
+namespace gridlops {
+
+class ProcessGrid;
+template <class T>
+class Buffer;
+
+namespace detail {
+/// Returns shared scratch memory of the grid's backend. Every call reuses the same bytes; that is safe
+/// because backend work is ordered. The memory grows to the most that was asked for. Throws OutOfMemory on
+/// this rank alone.
+std::byte* scratch_of(const ProcessGrid& grid, Index bytes);
+}  // namespace detail
+
+/// P × Q.
+struct GridShape {
+  int rows = 1;
+  int cols = 1;
+  int size() const { return rows * cols; }
+  friend bool operator==(GridShape, GridShape) = default;
+};
+
+/// "2x3" → {2, 3}. Throws UsageError unless the text is two positive numbers with an x between them.
+GRIDLOPS_EXPORT GridShape parse_grid_shape(const std::string& text);
+
+/// The P × Q with P·Q = ranks, P ≤ Q, and P as near to Q as possible. Throws UsageError unless ranks > 0.
+GRIDLOPS_EXPORT GridShape near_square(int ranks);
+
+/// What a dimension of a matrix is cut along.
+enum class Axis {
+  grid_rows,       ///< P parts, part i on the ranks of grid row i
+  grid_cols,       ///< Q parts, part j on the ranks of grid column j
+  all,             ///< P·Q parts in row-major rank order
+  all_transposed,  ///< P·Q parts in column-major rank order
+  uncut            ///< one part, on every rank
+};
+GRIDLOPS_EXPORT const char* name_of(Axis axis);
+
+/// P × Q ranks in row-major order: rank r is in row r / Q and column r % Q. Ranks of the communicator beyond
+/// P·Q are idle: they own nothing, and operations that are collective over the grid return at once on them.
+class GRIDLOPS_EXPORT ProcessGrid {
+ public:
+  /// Collective over comm. All memory of matrices on this grid comes from backend. Throws UsageError, on all
+  /// ranks, if the shape needs more ranks than comm has, or is not positive, or if the ranks disagree about
+  /// it.
+  ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
+  /// A grid of this shape whose ranks all are elsewhere, to ask what they would have. Not collective: this
+  /// process is idle there. Throws UsageError if the shape is not positive.
+  ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend);
+  /// The same ranks with matrices in other memory. Not collective.
+  ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
+  ProcessGrid(ProcessGrid&&) = default;
+  ProcessGrid& operator=(ProcessGrid&&) = default;
+
+  GridShape shape() const { return shape_; }
+  int rows() const { return shape_.rows; }
+  int cols() const { return shape_.cols; }
+
+  /// False on idle ranks, where the questions down to col_comm(), and my_part(), throw UsageError.
+  bool is_member() const { return grid_ != nullptr; }
+  int my_row() const { return comm().rank() / shape_.cols; }
+  int my_col() const { return comm().rank() % shape_.cols; }
+
+  /// The communicators of all ranks of the grid, of the Q ranks of my grid row, and of the P ranks of my grid
+  /// column. My rank in the row is my_col(), and in the column my_row().
+  Communicator& comm() const { return not_idle(grid_); }
+  Communicator& row_comm() const { return not_idle(row_); }
+  Communicator& col_comm() const { return not_idle(col_); }
+
+  const std::shared_ptr<Backend>& backend() const { return backend_; }
+
+  /// How many parts an axis has, and which of them a rank of the grid holds.
+  int parts(Axis axis) const;
+  int part_at(Axis axis, int row, int col) const;
+  int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }
+
+ private:
+  friend std::byte* detail::scratch_of(const ProcessGrid& grid, Index bytes);
+
+  Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
+    if (comm == nullptr) throw_idle();
+    return *comm;
+  }
+  [[noreturn]] void throw_idle() const;
+
+  GridShape shape_;
+  std::shared_ptr<Backend> backend_;
+  std::shared_ptr<Communicator> grid_, row_, col_;
+  mutable std::shared_ptr<Buffer<std::byte>> scratch_;
+};
+
+}  // namespace gridlops

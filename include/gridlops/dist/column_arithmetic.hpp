@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+
+namespace gridlops {
+
+// Arithmetic for solvers of many right-hand sides at once, each column with scalars of its own:
+//
+//   ColumnSums<T> sums(B.grid());
+//   A.apply(1, p, 0, q);
+//   const auto [pq, rr] = sums(dot(p, q), norm2(r));  // one reduction, whatever the columns and the terms
+//   const ColumnScalars alpha = ratio(rr, pq);
+//   x += alpha * p;                                   // one kernel each
+//   r -= alpha * q;
+//
+// docs/examples/steepest_descent.cpp is a whole solver.
+
+/// One real number for each column of a matrix, in double precision, the same on all ranks. A value.
+class GRIDLOPS_EXPORT ColumnScalars {
+ public:
+  ColumnScalars() = default;
+  explicit ColumnScalars(Index columns, double value = 0)
+      : values_(static_cast<std::size_t>(columns), value) {}
+  explicit ColumnScalars(std::vector<double> values) : values_(std::move(values)) {}
+
+  Index size() const { return static_cast<Index>(values_.size()); }
+  double& operator[](Index column) { return values_[static_cast<std::size_t>(column)]; }
+  double operator[](Index column) const { return values_[static_cast<std::size_t>(column)]; }
+  const std::vector<double>& values() const { return values_; }
+  std::vector<double>& values() { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// An operand of column arithmetic: one number for each column, or one for all. It is a view of what it is
+/// made of.
+class GRIDLOPS_EXPORT ColumnOperand {
+ public:
+  ColumnOperand(const ColumnScalars& each) : each_(each.values().data()), size_(each.size()) {}
+  ColumnOperand(double all) : all_(all) {}
+
+  bool is_constant() const { return size_ < 0; }
+  /// How many columns there are; below 0 for a number that serves all.
+  Index size() const { return size_; }
+  double operator[](Index column) const { return size_ < 0 ? all_ : each_[column]; }
+
+ private:
+  const double* each_ = nullptr;
+  Index size_ = -1;
+  double all_ = 0;
+};
+
+// These compute entry by entry. They throw ShapeError if two operands are for different numbers of columns.
+GRIDLOPS_EXPORT ColumnScalars operator+(ColumnOperand a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars operator-(ColumnOperand a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars operator*(ColumnOperand a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars operator/(ColumnOperand a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars operator-(const ColumnScalars& a);
+GRIDLOPS_EXPORT ColumnScalars& operator+=(ColumnScalars& a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars& operator*=(ColumnScalars& a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars sqrt(const ColumnScalars& a);
+GRIDLOPS_EXPORT ColumnScalars abs(const ColumnScalars& a);
+GRIDLOPS_EXPORT ColumnScalars hypot(ColumnOperand a, ColumnOperand b);
+/// The larger and the smaller of a and b, and a where b is NaN.
+GRIDLOPS_EXPORT ColumnScalars max(ColumnOperand a, ColumnOperand b);
+GRIDLOPS_EXPORT ColumnScalars min(ColumnOperand a, ColumnOperand b);
+/// a/b, and 0 where b is 0.
+GRIDLOPS_EXPORT ColumnScalars ratio(ColumnOperand a, ColumnOperand b);
+/// The largest entry, NaN if any is; 0 if there are no columns.
+GRIDLOPS_EXPORT double largest(const ColumnScalars& a);
+
+/// X diag(factor), as a term of a sum.
+template <Scalar T>
+struct ScaledColumns {
+  ColumnOperand factor;
+  const ConstDistMatrix<T>& matrix;
+};
+
+template <Scalar T>
+ScaledColumns<T> operator*(ColumnOperand factor, const ConstDistMatrix<T>& X) {
+  return {factor, X};
+}
+
+// These are not collective; on a GPU they are ordered, not finished, on return. They throw ShapeError, on all
+// ranks, unless both matrices have the same layout and there are as many factors as columns. The first time
+// that a grid sees so many columns, memory for the factors is taken, and OutOfMemory is this rank's alone.
+// Sums of so many columns have taken that memory before, on all ranks.
+
+/// Y ← Y ± X diag(α). With a constant α of 0 nothing is read.
+template <Scalar T>
+GRIDLOPS_EXPORT void operator+=(DistMatrix<T>& Y, ScaledColumns<T> X);
+template <Scalar T>
+GRIDLOPS_EXPORT void operator-=(DistMatrix<T>& Y, ScaledColumns<T> X);
+template <Scalar T>
+void operator+=(DistMatrix<T>& Y, const ConstDistMatrix<T>& X) {
+  Y += 1.0 * X;
+}
+template <Scalar T>
+void operator-=(DistMatrix<T>& Y, const ConstDistMatrix<T>& X) {
+  Y -= 1.0 * X;
+}
+/// X ← X diag(α).
+template <Scalar T>
+GRIDLOPS_EXPORT void operator*=(DistMatrix<T>& X, ColumnOperand alpha);
+/// Y ← X + Y diag(β). With a constant β of 0 the old Y is not read.
+template <Scalar T>
+GRIDLOPS_EXPORT void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y);
+/// Every element of column j ← its threshold with tⱼ ≥ 0.
+template <Scalar T>
+GRIDLOPS_EXPORT void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X);
+
+/// A sum over all rows, one number for each column, that is to be made in a reduction.
+template <Scalar T>
+struct ColumnSum {
+  enum class Kind { norm2, dot, distance2, penalty };
+  Kind kind;
+  const ConstDistMatrix<T>& X;
+  const ConstDistMatrix<T>& Y;
+  DistMatrix<T>* difference = nullptr;
+  Threshold threshold = Threshold::soft;
+};
+
+/// ‖xⱼ‖².
+template <Scalar T>
+ColumnSum<T> norm2(const ConstDistMatrix<T>& X) {
+  return {ColumnSum<T>::Kind::norm2, X, X};
+}
+/// Re xⱼᴴ yⱼ.
+template <Scalar T>
+ColumnSum<T> dot(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
+  return {ColumnSum<T>::Kind::dot, X, Y};
+}
+/// ‖xⱼ − yⱼ‖²; D ← X − Y, when this term's turn comes.
+template <Scalar T>
+ColumnSum<T> distance2(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y, DistMatrix<T>& D) {
+  return {ColumnSum<T>::Kind::distance2, X, Y, &D};
+}
+/// The penalty of xⱼ of which the threshold is the proximal map.
+template <Scalar T>
+ColumnSum<T> penalty(Threshold kind, const ConstDistMatrix<T>& X) {
+  return {ColumnSum<T>::Kind::penalty, X, X, nullptr, kind};
+}
+
+/// Makes sums over all rows in double precision, all those of one call in one all_reduce over the grid. All
+/// ranks get the same bits, and so take the same decisions. Keeps the memory that this takes.
+template <Scalar T>
+class GRIDLOPS_EXPORT ColumnSums {
+ public:
+  explicit ColumnSums(std::shared_ptr<const ProcessGrid> grid, ReductionOrder order = ReductionOrder::any)
+      : grid_(std::move(grid)), order_(order) {}
+
+  /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
+  /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
+  /// columns and those of a dot the same layout. The first sums of so many columns take memory, also that for
+  /// column arithmetic with them; all ranks throw what one throws there.
+  template <class... Terms>
+  std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
+    std::vector<double> none;
+    return with(none, terms...);
+  }
+  /// The same, and replaces these numbers, of which every rank has as many, by their sums over the ranks.
+  template <class... Terms>
+  std::array<ColumnScalars, sizeof...(Terms)> with(std::vector<double>& numbers, const Terms&... terms) {
+    std::array<ColumnScalars, sizeof...(Terms)> sums;
+    const std::initializer_list<ColumnSum<T>> list{terms...};
+    reduce({list.begin(), list.size()}, sums, numbers);
+    return sums;
+  }
+
+  /// The same for any number of terms.
+  void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
+              std::vector<double>& numbers);
+
+  /// Takes the memory for matrices with so many columns on this rank, and for column arithmetic with them.
+  /// Not collective: OutOfMemory is this rank's alone.
+  void reserve(Index local_columns);
+
+ private:
+  void compute(const ColumnSum<T>& term, std::size_t place);
+  void collect();
+
+  std::shared_ptr<const ProcessGrid> grid_;
+  ReductionOrder order_;
+  Buffer<double> local_;               // sums that were not brought to the host yet
+  Index used_ = 0;                     // of local_
+  std::vector<double> values_, host_;  // to be reduced; scratch of collect()
+  struct Pending {
+    Index begin, columns, step;  // in local_
+    Index place;                 // in values_, after multiplication with the factor
+    double factor;
+  };
+  std::vector<Pending> pending_;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/dist/layout.hpp"
+#include "gridlops/local/buffer.hpp"
+#include "gridlops/local/matrix_view.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+class DistMatrix;
+
+/// A view of a matrix on a process grid, through which the matrix can only be read. The layout says which
+/// column-major block each rank has. The block belongs to a DistMatrix or to the caller, and must outlive the
+/// view; copies view the same block. Functions that read a matrix take this type, so they accept a
+/// DistMatrix, and slices of either type.
+template <Scalar T>
+class GRIDLOPS_EXPORT ConstDistMatrix {
+ public:
+  /// Belongs to no grid and has no elements. Until another matrix is assigned, only grid(), layout(), rows(),
+  /// cols() and local() may be called.
+  ConstDistMatrix() = default;
+
+  /// Views the caller's block, in the memory of the grid's backend, with any stride ≥ rows. Not collective.
+  /// Throws ShapeError: on all ranks if the layout, which must be the same on all, does not fit the grid; on
+  /// this rank if the block does not have the shape that the layout gives it.
+  ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<const T> local);
+
+  const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
+  const Layout& layout() const { return layout_; }
+  Index rows() const { return layout_.row_count(); }
+  Index cols() const { return layout_.col_count(); }
+
+  /// This rank's block; 0 × 0 on idle ranks.
+  MatrixView<const T> local() const { return local_; }
+  /// The global rows and columns of this rank's block.
+  Range local_row_range() const { return row_range_; }
+  Range local_col_range() const { return col_range_; }
+  /// Whether this rank is the canonical owner of its block, which counts in dots, gathers and writes.
+  bool owned() const { return owned_; }
+
+  /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix
+  /// in the same memory: part k keeps its ranks. Not collective. Throws ShapeError, on all ranks, if a part
+  /// has no such columns.
+  ConstDistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes) const;
+
+  /// A matrix with the same elements in memory of its own. Not collective. Throws OutOfMemory on this rank
+  /// alone.
+  DistMatrix<T> clone() const;
+
+ protected:
+  /// A view without a block, until attach() gives it one.
+  ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+  void attach(MatrixView<const T> local) { local_ = local; }
+
+  /// What column_slice() takes: the layout, and the columns of this rank's block.
+  struct ColumnSlice {
+    Layout layout;
+    Range local_columns;
+  };
+  ColumnSlice find_columns(const std::vector<Index>& first, const Partition& part_sizes) const;
+
+ private:
+  std::shared_ptr<const ProcessGrid> grid_;
+  Layout layout_;
+  Range row_range_, col_range_;
+  bool owned_ = false;
+  MatrixView<const T> local_;
+};
+
+/// A matrix on a process grid. It owns its blocks, in the memory of the grid's backend, or uses the caller's.
+/// Move-only.
+template <Scalar T>
+class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
+ public:
+  DistMatrix() = default;
+
+  /// Owns its block, uninitialised. Not collective. Throws ShapeError, on all ranks, if the layout, which
+  /// must be the same on all, does not fit the grid; throws OutOfMemory on this rank alone, so that
+  /// most programs call allocate_matrix().
+  DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+
+  /// Uses the caller's block, on the same conditions as a ConstDistMatrix.
+  DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local);
+
+  using ConstDistMatrix<T>::local;
+  MatrixView<T> local() { return local_; }
+  /// Whether the memory of this rank's block is this matrix's own; not that of an empty block.
+  bool owns_block() const { return memory_.data() != nullptr; }
+
+  /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
+  /// collective.
+  void fill(const std::function<T(Index i, Index j)>& value);
+  /// Every element ← 0. Not collective.
+  void set_zero();
+
+  /// Says that the first columns of this rank's block are needed no more. If this owns the block, their
+  /// memory goes back to the system as far as the backend can do that. Not collective.
+  void discard_local_columns(Index count);
+
+  using ConstDistMatrix<T>::column_slice;
+  DistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes);
+
+ private:
+  Buffer<T> memory_;
+  MatrixView<T> local_;
+};
+
+/// Returns a matrix that owns its block, uninitialised (collective over the grid; idle ranks return at once).
+/// If the constructor throws on some rank, all ranks throw (attempt()): OutOfMemory, or ShapeError if the
+/// layout does not fit the grid.
+template <Scalar T>
+GRIDLOPS_EXPORT DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+
+/// Throws ShapeError, on all ranks, unless X and Y are on one grid and have one layout. The text begins with
+/// the name of the operation.
+template <Scalar T>
+GRIDLOPS_EXPORT void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
+                                         std::string_view operation);
+
+/// Returns xⱼᴴ yⱼ for each column j on every rank (collective over the grid; one all_reduce). Throws
+/// ShapeError, on all ranks, unless the layouts are the same.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X,
+                                                        const ConstDistMatrix<T>& Y);
+
+/// Returns ‖xⱼ‖ₚ = (Σᵢ |xᵢⱼ|ᵖ)^(1/p) of order p ≥ 0 for each column on every rank (collective over the grid;
+/// one all_reduce): of order 0 the number of elements that are not 0, of infinite order the largest |xᵢⱼ|.
+/// NaN counts in order 0, else it goes through. Powers are summed as double, and may over- or underflow, but
+/// of order 2 no norm is too large or small: where squares are, there are three more reductions, and memory
+/// for a copy of X (OutOfMemory on all ranks). Throws UsageError, on all ranks, if p is negative or NaN.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
+
+/// Y ← X. Not collective. Throws ShapeError, on all ranks, unless the layouts are the same.
+template <Scalar T>
+GRIDLOPS_EXPORT void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y);
+
+}  // namespace gridlops

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/base/types.hpp"
+
+namespace gridlops {
+
+/// A real n × n matrix whose elements lie near the diagonal, most rows being alike: a derivative or a
+/// convolution along one dimension of an array. Element (i, j) is zero unless −lower ≤ j − i ≤ upper. The
+/// first `head` and the last `tail` rows have weights of their own; in the rows between, element (i, j)
+/// depends on j − i only. A value.
+class GRIDLOPS_EXPORT Band {
+ public:
+  /// element(i, j) is asked for elements within the band and the matrix. All sizes are ≥ 0; otherwise it
+  /// throws UsageError.
+  Band(Index n, Index lower, Index upper, Index head, Index tail,
+       const std::function<double(Index i, Index j)>& element);
+
+  Index size() const { return n_; }
+  Index lower() const { return lower_; }
+  Index upper() const { return upper_; }
+  Index head() const { return head_; }
+  Index tail() const { return tail_; }
+  /// Element (i, j); 0 ≤ i, j < size().
+  double operator()(Index i, Index j) const;
+
+  Band transposed() const;
+
+  /// The weights of rows 0 … head − 1, of one row between, and of the last `tail` rows, each for columns
+  /// i − lower … i + upper. If head + tail ≥ n there is one set for each row.
+  const std::vector<double>& weights() const { return weights_; }
+
+ private:
+  Index n_, lower_, upper_, head_, tail_;
+  std::vector<double> weights_;
+};
+
+/// A B, of two matrices of one size. Throws ShapeError if the sizes differ.
+GRIDLOPS_EXPORT Band product(const Band& A, const Band& B);
+
+/// How a derivative is formed in the interior. In y = D x / dᵏ, for the first derivative (k = 1):
+///   forward   yᵢ = xᵢ₊₁ − xᵢ                                    the last row is 0
+///   backward  yᵢ = xᵢ − xᵢ₋₁                                    the first row is 0
+///   centered  yᵢ = (xᵢ₊₁ − xᵢ₋₁) / 2, of order 3                the first and the last row are 0
+///             yᵢ = (xᵢ₋₂ − 8xᵢ₋₁ + 8xᵢ₊₁ − xᵢ₊₂) / 12, of order 5      two rows at each end are 0
+/// and for the second (k = 2):
+///   forward   yᵢ = xᵢ₊₂ − 2xᵢ₊₁ + xᵢ                            the last two rows are 0
+///   backward  yᵢ = xᵢ − 2xᵢ₋₁ + xᵢ₋₂                            the first two rows are 0
+///   centered  yᵢ = xᵢ₊₁ − 2xᵢ + xᵢ₋₁                            the first and the last row are 0
+/// With `edge` the rows at the ends of a centered derivative are one-sided instead of 0: y₀ = x₁ − x₀, of
+/// order 5 also y₁ = (x₂ − x₀) / 2, for the second derivative y₀ = x₀ − 2x₁ + x₂; the others mirror them.
+struct Derivative {
+  enum class Kind { forward, backward, centered };
+  Kind kind = Kind::centered;
+  double sampling = 1;  ///< d ≠ 0
+  bool edge = false;
+  int order = 3;  ///< of the centered first derivative: 3 or 5
+};
+
+/// The matrices of these derivatives for n samples. An order n has too few samples for gives rows of zeros.
+/// Throw UsageError if the sampling is zero or not finite, or the order is not 3 or 5.
+GRIDLOPS_EXPORT Band first_derivative(Index n, const Derivative& how = {});
+GRIDLOPS_EXPORT Band second_derivative(Index n, const Derivative& how = {});
+
+/// yᵢ = Σₖ fₖ xᵢ₊c₋ₖ for n samples, where c is the centre: the convolution with a filter, as long as x.
+/// Throws UsageError unless the filter has a sample number `centre`.
+GRIDLOPS_EXPORT Band convolution(Index n, const std::vector<double>& filter, Index centre);
+
+/// Smoothing without a shift: the mean of `length` neighbours, taken forwards and once more backwards, of n
+/// samples that go on oddly beyond their ends, x₋ₖ = 2x₀ − xₖ. It is SciPy's filtfilt(ones(length)/length, 1,
+/// x) and keeps straight lines. Throws UsageError unless 1 ≤ length ≤ n.
+GRIDLOPS_EXPORT Band box_smoothing(Index n, Index length);
+
+}  // namespace gridlops

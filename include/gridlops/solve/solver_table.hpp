@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+
+namespace gridlops {
+
+/// The solvers that solve() calls.
+enum class Solver { cgls, lsqr, lsmr, block_cgls, cg, pcg, minres, ista, fista, proximal_gradient };
+
+/// The problem that a solver is for.
+enum class ProblemKind {
+  least_squares,  ///< minimises ‖A x − b‖² + D²‖x‖²
+  hermitian,      ///< solves (A + D²I) x = b for a Hermitian A
+  sparse          ///< minimises ½‖A x − b‖² + λ P(x)
+};
+
+/// The test that a solver's tolerance T is for.
+enum class ToleranceTest {
+  gradient,        ///< ‖Aᴴ(b − Ax) − D²x‖ ≤ T‖Aᴴb‖
+  residual,        ///< ‖b − Ax − D²x‖ ≤ T‖b‖
+  backward_error,  ///< those of Paige and Saunders (ACM TOMS 8, 1982, §6) for the damped system
+  own              ///< a norm of the method's own, relative to a reference of its own: how far a step moves x
+};
+/// The test as a formula in ASCII, for help texts.
+GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
+
+/// What some solvers take and others do not. Values are bits of a set.
+enum class Feature : unsigned {
+  none = 0,
+  damping = 1,              ///< D > 0
+  damping_per_column = 2,   ///< a D for each column of B
+  column_scaling = 4,       ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
+  backward_error = 8,       ///< atol, btol and a limit of cond(A)
+  variances = 16,           ///< estimates of the diagonal of (AᴴA + D²I)⁻¹
+  one_pass = 32,            ///< one reading of A in an iteration
+  penalty = 64,             ///< λ, and steps of a length that is given or estimated
+  threshold = 128,          ///< the penalty is that of a threshold
+  momentum = 256,           ///< which may begin anew
+  acceleration = 512,       ///< the momentum is chosen
+  preconditioner = 1024,    ///< needs SolverOperands::preconditioner
+  proximal_operator = 2048  ///< needs SolverOperands::penalty
+};
+constexpr Feature operator|(Feature a, Feature b) {
+  return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+/// Whether `set` has all of these.
+constexpr bool has(Feature set, Feature wanted) {
+  return (static_cast<unsigned>(set) & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+
+/// A row of the table of solvers.
+struct SolverRow {
+  Solver solver;
+  const char* name;  ///< in reports, on command lines and in Python
+  ProblemKind problem;
+  ToleranceTest test;
+  Feature features;
+  const char* about;  ///< for help texts
+  /// How often an iteration reads or writes a vector of models, and one of data, besides its products.
+  double model_passes, data_passes;
+
+  constexpr bool has(Feature wanted) const { return gridlops::has(features, wanted); }
+  /// Whether SolverOperands must hold something for it.
+  constexpr bool needs_operand() const {
+    return has(Feature::preconditioner) || has(Feature::proximal_operator);
+  }
+  /// Whether an iteration multiplies with Aᴴ, too.
+  constexpr bool multiplies_with_adjoint() const { return problem != ProblemKind::hermitian; }
+};
+
+namespace solver_features {
+constexpr Feature least_squares = Feature::damping | Feature::column_scaling;
+constexpr Feature bidiagonal = least_squares | Feature::damping_per_column | Feature::backward_error;
+constexpr Feature hermitian = Feature::damping | Feature::damping_per_column;
+}  // namespace solver_features
+
+/// The one table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
+/// benchmark, Python and the documentation read it. Rows are in the order of enum Solver.
+inline constexpr std::array solver_rows{
+    SolverRow{Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
+              solver_features::least_squares | Feature::damping_per_column | Feature::one_pass,
+              "least squares", 9, 5},
+    SolverRow{Solver::lsqr, "lsqr", ProblemKind::least_squares, ToleranceTest::backward_error,
+              solver_features::bidiagonal | Feature::variances,
+              "least squares, also where A is ill-conditioned", 10, 4},
+    SolverRow{Solver::lsmr, "lsmr", ProblemKind::least_squares, ToleranceTest::backward_error,
+              solver_features::bidiagonal, "the same, to be stopped early", 13, 4},
+    SolverRow{Solver::block_cgls, "block-cgls", ProblemKind::least_squares, ToleranceTest::gradient,
+              solver_features::least_squares, "least squares, all right-hand sides in one space", 12, 8},
+    SolverRow{Solver::cg, "cg", ProblemKind::hermitian, ToleranceTest::residual, solver_features::hermitian,
+              "(A + D^2 I) X = B, A Hermitian positive definite", 12, 0},
+    SolverRow{Solver::pcg, "pcg", ProblemKind::hermitian, ToleranceTest::residual,
+              solver_features::hermitian | Feature::preconditioner, "the same, preconditioned", 12, 0},
+    SolverRow{Solver::minres, "minres", ProblemKind::hermitian, ToleranceTest::residual,
+              solver_features::hermitian, "(A + D^2 I) X = B, A Hermitian, also indefinite", 27, 0},
+    SolverRow{Solver::ista, "ista", ProblemKind::sparse, ToleranceTest::own,
+              Feature::penalty | Feature::threshold, "sparse X", 6, 4},
+    SolverRow{Solver::fista, "fista", ProblemKind::sparse, ToleranceTest::own,
+              Feature::penalty | Feature::threshold | Feature::momentum, "sparse X, faster", 9, 4},
+    SolverRow{Solver::proximal_gradient, "proximal-gradient", ProblemKind::sparse, ToleranceTest::own,
+              Feature::penalty | Feature::momentum | Feature::acceleration | Feature::proximal_operator,
+              "X with any penalty", 9, 4},
+};
+
+/// The row of a solver.
+constexpr const SolverRow& row_of(Solver solver) { return solver_rows[static_cast<std::size_t>(solver)]; }
+static_assert([] {
+  for (std::size_t k = 0; k < solver_rows.size(); ++k)
+    if (solver_rows[k].solver != static_cast<Solver>(k)) return false;
+  return true;
+}());
+
+/// The name as in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
+constexpr const char* name_of(Solver solver) { return row_of(solver).name; }
+/// Returns the solvers with all of these features, and no others; those that need an operand besides A, B and
+/// X only if it is among the features.
+GRIDLOPS_EXPORT std::vector<Solver> solvers_with(Feature features);
+/// Returns the solvers of B, A and options alone.
+inline std::vector<Solver> named_solvers() { return solvers_with(Feature::none); }
+/// Returns the solver of this name. Throws UsageError, which lists the names, if there is none.
+GRIDLOPS_EXPORT Solver parse_solver(std::string_view name);
+/// Returns "lsqr, lsmr".
+GRIDLOPS_EXPORT std::string names_of(const std::vector<Solver>& solvers);
+
+}  // namespace gridlops

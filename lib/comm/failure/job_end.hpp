@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gridlops/base/error.hpp"
+
+namespace gridlops {
+
+bool mpi_is_running();
+
+/// The rank that lines of this process name: that of its session, or else that of MPI_COMM_WORLD.
+void name_rank(std::optional<int> rank);
+/// "gridlops: rank 1 on HOST: TEXT" and the end of the line.
+std::string line_of_rank(const std::string& text);
+/// Writes to stderr, in a single call where the system allows it, so that the ranks' lines stay whole. Signal
+/// handlers may call it.
+void write_line(std::string_view line) noexcept;
+/// Writes a line of this rank.
+void report(const std::string& text);
+
+/// Ends all processes of the job with this status, from any of them alone.
+[[noreturn]] void end_job(ExitStatus status) noexcept;
+
+}  // namespace gridlops

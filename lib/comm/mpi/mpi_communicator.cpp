@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/mpi/mpi_communicator.hpp"
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "base/message.hpp"
+#include "comm/failure/job_end.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+}  // namespace
+
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiContext context)
+    : Communicator(rank_in(comm), size_of(comm), context.traffic),
+      group_{comm, rank(), size(), context.is_watched && size() > 1},
+      context_(std::move(context)) {
+  group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
+}
+
+// Freeing is collective, so while an exception unwinds the stack the communicator is left to the end of the
+// job.
+MpiCommunicator::~MpiCommunicator() {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
+}
+
+std::shared_ptr<MpiWindow> MpiCommunicator::shared_mpi_window() {
+  if (mpi_window_ == nullptr) mpi_window_ = open_window(*this, group_);
+  return mpi_window_;
+}
+
+RmaWindow& MpiCommunicator::rma_window() {
+  require<UsageError>(context_.window != nullptr, "a communicator of the transport '", transport(),
+                      "' has no window");
+  if (rma_window_ == nullptr) rma_window_ = std::make_unique<RmaWindow>(*this, group_, context_.window);
+  return *rma_window_;
+}
+
+SharedWindow& MpiCommunicator::shared_window() {
+  if (shared_window_ == nullptr) shared_window_ = std::make_unique<SharedWindow>(*this);
+  return *shared_window_;
+}
+
+void MpiCommunicator::abort(ExitStatus status) { end_job(status); }
+
+MpiCommunicator::Transfer MpiCommunicator::new_transfer() const {
+  return std::make_unique<MpiTransfer>(group_, context_.chains.get());
+}
+
+MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion completion) const {
+  if (completion == Completion::blocking) transfer->wait();
+  return transfer->is_complete() ? nullptr : std::move(transfer);
+}
+
+// Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll. Messages,
+// one step from each rank to the others, then take less time than the non-blocking calls of Open MPI 4.1
+// (docs/decisions/0028-watchdog.md), which take several steps.
+Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages) {
+  constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
+  constexpr int most_ranks_of_messages = 8;
+  const Index few = ranks <= reduce_by_messages_most_ranks ? few_bytes_of_few_ranks : few_bytes;
+  if (ranks <= most_ranks_of_messages && bytes_of_messages > 0)
+    return bytes_of_messages <= few ? Carrier::messages : Carrier::blocking_call;
+  return bytes <= few ? Carrier::non_blocking_call : Carrier::blocking_call;
+}
+
+Carrier MpiCommunicator::carrier(Completion completion, Index bytes,
+                                 std::optional<Index> bytes_of_copies) const {
+  if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
+  if (!group_.is_watched) return Carrier::blocking_call;
+  return carrier_of_watched(size(), bytes, bytes_of_copies.value_or(bytes));
+}
+
+std::optional<BlockingCall> MpiCommunicator::blocking_call(Completion completion, Index bytes,
+                                                           std::optional<Index> bytes_of_copies) const {
+  if (!blocks(completion, bytes, bytes_of_copies)) return std::nullopt;
+  return std::optional<BlockingCall>(std::in_place, group_);
+}
+
+// Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
+int MpiCommunicator::next_tag() {
+  constexpr int first = max_tag + 1;
+  sequence_ = (sequence_ + 1) % (32768 - first);
+  return first + sequence_;
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
+  if (context_.chains != nullptr) context_.chains->drain();
+  MPI_Comm child = MPI_COMM_NULL;
+  BlockingCall(group_).run("MPI_Comm_split", 0, MPI_Comm_split, group_.comm, color.value_or(MPI_UNDEFINED),
+                           key, &child);
+  if (child == MPI_COMM_NULL) return nullptr;
+  auto made = std::make_unique<MpiCommunicator>(child, context_);
+  if (context_.machine) {
+    std::array<std::int32_t, 2> ends{*context_.machine, -*context_.machine};
+    made->all_reduce(ends, ReduceOp::max);
+    made->context_.transport = ends[0] == -ends[1] ? "shared" : "mixed";
+  }
+  return made;
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
+  auto transfer = new_transfer();
+  transfer->carry_out(blocking_call(completion, 0), "MPI_Barrier", 0, MPI_Barrier, MPI_Ibarrier, group_.comm);
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
+  const Elements reals = as_reals(data);
+  const int tag = next_tag();
+  if (context_.chains != nullptr && context_.chains->is_faster(reals, size()))
+    return context_.chains->start(group_, reals, root, tag);
+  auto transfer = new_transfer();
+  if (sends(completion, reals.bytes())) {
+    if (rank() == root) for_each_other_rank([&](int peer) { transfer->send(reals, peer, tag); });
+    if (rank() != root) transfer->receive(reals, root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const MPI_Datatype type = mpi_type(reals.type);
+  const std::optional<BlockingCall> call = blocking_call(completion, reals.bytes());
+  for_each_chunk(reals.count, [&](Index begin, int count) {
+    void* const chunk = slice(reals, begin, count).data;
+    transfer->carry_out(call, "MPI_Bcast", count, MPI_Bcast, MPI_Ibcast, chunk, count, type, root,
+                        group_.comm);
+  });
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_gather(ConstElements mine, Elements all,
+                                                    std::span<const Index> counts, int root,
+                                                    Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  if (rank() != root) {
+    transfer->send(as_reals(mine), root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const RankParts parts(counts, mine.reals_per_element);
+  const Elements whole = as_reals(all);
+  for_each_other_rank([&](int peer) { transfer->receive(parts.of(whole, peer), peer, tag); });
+  copy(as_reals(mine), parts.of(whole, root));
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_scatter(ConstElements all, std::span<const Index> counts,
+                                                     Elements mine, int root, Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  if (rank() != root) {
+    transfer->receive(as_reals(mine), root, tag);
+    return finish(std::move(transfer), completion);
+  }
+  const RankParts parts(counts, mine.reals_per_element);
+  const ConstElements whole = as_reals(all);
+  for_each_other_rank([&](int peer) { transfer->send(parts.of(whole, peer), peer, tag); });
+  copy(parts.of(whole, root), as_reals(mine));
+  return finish(std::move(transfer), completion);
+}
+
+// This rank's part is copied into its place first, so that all ranks make the same call, wherever their parts
+// were.
+MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elements all,
+                                                        std::span<const Index> counts,
+                                                        Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const RankParts parts(counts, mine.reals_per_element);
+  const Elements whole = as_reals(all);
+  const MPI_Datatype type = mpi_type(whole.type);
+  const Elements my_place = parts.of(whole, rank());
+  copy(as_reals(mine), my_place);
+  const Index bytes = parts.total() * size_of(whole.type);
+  if (parts.total() > max_message_elements || sends(completion, bytes)) {
+    for_each_other_rank([&](int peer) {
+      transfer->receive(parts.of(whole, peer), peer, tag);
+      transfer->send(my_place, peer, tag);
+    });
+  } else if (parts.total() > 0) {
+    int* part_counts = transfer->scratch_ints(size());
+    int* offsets = transfer->scratch_ints(size());
+    parts.write_counts(part_counts);
+    parts.write_offsets(offsets);
+    transfer->carry_out(blocking_call(completion, bytes), "MPI_Allgatherv", static_cast<int>(parts.total()),
+                        MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, whole.data, part_counts,
+                        offsets, type, group_.comm);
+  }
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_all_to_all(ConstElements send,
+                                                        std::span<const Index> send_counts, Elements receive,
+                                                        std::span<const Index> receive_counts,
+                                                        Completion completion) {
+  const int tag = next_tag();
+  auto transfer = new_transfer();
+  const RankParts outgoing(send_counts, send.reals_per_element);
+  const RankParts incoming(receive_counts, receive.reals_per_element);
+  const ConstElements from = as_reals(send);
+  const Elements to = as_reals(receive);
+  for_each_other_rank([&](int peer) { transfer->receive(incoming.of(to, peer), peer, tag); });
+  for_each_other_rank([&](int peer) { transfer->send(outgoing.of(from, peer), peer, tag); });
+  copy(outgoing.of(from, rank()), incoming.of(to, rank()));
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_send(ConstElements data, int destination, int tag,
+                                                  Completion completion) {
+  auto transfer = new_transfer();
+  transfer->send(as_reals(data), destination, tag);
+  return finish(std::move(transfer), completion);
+}
+
+MpiCommunicator::Pending MpiCommunicator::do_receive(Elements data, int source, int tag,
+                                                     Completion completion) {
+  auto transfer = new_transfer();
+  transfer->receive(as_reals(data), source, tag);
+  return finish(std::move(transfer), completion);
+}
+
+}  // namespace gridlops

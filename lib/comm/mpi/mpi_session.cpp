@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <typeinfo>
+#include <utility>
+
+#include "base/message.hpp"
+#include "comm/failure/failure.hpp"
+#include "comm/failure/flight_recorder.hpp"
+#include "comm/failure/job_end.hpp"
+#include "comm/failure/watchdog.hpp"
+#include "comm/mpi/mpi_transfer.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// What the one session of a process needs besides its world.
+struct SessionState {
+  std::unique_ptr<Watchdog> watchdog;
+  std::terminate_handler previous_handler = nullptr;
+  std::optional<int> status;  // of the body that run() ran
+};
+// It outlives exit() in the middle of a session, which must not communicate.
+SessionState& session = *new SessionState;
+
+std::string readable(const char* mangled_type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(mangled_type, nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : mangled_type;
+}
+
+struct Cause {
+  std::string text;
+  ExitStatus status = ExitStatus::internal;
+};
+
+/// Only called while an exception is being handled.
+Cause cause_of_current_exception() {
+  const std::string type = readable(abi::__cxa_current_exception_type()->name());
+  const auto status = static_cast<ExitStatus>(SentFailure(std::current_exception()).status);
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return {message(type, ": ", error.what()), status};
+  } catch (...) {
+    return {type, status};
+  }
+}
+
+[[noreturn]] void end_job_because(const Cause& cause) {
+  std::string text = cause.text;
+  if (const std::string communicating = flight_recorder().last().text(); !communicating.empty())
+    text += "; " + communicating;
+  text += kept_failure_text();
+  report(text);
+  end_job(cause.status);
+}
+
+[[noreturn]] void on_terminate() {
+  static std::atomic_flag entered;
+  if (entered.test_and_set()) _exit(static_cast<int>(ExitStatus::internal));
+  end_job_because(std::current_exception() != nullptr
+                      ? cause_of_current_exception()
+                      : Cause{"std::terminate was called without an exception"});
+}
+
+double timeout_from_environment() {
+  const char* text = std::getenv("GRIDLOPS_TIMEOUT");
+  if (text == nullptr || *text == '\0') return 600;
+  const char* const end = text + std::strlen(text);
+  double seconds = 0;
+  const auto [stopped, error] = std::from_chars(text, end, seconds);
+  require<UsageError>(error == std::errc() && stopped == end && seconds >= 0, "GRIDLOPS_TIMEOUT is '", text,
+                      "'; it must be a number of seconds, or 0 for no limit");
+  return seconds;
+}
+
+/// MPI_Finalize, with a word on whose fault it is if that crashes: Open MPI 4 does so once in some thousand
+/// runs (its issue 10117), when all ranks have done their work.
+void finalize_mpi() {
+  static std::string explanation;
+  static std::array<std::pair<int, struct sigaction>, 3> previous{
+      {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGABRT, {}}}};
+  explanation =
+      line_of_rank(message("MPI crashed in MPI_Finalize, after all ranks had done their work",
+                           session.status ? message("; the exit status was ", *session.status) : ""));
+  struct sigaction explain {};
+  // The crash then takes its course, with the handlers that were there before.
+  explain.sa_handler = [](int) {
+    write_line(explanation);
+    for (const auto& [signal, action] : previous) sigaction(signal, &action, nullptr);
+  };
+  for (auto& [signal, action] : previous) sigaction(signal, &explain, &action);
+  MPI_Finalize();
+  for (const auto& [signal, action] : previous) sigaction(signal, &action, nullptr);
+}
+
+void require_no_session() {
+  require<UsageError>(session.watchdog == nullptr,
+                      "a second MpiSession was made while the first one lives; pass the one of main on");
+}
+
+}  // namespace
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  require_no_session();
+  if (!mpi_is_running()) {
+    int provided = 0;
+    MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread", 0);
+    owns_mpi_ = true;
+  }
+  begin(MPI_COMM_WORLD, owns_mpi_ ? WhenStuck::end_job : WhenStuck::throw_error);
+}
+
+MpiSession::MpiSession(MPI_Comm comm, WhenStuck when_stuck) {
+  require_no_session();
+  require<UsageError>(mpi_is_running(),
+                      "a session of a communicator of the program's needs MPI, which does not run; start it, "
+                      "or make a session of argc and argv");
+  begin(comm, when_stuck);
+}
+
+void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
+  ends_job_ = when_stuck == WhenStuck::end_job;
+  session.previous_handler = std::set_terminate(on_terminate);
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  name_rank(rank);
+  forget_check_level();
+  session.watchdog = std::make_unique<Watchdog>(comm, timeout_from_environment(), when_stuck);
+  world_ = make_mpi_communicator(comm);
+}
+
+// Where the ranks did not all come, nothing is done that they would have to take part in.
+MpiSession::~MpiSession() {
+  bool all_came = std::uncaught_exceptions() == 0;
+  if (!all_came && ends_job_) end_job_because({"an exception left the session"});
+  std::set_terminate(session.previous_handler);
+  if (!mpi_is_running()) return;
+  all_came = all_came && !session.watchdog->is_out_of_step();
+  if (all_came) {
+    try {
+      session.watchdog->await_all_ranks();
+    } catch (const Error& error) {
+      report(error.what());
+      all_came = false;
+    }
+  }
+  if (all_came) {
+    world_.reset();
+  } else {
+    static_cast<void>(world_.release());
+  }
+  session.watchdog.reset();
+  set_ranks_out_of_step(false);
+  name_rank(std::nullopt);
+  if (owns_mpi_) finalize_mpi();
+}
+
+int MpiSession::run(const std::function<int()>& body) {
+  try {
+    session.status = body();
+    return *session.status;
+  } catch (...) {
+    end_job_because(cause_of_current_exception());
+  }
+}
+
+}  // namespace gridlops

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/at_work.hpp"
+#include "comm/rank_parts.hpp"
+#include "gridlops/comm/communicator.hpp"
+
+namespace gridlops {
+
+class ChainBroadcasts;
+
+/// The largest number of elements in one MPI call, whose counts are ints. Longer operands travel in chunks.
+extern const Index max_message_elements;
+
+/// An MPI communicator, with what the text of an error needs.
+struct MpiGroup {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  bool is_watched = false;  ///< all its ranks are of a session with a limit
+
+  /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
+  void check(int code, const char* call, Index count) const;
+  /// Makes a non-blocking call of MPI, begin(arguments…, request), and waits until it is over.
+  template <class Begin, class... Arguments>
+  void await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const;
+};
+
+/// The lifetime of blocking calls of MPI that all ranks make; no others are made (tests/rules/waits.py).
+/// Ranks that are watched wait for each other first, where they poll. In the calls nothing does; a thread of
+/// the Watchdog finds that they last for longer than GRIDLOPS_TIMEOUT seconds.
+class BlockingCall {
+ public:
+  explicit BlockingCall(const MpiGroup& group);
+
+  /// Makes one, call(arguments…). Errors name it `name`.
+  template <class Call, class... Arguments>
+  void run(const char* name, Index count, Call&& call, const Arguments&... arguments) const {
+    group_.check(call(arguments...), name, count);
+  }
+
+ private:
+  const MpiGroup& group_;
+  std::optional<Away> away_;
+};
+
+MPI_Datatype mpi_type(ElementType type);
+MPI_Op mpi_op(ReduceOp op);
+
+/// Copies as many elements as both arrays have; does nothing if they are the same array.
+void copy(const ConstElements& from, const Elements& to);
+
+/// Calls action(begin, count) for the chunks that `total` elements travel in.
+template <class Action>
+void for_each_chunk(Index total, Action&& action) {
+  for (Index begin = 0; begin < total; begin += max_message_elements) {
+    action(begin, static_cast<int>(std::min(max_message_elements, total - begin)));
+  }
+}
+
+/// Ends requests whose operands may be gone in a moment. They get a second to complete, as they do where all
+/// ranks throw alike. Then receives are cancelled. Where others are left, MPI would go on to use memory that
+/// has another owner by then: so this rank makes no other call of MPI, its next communication throws, and
+/// without a Watchdog the job ends here. False where requests are left.
+bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noexcept;
+
+/// Several MPI requests under way, and perhaps a last step on this rank alone. No message waits for that
+/// step, so ranks may complete operations in different orders, or do something else first.
+class MpiTransfer final : public PendingOperation {
+ public:
+  /// While it waits, the chain broadcasts, if there are any, make progress.
+  MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
+  /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
+  /// may be gone in a moment: see let_go().
+  ~MpiTransfer() override;
+  MpiTransfer(const MpiTransfer&) = delete;
+  MpiTransfer& operator=(const MpiTransfer&) = delete;
+
+  /// Makes a non-blocking call of MPI, begin(arguments…, request). Errors, now or at completion, name it
+  /// `name`.
+  template <class Begin, class... Arguments>
+  void start(const char* name, int count, Begin&& begin, const Arguments&... arguments) {
+    Part& part = parts_.emplace_back(Part{.call = name, .count = count});
+    group_.check(begin(arguments..., &part.request), name, count);
+  }
+  /// The same by call(arguments…), which blocks, if the operation is within a BlockingCall.
+  template <class Call, class Begin, class... Arguments>
+  void carry_out(const std::optional<BlockingCall>& blocking, const char* name, int count, Call&& call,
+                 Begin&& begin, const Arguments&... arguments) {
+    if (blocking) {
+      blocking->run(name, count, call, arguments...);
+    } else {
+      start(name, count, begin, arguments...);
+    }
+  }
+  /// Send and receive arrays of reals, in chunks. For an empty array nothing is sent.
+  void send(const ConstElements& data, int destination, int tag);
+  void receive(const Elements& data, int source, int tag);
+
+  /// Memory that lives as long as the transfer.
+  void* scratch(Index bytes);
+  int* scratch_ints(int count) { return static_cast<int*>(scratch(count * Index{sizeof(int)})); }
+
+  /// Sets the last step, for when all requests are complete. It must not communicate.
+  void then(std::function<void()> last_step) { last_step_ = std::move(last_step); }
+
+  bool is_complete() const { return parts_.empty() && last_step_ == nullptr; }
+  void wait() override;
+  bool test() override;
+
+ private:
+  struct Part {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const char* call = "";
+    int count = 0;
+    int source = -1;  ///< of a receive, which must get `count` elements of `type`
+    MPI_Datatype type = MPI_BYTE;
+  };
+
+  void check(const Part& part, int code, const MPI_Status& status) const;
+  void complete();
+
+  MpiGroup group_;
+  ChainBroadcasts* chains_;
+  std::vector<Part> parts_;
+  std::size_t parts_done_ = 0;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::function<void()> last_step_;
+};
+
+template <class Begin, class... Arguments>
+void MpiGroup::await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const {
+  MpiTransfer transfer(*this, nullptr);
+  transfer.start(name, count, begin, arguments...);
+  transfer.wait();
+}
+
+}  // namespace gridlops

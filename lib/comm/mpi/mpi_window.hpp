@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/mpi/mpi_transfer.hpp"
+
+namespace gridlops {
+
+/// A dynamic window of MPI, in one access epoch that lasts as long as it does: the owner of memory makes no
+/// call for a get to be answered. Whether a get makes progress while the owner computes depends on the MPI
+/// library.
+class MpiWindow {
+ public:
+  /// Collective over the group. Throws CommunicationError if MPI has no windows there.
+  explicit MpiWindow(const MpiGroup& group);
+  /// All gets must be complete. Freeing a window waits for all ranks, which part with it at different times,
+  /// so that is done when MPI ends.
+  ~MpiWindow();
+  MpiWindow(const MpiWindow&) = delete;
+  MpiWindow& operator=(const MpiWindow&) = delete;
+
+  MPI_Win handle() const { return window_; }
+  const MpiGroup& group() const { return group_; }
+
+  /// Makes what this rank has written visible to gets that other ranks begin once they know of this call.
+  void synchronize();
+
+  /// Lets others get from this memory, until detach() has been called for it as often as attach(). False if
+  /// MPI cannot attach it, because it overlaps other memory that is attached. Not collective.
+  bool attach(const void* memory, Index bytes);
+  void detach(const void* memory);
+
+ private:
+  struct Region {
+    Index bytes = 0;
+    int users = 0;
+  };
+
+  MpiGroup group_;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::map<const std::byte*, Region> regions_;
+};
+
+/// Blocks that the ranks of a communicator publish, and get from each other, through the window of a larger
+/// communicator. MPI can attach few pieces of memory at a time, so the window keeps those of the last rounds
+/// only, however many blocks are published in turn:
+///
+///   begin_round()
+///   attach()       this rank's block
+///   publish()      it, and learn of all ranks' blocks
+///   start_get()    parts of them, as long as holds() is true of the round
+class RmaWindow {
+ public:
+  /// Collective over comm, whose ranks are among those of the window.
+  RmaWindow(Communicator& comm, const MpiGroup& group, std::shared_ptr<MpiWindow> window);
+  RmaWindow(const RmaWindow&) = delete;
+  RmaWindow& operator=(const RmaWindow&) = delete;
+
+  using Round = Index;
+  /// A block in another rank's memory, whose columns are `stride` elements apart.
+  struct RemoteBlock {
+    Index address, stride;
+  };
+
+  /// All ranks begin the same rounds.
+  Round begin_round() { return ++round_; }
+  /// Whether what was attached in a round still is, on all ranks.
+  bool holds(Round round) const { return round_ - round < rounds_held; }
+
+  /// Lets others get from this memory in this round, and until a later publish() detaches it. False if it
+  /// overlaps other memory that is attached. Not collective.
+  bool attach(const void* memory, Index bytes, bool is_new_user);
+  /// One user of the memory needs it no more. Not collective.
+  void detach(const void* memory);
+
+  /// Publishes this rank's block, and returns all ranks' (collective). Others get what the block holds now.
+  /// All gets of earlier rounds must be complete: memory of rounds that are no longer held is detached.
+  std::vector<RemoteBlock> publish(const void* mine, Index stride);
+
+  /// Gets rows × cols elements from an address of another rank's, whose columns are `stride` elements apart,
+  /// into an array of as many elements without gaps.
+  Request start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into);
+
+ private:
+  static constexpr Round rounds_held = 2;
+
+  struct Attachment {
+    Round round = 0;
+    int users = 0;
+    Index bytes = 0;
+    bool is_attached = false;
+  };
+
+  Communicator& comm_;
+  MpiGroup group_;
+  std::shared_ptr<MpiWindow> window_;
+  std::vector<int> ranks_;  // of the window
+  Round round_ = 0;
+  std::map<const void*, Attachment> attachments_;
+};
+
+/// A window in which all ranks have been seen to get from each other (collective over comm, whose handle the
+/// group has). Throws UsageError alike on all ranks where MPI refuses that, and says what to try.
+std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group);
+
+/// The one window of a communicator whose transport is "one-sided" (collective over it at the first call).
+RmaWindow& rma_window_of(Communicator& comm);
+
+}  // namespace gridlops

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/local/matrix_view.hpp"
+#include "local/shared_memory.hpp"
+
+namespace gridlops {
+
+/// The addresses that the ranks give, by rank (collective over comm).
+std::vector<SharedAddress> gather_addresses(Communicator& comm, const SharedAddress& mine);
+
+/// The shared memory of the other ranks of a machine, at addresses of this process.
+class PeerMemory {
+ public:
+  /// Collective over comm.
+  explicit PeerMemory(Communicator& comm);
+  ~PeerMemory();
+  PeerMemory(const PeerMemory&) = delete;
+  PeerMemory& operator=(const PeerMemory&) = delete;
+
+  /// Where this process reads what `rank` has at that address. Maps the file when first asked for it, and
+  /// again when it has grown, and keeps it mapped. Throws CommunicationError where that is impossible.
+  const std::byte* at(int rank, const SharedAddress& address);
+
+ private:
+  struct Mapping {
+    Index serial = 0;
+    const void* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  std::vector<Index> processes_;
+  std::vector<std::vector<Mapping>> mappings_;  // by rank
+};
+
+/// Blocks that the ranks of one machine publish to each other, to be read in place, round by round, without
+/// messages: each rank writes flags of its own, which the others poll. All ranks go through the same rounds
+/// in the same order. In a round a rank publishes one block, reads blocks of others, and says that it has
+/// finished reading. It must leave its own block as it is until the ranks that may read it have said so, and
+/// must have waited for that before it publishes another block two rounds later.
+class SharedWindow {
+ public:
+  /// Collective over comm, which must outlive this. Throws alike on all ranks where they cannot read each
+  /// other's memory.
+  explicit SharedWindow(Communicator& comm);
+  ~SharedWindow();
+  SharedWindow(const SharedWindow&) = delete;
+  SharedWindow& operator=(const SharedWindow&) = delete;
+
+  using Round = std::uint64_t;
+
+  /// Begins the next round with a block of this rank's, in memory of the backend that others can map; an
+  /// empty block may lie anywhere. Throws UsageError for memory that is not shared.
+  template <class T>
+  Round publish(const Backend& backend, MatrixView<const T> block) {
+    return publish(block.empty() ? SharedAddress{} : address_in(backend, block.data), block.rows, block.cols,
+                   block.stride);
+  }
+
+  /// The block that `rank` publishes in this round; waits until it does.
+  template <class T>
+  MatrixView<const T> block_of(int rank) {
+    const Published& block = wait_for_block(rank);
+    const auto* data = block.rows * block.cols == 0 ? nullptr : memory_.at(rank, block.address);
+    return {reinterpret_cast<const T*>(data), block.rows, block.cols, block.stride};
+  }
+
+  /// Counts bytes that this rank reads of others' blocks.
+  void count_read(Index bytes);
+
+  /// This rank reads nothing more in this round.
+  void finish_reading();
+  /// Returns when `rank` has finished reading in a round.
+  void wait_for_reader(int rank, Round round);
+
+ private:
+  struct Published {
+    SharedAddress address;
+    Index rows = 0, cols = 0, stride = 0;
+  };
+  /// What a rank writes and the others read. The two flags lie on cache lines of their own.
+  struct Page {
+    alignas(64) std::atomic<Round> published{0};  // the last round that has a block
+    alignas(64) std::atomic<Round> read{0};       // the last round that this rank has finished
+    alignas(64) Published blocks[2];              // of even rounds, and of odd ones
+  };
+
+  static Index page_bytes();
+  void wait_for(const std::atomic<Round>& flag, Round round, int rank) const;
+  static SharedAddress address_in(const Backend& backend, const void* data);
+  Round publish(const SharedAddress& address, Index rows, Index cols, Index stride);
+  const Published& wait_for_block(int rank);
+
+  Communicator& comm_;
+  PeerMemory memory_;
+  Page* mine_ = nullptr;
+  std::vector<const Page*> pages_;
+  Round round_ = 0;
+};
+
+/// The one window of a communicator whose transport is "shared" (collective over it at the first call).
+SharedWindow& shared_window_of(Communicator& comm);
+
+}  // namespace gridlops

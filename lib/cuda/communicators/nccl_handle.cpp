@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <exception>
+
+#include "base/message.hpp"
+#include "cuda/communicators/nccl_communicator.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1)
+constexpr bool can_split = true;
+ncclResult_t split_comm(ncclComm_t comm, int color, int key, ncclComm_t* child) {
+  return ncclCommSplit(comm, color, key, child, nullptr);
+}
+constexpr int no_color = NCCL_SPLIT_NOCOLOR;
+#else
+constexpr bool can_split = false;
+ncclResult_t split_comm(ncclComm_t, int, int, ncclComm_t*) { return ncclInvalidUsage; }
+constexpr int no_color = -1;
+#endif
+
+}  // namespace
+
+NcclFormation usual_formation() { return can_split ? NcclFormation::split : NcclFormation::unique_id; }
+
+void NcclHandle::check(ncclResult_t result, const char* call) const {
+  result = context_->settled(result);
+  if (result == ncclSuccess) return;
+  const char* details = raw_ == nullptr ? "" : ncclGetLastError(raw_);
+  context_->fail(message(call, " failed: ", ncclGetErrorString(result), " (", details,
+                         "); the other ranks are told; NCCL_DEBUG=WARN shows what NCCL knows of the cause"));
+}
+
+NcclHandle NcclHandle::form(Communicator& host, const std::shared_ptr<DeviceContext>& context) {
+  NcclHandle unformed;
+  unformed.context_ = context;
+  if (host.size() == 1) return unformed;
+  ncclUniqueId id{};
+  context->make_current();
+  if (host.rank() == 0) unformed.check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  host.broadcast(Elements(id.internal, sizeof(id.internal)), 0);
+  ncclComm_t raw = nullptr;
+  const ncclResult_t result = ncclCommInitRank(&raw, host.size(), id, host.rank());
+  NcclHandle formed(context, raw);
+  formed.check(result, "ncclCommInitRank");
+  formed.require_ranks_of(host);
+  return formed;
+}
+
+NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> color, int key) const {
+  NcclHandle child;
+  child.context_ = context_;
+  if (raw_ == nullptr) return child;
+  // NCCL splits a communicator only while none of its operations is under way.
+  const PooledEvent so_far = context_->communication_so_far();
+  context_->wait(so_far.get());
+  ncclComm_t raw = nullptr;
+  check(split_comm(raw_, color.value_or(no_color), key, &raw), "ncclCommSplit");
+  if (child_host == nullptr) return child;
+  child = NcclHandle(context_, raw);
+  child.require_ranks_of(*child_host);
+  return child;
+}
+
+NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw)
+    : context_(std::move(context)), raw_(raw) {
+  if (raw_ != nullptr) context_->watch(raw_);
+}
+
+void NcclHandle::require_ranks_of(const Communicator& host) const {
+  // NCCL may still be making the child when the call on its parent is over.
+  check(ncclInProgress, "ncclCommSplit");
+  int size = 0, rank = -1;
+  check(ncclCommCount(raw_, &size), "ncclCommCount");
+  check(ncclCommUserRank(raw_, &rank), "ncclCommUserRank");
+  require<CommunicationError>(size == host.size() && rank == host.rank(), "NCCL made this rank ", rank,
+                              " of ", size, " where the host has rank ", host.rank(), " of ", host.size(),
+                              "; this is a fault of this library or of NCCL");
+}
+
+// Destroying a communicator is collective. While an exception unwinds the stack it is aborted instead, which
+// is not. After a failure it has been aborted already.
+NcclHandle::~NcclHandle() {
+  if (raw_ == nullptr || context_->has_failed()) return;
+  cudaSetDevice(context_->device());
+  context_->forget(raw_);
+  if (std::uncaught_exceptions() > 0) {
+    ncclCommAbort(raw_);
+  } else {
+    cudaStreamSynchronize(context_->communication());
+    ncclCommDestroy(raw_);
+  }
+}
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+
+#include "cuda/kernels/complex.hpp"
+#include "local/arrays/array_kernels.hpp"
+
+// What kernels of arrays do to one element: see kernel_bodies.hpp.
+
+namespace gridlops::cuda {
+
+/// The lines of a box along one of its outermost directions, as columns of a matrix: what a kernel may touch.
+template <class T>
+MatrixView<T> lines_of(T* data, const BoxLoops& box, const std::array<Index, BoxLoops::most>& strides) {
+  if (box.count == 0) return {data, 1, 1};
+  Index rows = 1;
+  for (int d = 1; d < box.count; ++d)
+    rows += (box.extents[static_cast<std::size_t>(d)] - 1) * strides[static_cast<std::size_t>(d)];
+  if (rows <= strides[0]) return {data, rows, box.extents[0], strides[0]};
+  return {data, rows + (box.extents[0] - 1) * strides[0], 1};
+}
+
+template <class T>
+struct AddBox {
+  T alpha;
+  MatrixView<const T> X;  // from the first element of the box to its last
+  T beta;
+  MatrixView<T> Y;
+  BoxLoops box;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index) const {
+    Index x = 0, y = 0;
+    for (int d = box.count - 1; d >= 0; --d) {
+      const Index along = i % box.extents[static_cast<std::size_t>(d)];
+      i /= box.extents[static_cast<std::size_t>(d)];
+      x += along * box.from[static_cast<std::size_t>(d)];
+      y += along * box.to[static_cast<std::size_t>(d)];
+    }
+    const T sum = alpha * X.data[x];
+    Y.data[y] = is_zero(beta) ? sum : sum + beta * Y.data[y];
+  }
+};
+
+template <class T>
+struct AddBand {
+  T alpha;
+  MatrixView<const RealPart<T>> weights;  // one column
+  BandWeights<RealPart<T>> A;
+  MatrixView<const T> X;
+  T beta;
+  MatrixView<T> Y;
+  BandExtent extent;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(weights);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const Index neighbour = i % extent.inner;
+    const Index row = extent.rows.begin + i / extent.inner % extent.rows.size;
+    const Index slice = i / extent.inner / extent.rows.size;
+    const RealPart<T>* const own = weights.data + A.set_of(row) * A.width;
+    T sum{};
+    for (Index k = 0; k < A.width; ++k) {
+      if (own[k] == 0) continue;
+      const Index at = slice * extent.x_rows.size + row + A.first + k - extent.x_rows.begin;
+      sum = sum + times(own[k], X(at * extent.inner + neighbour, j));
+    }
+    T& y = Y((slice * extent.y_rows.size + row - extent.y_rows.begin) * extent.inner + neighbour, j);
+    y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
+  }
+};
+
+// Migration (see migration.hpp): a batch of traces at a time, of one column.
+
+/// Where a wave arrives in a trace: the sample before it, and how far behind that. Late ones have no sample.
+struct Arrival {
+  Index sample = -1;
+  double behind = 0;
+};
+
+/// The tables of a batch of traces, and what a kernel may read of them.
+template <class R>
+struct BatchTables {
+  MatrixView<const double> from_sources, to_receivers;
+  Index samples;
+  Range traces;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(from_sources);
+    visit.reads(to_receivers);
+  }
+  /// The arrival from a point in a trace of the batch.
+  __host__ __device__ Arrival arrival(Index trace, Index point) const {
+    const Index number = traces.begin + trace;
+    const double time =
+        from_sources(point, number / to_receivers.cols) + to_receivers(point, number % to_receivers.cols);
+    if (!(time < static_cast<double>(samples - 1))) return {};
+    const auto sample = static_cast<Index>(time);
+    return {sample, time - static_cast<double>(sample)};
+  }
+};
+
+/// Each trace of a batch in several shares: that of a share of the image in sample k is strips(k, share). A
+/// thread has a share to itself, so that the order of the sums is fixed.
+template <class T>
+struct SpreadImage {
+  BatchTables<RealPart<T>> tables;
+  MatrixView<const T> image;  // one column
+  MatrixView<T> strips;       // one column: shares · traces for each sample
+  Index shares;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    tables.operands(visit);
+    visit.reads(image);
+    visit.writes(strips);
+  }
+  __host__ __device__ void operator()(Index trace, Index share) const {
+    const Index step = tables.traces.size * shares;
+    T* const strip = strips.data + (share * tables.traces.size + trace);
+    for (Index k = 0; k < tables.samples; ++k) strip[k * step] = T{};
+    for (Index i = share; i < image.rows; i += shares) {
+      const Arrival arrival = tables.arrival(trace, i);
+      if (arrival.sample < 0) continue;
+      const auto behind = static_cast<RealPart<T>>(arrival.behind);
+      T* const sums = strip + arrival.sample * step;
+      sums[0] = sums[0] + times(1 - behind, image.data[i]);
+      sums[step] = sums[step] + times(behind, image.data[i]);
+    }
+  }
+};
+
+/// traces(k, trace) ← the sum of the shares.
+template <class T>
+struct CollectShares {
+  MatrixView<const T> strips;  // one column
+  Index shares;
+  MatrixView<T> traces;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(strips);
+    visit.writes(traces);
+  }
+  __host__ __device__ void operator()(Index k, Index trace) const {
+    T sum{};
+    for (Index share = 0; share < shares; ++share)
+      sum = sum + strips.data[(k * shares + share) * traces.cols + trace];
+    traces(k, trace) = sum;
+  }
+};
+
+/// Convolves each column with the wavelet, or correlates it: y(k) ← Σⱼ fⱼ x(k ± (c − j)).
+template <class T>
+struct FilterTraces {
+  MatrixView<const RealPart<T>> wavelet;  // one column
+  Index centre, sign;
+  MatrixView<const T> X;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(wavelet);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index k, Index trace) const {
+    T sum{};
+    for (Index j = 0; j < wavelet.rows; ++j) {
+      const Index from = k + sign * (centre - j);
+      if (0 <= from && from < X.rows) sum = sum + times(wavelet.data[j], X(from, trace));
+    }
+    Y(k, trace) = sum;
+  }
+};
+
+/// image(i) ← image(i) + the samples of the traces at which point i arrives; it begins with 0 if asked to.
+template <class T>
+struct GatherImage {
+  BatchTables<RealPart<T>> tables;
+  MatrixView<const T> traces;
+  bool begins;
+  MatrixView<T> image;  // one column
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    tables.operands(visit);
+    visit.reads(traces);
+    visit.writes(image);
+  }
+  __host__ __device__ void operator()(Index i, Index) const {
+    T sum{};
+    if (!begins) sum = image.data[i];
+    for (Index trace = 0; trace < traces.cols; ++trace) {
+      const Arrival arrival = tables.arrival(trace, i);
+      if (arrival.sample < 0) continue;
+      const auto behind = static_cast<RealPart<T>>(arrival.behind);
+      sum = sum + times(1 - behind, traces(arrival.sample, trace));
+      sum = sum + times(behind, traces(arrival.sample + 1, trace));
+    }
+    image.data[i] = sum;
+  }
+};
+
+}  // namespace gridlops::cuda

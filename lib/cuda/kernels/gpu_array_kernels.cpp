@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/instantiate.hpp"
+#include "cuda/device_context.hpp"
+#include "cuda/kernels/gpu_kernels.hpp"
+#include "cuda/kernels/kernels.hpp"
+#include "cuda/on_device.hpp"
+
+namespace gridlops::cuda {
+
+template <Scalar T>
+void CudaArrayKernels<T>::add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_box(environment_.stream(), scalar(alpha), on_device(x),
+                                                           scalar(beta), on_device(y), box),
+                     "the kernel add_box");
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                                   MatrixView<T> Y, const BandExtent& extent) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_band(environment_.stream(), scalar(alpha), A,
+                                                            on_device(X), scalar(beta), on_device(Y), extent),
+                     "the kernel add_band");
+}
+
+template <Scalar T>
+Index CudaArrayKernels<T>::migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index) const {
+  return ArrayLaunch<DeviceScalar<T>>::migration_scratch(tables) * Index{sizeof(T)};
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
+                                    MatrixView<T> data, std::byte* scratch) const {
+  int launches = 0;
+  const cudaError_t result = ArrayLaunch<DeviceScalar<T>>::demigrate(
+      environment_.stream(), tables, on_device(image), on_device(data),
+      reinterpret_cast<DeviceScalar<T>*>(scratch), launches);
+  environment_.begun(result, "the kernels of demigrate", launches);
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data,
+                                  MatrixView<T> image, std::byte* scratch) const {
+  int launches = 0;
+  const cudaError_t result =
+      ArrayLaunch<DeviceScalar<T>>::migrate(environment_.stream(), tables, on_device(data), on_device(image),
+                                            reinterpret_cast<DeviceScalar<T>*>(scratch), launches);
+  environment_.begun(result, "the kernels of migrate", launches);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class CudaArrayKernels<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <memory>
+
+#include "cuda/device_context.hpp"
+#include "gridlops/local/backend.hpp"
+#include "local/arrays/array_kernels.hpp"
+
+namespace gridlops::cuda {
+
+/// Device memory that grows, for use in one stream only.
+class StreamMemory {
+ public:
+  StreamMemory(DeviceContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
+  ~StreamMemory() { release(); }
+  StreamMemory(const StreamMemory&) = delete;
+  StreamMemory& operator=(const StreamMemory&) = delete;
+
+  /// Memory for so many bytes, with any content. Throws OutOfMemory on this rank alone.
+  void* reserve(Index bytes);
+  void release() noexcept;
+
+ private:
+  DeviceContext& context_;
+  cudaStream_t stream_;
+  void* data_ = nullptr;
+  Index size_ = 0;
+};
+
+/// What the kernels of all element types share.
+struct KernelEnvironment {
+  explicit KernelEnvironment(DeviceContext& context_)
+      : context(context_), partial_sums(context_, context_.compute()) {}
+  ~KernelEnvironment() {
+    if (blas != nullptr) cublasDestroy(blas);
+  }
+  KernelEnvironment(const KernelEnvironment&) = delete;
+  KernelEnvironment& operator=(const KernelEnvironment&) = delete;
+
+  DeviceContext& context;
+  cublasHandle_t blas = nullptr;
+  StreamMemory partial_sums;
+  Index launches = 0;
+
+  /// The compute stream, of a device that is current in the calling thread.
+  cudaStream_t stream() {
+    context.make_current();
+    return context.compute();
+  }
+  /// Checks the result of so many launches, and counts them.
+  void begun(cudaError_t result, const char* what, int count = 1) {
+    check(result, what);
+    launches += count;
+  }
+};
+
+/// The transform of a GPU's memory, by cuFFT (see gpu_transform.cpp).
+template <Scalar T>
+std::unique_ptr<LineTransform<T>> make_gpu_transform(KernelEnvironment& environment,
+                                                     const std::shared_ptr<Backend>& backend,
+                                                     const FourierLines& lines);
+
+/// Those of operators on arrays.
+template <Scalar T>
+class CudaArrayKernels final : public ArrayKernels<T> {
+ public:
+  explicit CudaArrayKernels(KernelEnvironment& environment) : environment_(environment) {}
+
+  void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override;
+  void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const BandExtent& extent) const override;
+  Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
+  void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
+                 std::byte* scratch) const override;
+  void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+               std::byte* scratch) const override;
+  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
+                                                   const FourierLines& lines) const override {
+    return make_gpu_transform<T>(environment_, backend, lines);
+  }
+
+ private:
+  KernelEnvironment& environment_;
+};
+
+/// The kernels of a GPU, which run in the compute stream of the device.
+template <Scalar T>
+class CudaKernels final : public Kernels<T> {
+ public:
+  explicit CudaKernels(KernelEnvironment& environment) : environment_(environment), arrays_(environment) {}
+
+  void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
+            MatrixView<T> C) const override;
+  void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
+  void fill(T value, MatrixView<T> X) const override;
+  void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;
+  void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y) const override;
+  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override;
+  void column_norms_squared(MatrixView<const T> X, double* norms) const override;
+  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
+  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
+  void column_scale(const T* alpha, MatrixView<T> X) const override;
+  void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
+  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override;
+  void clip(double lower, double upper, MatrixView<T> X) const override;
+  const ArrayKernels<T>& arrays() const override { return arrays_; }
+
+ private:
+  cudaStream_t stream() const { return environment_.stream(); }
+  void begun(cudaError_t result, const char* what, int launches = 1) const {
+    environment_.begun(result, what, launches);
+  }
+  template <class Sum>
+  Sum* partial(Index rows, Index cols) const;
+
+  KernelEnvironment& environment_;
+  CudaArrayKernels<T> arrays_;
+};
+
+}  // namespace gridlops::cuda

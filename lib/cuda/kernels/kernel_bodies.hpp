@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cmath>
+
+#include "cuda/kernels/complex.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/local/backend.hpp"
+
+// What kernels do to one element, or what one element adds to a sum. parallel.hpp spreads the elements over
+// threads. operands() names what a kernel reads and writes, for tools that check that.
+
+namespace gridlops::cuda {
+
+template <class T>
+struct Copy {
+  MatrixView<const T> X;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const { Y(i, j) = X(i, j); }
+};
+
+template <class T>
+struct Fill {
+  T value;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.writes(X);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = value; }
+};
+
+template <class T>
+struct Add {
+  T alpha;
+  MatrixView<const T> X;
+  T beta;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const T sum = alpha * X(i, j);
+    Y(i, j) = is_zero(beta) ? sum : sum + beta * Y(i, j);
+  }
+};
+
+template <class T>
+struct DiagonalMultiply {
+  T alpha;
+  MatrixView<const T> d;  // one column
+  bool conjugate_d;
+  MatrixView<const T> X;
+  T beta;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(d);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const T entry = conjugate_d ? conjugated(d(i, 0)) : d(i, 0);
+    const T product = alpha * (entry * X(i, j));
+    Y(i, j) = is_zero(beta) ? product : product + beta * Y(i, j);
+  }
+};
+
+// These have one scalar per column, in a matrix of one row.
+
+template <class T>
+struct ColumnAxpy {
+  MatrixView<const T> alpha, X;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(alpha);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const { Y(i, j) = Y(i, j) + alpha(0, j) * X(i, j); }
+};
+
+template <class T>
+struct ColumnXpby {
+  MatrixView<const T> X, beta;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.reads(beta);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    Y(i, j) = is_zero(beta(0, j)) ? X(i, j) : X(i, j) + beta(0, j) * Y(i, j);
+  }
+};
+
+template <class T>
+struct ColumnScale {
+  MatrixView<const T> alpha;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(alpha);
+    visit.writes(X);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha(0, j) * X(i, j); }
+};
+
+/// The magnitude that a threshold leaves of m > 0. The comparisons let NaN stay NaN.
+__host__ __device__ inline double kept_magnitude(Threshold kind, double t, double m) {
+  if (kind == Threshold::soft) return m <= t ? 0 : m - t;
+  if (kind == Threshold::hard) return m <= std::sqrt(2 * t) ? 0 : m;
+  constexpr double pi = 3.14159265358979323846;
+  const double root = std::cbrt(t);
+  if (m <= std::cbrt(54.0) / 4 * root * root) return 0;
+  const double third = m / 3, phi = std::acos(t / 8 / (third * std::sqrt(third)));
+  return 2.0 / 3 * m * (1 + std::cos(2.0 / 3 * (pi - phi)));
+}
+
+template <class T>
+struct ColumnThreshold {
+  Threshold kind;
+  MatrixView<const double> t;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(t);
+    visit.writes(X);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const T x = X(i, j);
+    const double m = magnitude(x);
+    const double kept = m == 0 ? 0 : kept_magnitude(kind, t(0, j), m);
+    if (kept == m) return;
+    if constexpr (is_device_complex<T>) {
+      X(i, j) = kept == 0 ? T{} : scaled(kept / m, x);
+    } else {
+      X(i, j) = kept == 0 ? T(0) : static_cast<T>(std::copysign(kept, static_cast<double>(x)));
+    }
+  }
+};
+
+template <class T>
+struct Clip {
+  RealPart<T> lower, upper;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.writes(X);
+  }
+  __host__ __device__ RealPart<T> clipped(RealPart<T> x) const {
+    return x < lower ? lower : x > upper ? upper : x;
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    T& x = X(i, j);
+    if constexpr (is_device_complex<T>) {
+      x = {clipped(x.re), clipped(x.im)};
+    } else {
+      x = clipped(x);
+    }
+  }
+};
+
+// The terms of sums over a column.
+
+template <class T>
+struct DotTerm {
+  MatrixView<const T> X, Y;
+  using Sum = Wide<T>;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.reads(Y);
+  }
+  __host__ __device__ Sum operator()(Index i, Index j) const {
+    return conjugated(widened(X(i, j))) * widened(Y(i, j));
+  }
+};
+
+template <class T>
+struct SquareTerm {
+  MatrixView<const T> X;
+  using Sum = double;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+  }
+  __host__ __device__ Sum operator()(Index i, Index j) const { return squared(X(i, j)); }
+};
+
+template <class T>
+struct PowerTerm {
+  double p;
+  MatrixView<const T> X;
+  using Sum = double;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+  }
+  __host__ __device__ Sum operator()(Index i, Index j) const {
+    const double m = magnitude(X(i, j));
+    if (p == 0) return m == 0 ? 0 : 1;
+    if (p == 0.5) return std::sqrt(m);
+    return p == 1 ? m : std::pow(m, p);
+  }
+};
+
+/// A "sum" that is the larger of two numbers ≥ 0, and NaN if one is.
+struct Largest {
+  double value;
+  friend __host__ __device__ Largest operator+(Largest a, Largest b) {
+    return a.value < b.value || b.value != b.value ? b : a;
+  }
+};
+
+template <class T>
+struct MagnitudeTerm {
+  MatrixView<const T> X;
+  using Sum = Largest;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+  }
+  __host__ __device__ Sum operator()(Index i, Index j) const { return {magnitude(X(i, j))}; }
+};
+
+/// The second half of such a sum: column j of the partial sums, in order. Element (0, j) of a row.
+template <class Sum>
+struct FinishSums {
+  MatrixView<const Sum> partial;
+  MatrixView<Sum> sums;  // one column
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(partial);
+    visit.writes(sums);
+  }
+  __host__ __device__ void operator()(Index j, Index) const {
+    Sum sum = partial(0, j);
+    for (Index k = 1; k < partial.rows; ++k) sum = sum + partial(k, j);
+    sums(j, 0) = sum;
+  }
+};
+
+/// ((x₀ ∘ x₁) ∘ x₂) ∘ …, with x of rank r in column r.
+template <class T>
+struct RankFold {
+  ReduceOp op;
+  MatrixView<const T> contributions;
+  MatrixView<T> result;  // one column
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(contributions);
+    visit.writes(result);
+  }
+  __host__ __device__ void operator()(Index i, Index) const {
+    T value = contributions(i, 0);
+    for (Index rank = 1; rank < contributions.cols; ++rank) {
+      const T next = contributions(i, rank);
+      switch (op) {
+        case ReduceOp::sum:
+          value = static_cast<T>(value + next);
+          break;
+        case ReduceOp::prod:
+          value = static_cast<T>(value * next);
+          break;
+        case ReduceOp::min:
+          value = next < value ? next : value;
+          break;
+        case ReduceOp::max:
+          value = value < next ? next : value;
+          break;
+      }
+    }
+    result(i, 0) = value;
+  }
+};
+
+}  // namespace gridlops::cuda

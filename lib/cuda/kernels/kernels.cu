@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cuda/kernels/kernels.hpp"
+
+#include <parallel.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/kernels/array_kernel_bodies.hpp"
+#include "cuda/kernels/kernel_bodies.hpp"
+
+namespace gridlops::cuda {
+
+namespace {
+
+template <class T>
+MatrixView<const T> row_of(const T* scalars, Index count) {
+  return {scalars, 1, count};
+}
+
+template <class Term>
+cudaError_t sum_all_columns(cudaStream_t stream, const char* name, Index rows, Index cols, const Term& term,
+                            typename Term::Sum* partial, typename Term::Sum* sums) {
+  using Sum = typename Term::Sum;
+  const MatrixView<Sum> shares(partial, partial_sums(rows), cols);
+  if (const cudaError_t error = sum_columns(stream, name, rows, term, shares); error != cudaSuccess)
+    return error;
+  return for_each_element(stream, "finish_sums", cols, 1, FinishSums<Sum>{shares, {sums, cols, 1}});
+}
+
+}  // namespace
+
+template <class T>
+cudaError_t Launch<T>::copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y) {
+  return for_each_element(stream, "copy", Y.rows, Y.cols, Copy<T>{X, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::fill(cudaStream_t stream, T value, MatrixView<T> X) {
+  return for_each_element(stream, "fill", X.rows, X.cols, Fill<T>{value, X});
+}
+
+template <class T>
+cudaError_t Launch<T>::add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  return for_each_element(stream, "add", Y.rows, Y.cols, Add<T>{alpha, X, beta, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
+                                         MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  return for_each_element(stream, "diagonal_multiply", Y.rows, Y.cols,
+                          DiagonalMultiply<T>{alpha, {d, Y.rows, 1}, conjugate_d, X, beta, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
+                                   Wide<T>* partial, Wide<T>* dots) {
+  return sum_all_columns(stream, "column_dots", X.rows, X.cols, DotTerm<T>{X, Y}, partial, dots);
+}
+
+template <class T>
+cudaError_t Launch<T>::column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
+                                            double* norms) {
+  return sum_all_columns(stream, "column_norms_squared", X.rows, X.cols, SquareTerm<T>{X}, partial, norms);
+}
+
+template <class T>
+cudaError_t Launch<T>::column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X,
+                                   MatrixView<T> Y) {
+  return for_each_element(stream, "column_axpy", Y.rows, Y.cols, ColumnAxpy<T>{row_of(alpha, Y.cols), X, Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta,
+                                   MatrixView<T> Y) {
+  return for_each_element(stream, "column_xpby", Y.rows, Y.cols, ColumnXpby<T>{X, row_of(beta, Y.cols), Y});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X) {
+  return for_each_element(stream, "column_scale", X.rows, X.cols, ColumnScale<T>{row_of(alpha, X.cols), X});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_threshold(cudaStream_t stream, Threshold kind, const double* t,
+                                        MatrixView<T> X) {
+  return for_each_element(stream, "column_threshold", X.rows, X.cols,
+                          ColumnThreshold<T>{kind, row_of(t, X.cols), X});
+}
+
+template <class T>
+cudaError_t Launch<T>::column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X,
+                                         double* partial, double* sums) {
+  const char* const name = "column_power_sums";
+  if (!std::isinf(p)) return sum_all_columns(stream, name, X.rows, X.cols, PowerTerm<T>{p, X}, partial, sums);
+  return sum_all_columns(stream, name, X.rows, X.cols, MagnitudeTerm<T>{X},
+                         reinterpret_cast<Largest*>(partial), reinterpret_cast<Largest*>(sums));
+}
+
+template <class T>
+cudaError_t Launch<T>::clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X) {
+  return for_each_element(stream, "clip", X.rows, X.cols,
+                          Clip<T>{static_cast<RealPart<T>>(lower), static_cast<RealPart<T>>(upper), X});
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y,
+                                    const BoxLoops& box) {
+  return for_each_element(stream, "add_box", box.size(), 1,
+                          AddBox<T>{alpha, lines_of(x, box, box.from), beta, lines_of(y, box, box.to), box});
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
+                                     MatrixView<const T> X, T beta, MatrixView<T> Y,
+                                     const BandExtent& extent) {
+  return for_each_element(stream, "add_band", extent.outer * extent.rows.size * extent.inner, Y.cols,
+                          AddBand<T>{alpha, {A.data, A.sets() * A.width, 1}, A, X, beta, Y, extent});
+}
+
+namespace {
+
+/// How many traces are migrated at once, and in how many shares of the image they are computed: enough
+/// threads for a GPU, in memory of a bounded number of traces.
+struct MigrationBatch {
+  template <class Tables>
+  explicit MigrationBatch(const Tables& tables)
+      : traces(std::clamp<Index>(tables.traces(), 1, 4096)),
+        shares(std::clamp<Index>(16384 / traces, 1, std::max<Index>(tables.points, 1))) {}
+  Index traces, shares;
+};
+
+template <class Tables>
+auto batch_of(const Tables& tables, Range traces) {
+  using R = std::remove_cvref_t<decltype(*tables.wavelet)>;
+  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources},
+                        {tables.to_receivers, tables.points, tables.receivers},
+                        tables.samples,
+                        traces};
+}
+
+}  // namespace
+
+template <class T>
+Index ArrayLaunch<T>::migration_scratch(const Tables& tables) {
+  const MigrationBatch batch(tables);
+  return tables.samples * batch.traces * (batch.shares + 1);
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
+                                      MatrixView<T> data, T* scratch, int& launches) {
+  const MigrationBatch batch(tables);
+  const Index samples = tables.samples;
+  cudaError_t error = cudaSuccess;
+  const auto launched = [&](cudaError_t result) {
+    error = result;
+    ++launches;
+    return result == cudaSuccess;
+  };
+  for (Index c = 0; c < data.cols; ++c) {
+    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+      const MatrixView<T> strips(scratch, samples * some.size * batch.shares, 1);
+      const MatrixView<T> spread(scratch + strips.rows, samples, some.size);
+      const MatrixView<T> traces(data.column(c) + begin * samples, samples, some.size);
+      if (!launched(for_each_element(
+              stream, "spread_image", some.size, batch.shares,
+              SpreadImage<T>{
+                  batch_of(tables, some), {image.column(c), tables.points, 1}, strips, batch.shares})) ||
+          !launched(for_each_element(stream, "collect_shares", samples, some.size,
+                                     CollectShares<T>{strips, batch.shares, spread})) ||
+          !launched(for_each_element(
+              stream, "convolve_traces", samples, some.size,
+              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, 1, spread, traces})))
+        return error;
+    }
+  }
+  return error;
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
+                                    MatrixView<T> image, T* scratch, int& launches) {
+  const MigrationBatch batch(tables);
+  const Index samples = tables.samples;
+  cudaError_t error = cudaSuccess;
+  const auto launched = [&](cudaError_t result) {
+    error = result;
+    ++launches;
+    return result == cudaSuccess;
+  };
+  for (Index c = 0; c < image.cols; ++c) {
+    const MatrixView<T> sums(image.column(c), tables.points, 1);
+    if (tables.traces() == 0 && !launched(Launch<T>::fill(stream, T{}, sums))) return error;
+    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+      const MatrixView<const T> traces(data.column(c) + begin * samples, samples, some.size);
+      const MatrixView<T> correlated(scratch, samples, some.size);
+      if (!launched(for_each_element(
+              stream, "correlate_traces", samples, some.size,
+              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, -1, traces, correlated})) ||
+          !launched(for_each_element(stream, "gather_image", tables.points, 1,
+                                     GatherImage<T>{batch_of(tables, some), correlated, begin == 0, sums})))
+        return error;
+    }
+  }
+  return error;
+}
+
+template <class T>
+cudaError_t launch_rank_fold(cudaStream_t stream, ReduceOp op, MatrixView<const T> contributions, T* result) {
+  return for_each_element(stream, "rank_fold", contributions.rows, 1,
+                          RankFold<T>{op, contributions, {result, contributions.rows, 1}});
+}
+
+template struct Launch<float>;
+template struct Launch<double>;
+template struct Launch<Complex<float>>;
+template struct Launch<Complex<double>>;
+template struct ArrayLaunch<float>;
+template struct ArrayLaunch<double>;
+template struct ArrayLaunch<Complex<float>>;
+template struct ArrayLaunch<Complex<double>>;
+
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const float>, float*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const double>, double*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const std::int32_t>, std::int32_t*);
+template cudaError_t launch_rank_fold(cudaStream_t, ReduceOp, MatrixView<const std::int64_t>, std::int64_t*);
+
+}  // namespace gridlops::cuda

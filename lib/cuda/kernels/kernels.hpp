@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "cuda/kernels/complex.hpp"
+#include "gridlops/comm/communicator.hpp"
+#include "gridlops/local/backend.hpp"
+#include "local/arrays/array_kernels.hpp"
+
+namespace gridlops::cuda {
+
+/// In how many partial sums a column of so many rows is summed.
+inline Index partial_sums(Index rows) {
+  const Index enough = (rows + 4095) / 4096;
+  return enough < 1 ? 1 : enough > 64 ? 64 : enough;
+}
+
+/// Launches the kernels on `stream`. Each takes one launch for all columns. Sums take two, and scratch memory
+/// of partial_sums(rows) × columns. Shapes are those of Kernels<T>. T is a DeviceScalar.
+template <class T>
+struct Launch {
+  static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);
+  static cudaError_t fill(cudaStream_t stream, T value, MatrixView<T> X);
+  static cudaError_t add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  static cudaError_t diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
+                                       MatrixView<const T> X, T beta, MatrixView<T> Y);
+  static cudaError_t column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
+                                 Wide<T>* partial, Wide<T>* dots);
+  static cudaError_t column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
+                                          double* norms);
+  static cudaError_t column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X, MatrixView<T> Y);
+  static cudaError_t column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta, MatrixView<T> Y);
+  static cudaError_t column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X);
+  static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
+  static cudaError_t column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X, double* partial,
+                                       double* sums);
+  static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
+};
+
+/// The same for ArrayKernels<T>.
+template <class T>
+struct ArrayLaunch {
+  static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);
+  static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
+                              MatrixView<const T> X, T beta, MatrixView<T> Y, const BandExtent& extent);
+
+  // Columns of images and data, a batch of traces at a time, in scratch memory of so many elements. They add
+  // to `launches` how many kernels they launched.
+  using Tables = MigrationTables<RealPart<T>>;
+  static Index migration_scratch(const Tables& tables);
+  static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
+                               MatrixView<T> data, T* scratch, int& launches);
+  static cudaError_t migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
+                             MatrixView<T> image, T* scratch, int& launches);
+};
+
+/// resultᵢ ← the reduction of row i of `contributions`, in the order of its columns, one per rank.
+template <class T>
+cudaError_t launch_rank_fold(cudaStream_t stream, ReduceOp op, MatrixView<const T> contributions, T* result);
+
+}  // namespace gridlops::cuda

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "gridlops/local/backend.hpp"
+#include "local/arrays/line_transform.hpp"
+#include "local/arrays/migration.hpp"
+
+namespace gridlops {
+
+/// A box of two arrays, element by element: how many there are in each direction, and how far apart they lie
+/// in the memory of either array. The last direction is the innermost loop.
+struct BoxLoops {
+  static constexpr int most = 6;  // the dimensions of an array, and the columns
+
+  int count = 0;
+  std::array<Index, most> extents{}, from{}, to{};
+
+  Index size() const {
+    Index size = 1;
+    for (int d = 0; d < count; ++d) size *= extents[static_cast<std::size_t>(d)];
+    return size;
+  }
+  /// Adds a direction inside those that there are, in one with the last if they go on where they stop.
+  void add(Index extent, Index from_stride, Index to_stride) {
+    if (extent == 1) return;
+    const auto next = static_cast<std::size_t>(count), last = next - 1;
+    if (count > 0 && from[last] == extent * from_stride && to[last] == extent * to_stride) {
+      extents[last] *= extent;
+      from[last] = from_stride;
+      to[last] = to_stride;
+      return;
+    }
+    extents[next] = extent;
+    from[next] = from_stride;
+    to[next] = to_stride;
+    ++count;
+  }
+};
+
+/// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1,
+/// those outside the matrix being zero. The first `head` rows and the last `tail` ones have weights of their
+/// own; the rows between them share one set. There are sets · width weights, set by set, in the backend's
+/// memory.
+template <class R>
+struct BandWeights {
+  const R* data = nullptr;
+  Index n = 0, first = 0, width = 0, head = 0, tail = 0;
+
+  constexpr Index sets() const { return head + tail < n ? head + 1 + tail : n; }
+  constexpr Index set_of(Index row) const {
+    return row < head ? row : row >= n - tail ? sets() - (n - row) : head;
+  }
+};
+
+/// A product with a banded matrix along one dimension of the arrays that are the columns of X and Y: for each
+/// of `outer` slices, `inner` neighbours at a time. X and Y have the rows (of the matrix) that are named
+/// here; those in `rows` are computed.
+struct BandExtent {
+  Index outer = 1, inner = 1;
+  Range x_rows, y_rows, rows;
+};
+
+/// What operators on arrays do with the blocks of one rank. See Kernels for memory, order and overlap.
+template <Scalar T>
+class ArrayKernels {
+ public:
+  virtual ~ArrayKernels() = default;
+
+  /// y ← α x + β y for the elements of the box.
+  virtual void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const = 0;
+  /// y ← α A x + β y for the rows that the extent asks for. An element of X whose weight is zero is not read.
+  virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                        MatrixView<T> Y, const BandExtent& extent) const = 0;
+
+  /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is the backend's.
+  virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;
+  virtual void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
+                         MatrixView<T> data, std::byte* scratch) const = 0;
+  virtual void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+                       std::byte* scratch) const = 0;
+
+  /// A Fourier transform, with what it needs of the memory of this backend, which it keeps alive. Throws
+  /// OutOfMemory, and errors of the vendor's library, on this rank alone.
+  virtual std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
+                                                           const FourierLines& lines) const = 0;
+};
+
+template <Scalar T>
+const ArrayKernels<T>& host_array_kernels();
+
+}  // namespace gridlops

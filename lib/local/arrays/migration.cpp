@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/arrays/migration.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "base/at_work.hpp"
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "local/arrays/correlate.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// So many columns lie side by side and share the search for samples; fewer are taken one by one, which is
+/// then faster.
+template <Scalar T>
+constexpr Index columns_at_once = 32 / Index{sizeof(T)};
+constexpr Index points_at_once = 512;
+
+/// In which sample of a trace the points of a piece of the image arrive, and how far behind it.
+template <class R>
+struct Arrivals {
+  std::array<std::int32_t, points_at_once> sample;
+  std::array<R, points_at_once> behind;
+
+  /// Late arrivals are all put at `end`.
+  void find(const double* from_source, const double* to_receiver, Index count, double end) {
+    for (Index i = 0; i < count; ++i) {
+      const double time = std::min(from_source[i] + to_receiver[i], end);
+      sample[at(i)] = static_cast<std::int32_t>(time);
+      behind[at(i)] = static_cast<R>(time - sample[at(i)]);
+    }
+  }
+};
+
+/// The products with K columns, whose elements lie side by side.
+template <Scalar T, Index K>
+class MigrationLoops {
+  using R = Real<T>;
+
+ public:
+  MigrationLoops(const MigrationTables<R>& tables, std::byte* scratch)
+      : tables_(tables), margin_(tables.length), pairs_(reinterpret_cast<T*>(scratch)) {
+    padded_ = pairs_ + 2 * tables.samples * K;
+    filtered_ = padded_ + (tables.samples + 2 * margin_) * K;
+    image_ = filtered_ + tables.samples * K;
+    reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
+    std::reverse_copy(tables.wavelet, tables.wavelet + tables.length, reversed_);
+  }
+  static Index scratch_bytes(const MigrationTables<R>& tables) {
+    return (5 * tables.samples + 2 * tables.length + tables.points) * K * Index{sizeof(T)} +
+           tables.length * Index{sizeof(R)};
+  }
+
+  void demigrate(MatrixView<const T> image, MatrixView<T> data) {
+    interleave(image);
+    for_each_trace([&](Index trace, const double* from_source, const double* to_receiver, Range arrivals) {
+      spread(from_source, to_receiver, arrivals);
+      convolve(arrivals);
+      for (Index c = 0; c < K; ++c)
+        for (Index k = 0; k < tables_.samples; ++k)
+          data(trace * tables_.samples + k, c) = filtered_[k * K + c];
+    });
+  }
+
+  void migrate(MatrixView<const T> data, MatrixView<T> image) {
+    std::fill_n(image_, tables_.points * K, T(0));
+    for_each_trace([&](Index trace, const double* from_source, const double* to_receiver, Range arrivals) {
+      const Index begin = trace * tables_.samples;
+      correlate_with_wavelet(data.row_block({begin, tables_.samples}), arrivals);
+      gather(from_source, to_receiver, arrivals);
+    });
+    for (Index c = 0; c < K; ++c)
+      for (Index i = 0; i < tables_.points; ++i) image(i, c) = image_[i * K + c];
+  }
+
+ private:
+  /// Calls visit(trace, times from its source, times to its receiver, samples ⌊t⌋ that waves may arrive in).
+  template <class Visit>
+  void for_each_trace(Visit&& visit) const {
+    const double end = static_cast<double>(tables_.samples - 1);
+    for (Index s = 0; s < tables_.sources; ++s) {
+      for (Index r = 0; r < tables_.receivers; ++r) {
+        const double least = tables_.source_spans[s].least + tables_.receiver_spans[r].least;
+        const double most = tables_.source_spans[s].most + tables_.receiver_spans[r].most;
+        Range arrivals{0, 0};
+        if (least <= most && least < end) {
+          arrivals.begin = static_cast<Index>(least);
+          arrivals.size = static_cast<Index>(std::min(most, end - 1)) + 1 - arrivals.begin;
+        }
+        visit(s * tables_.receivers + r, tables_.from_sources + s * tables_.points,
+              tables_.to_receivers + r * tables_.points, arrivals);
+      }
+    }
+  }
+
+  void interleave(MatrixView<const T> image) {
+    for (Index c = 0; c < K; ++c)
+      for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = image(i, c);
+  }
+
+  T* pair(Index sample) const { return pairs_ + 2 * K * sample; }
+  /// Sample k of a trace with room for the wavelet before and behind it.
+  T* padded(Index k) const { return padded_ + (margin_ + k) * K; }
+
+  /// Pair k ← the sums of (1 − w) m and of w m over the points that arrive in sample k.
+  void spread(const double* from_source, const double* to_receiver, Range arrivals) {
+    if (arrivals.size == 0) return;
+    const Index end = tables_.samples - 1;
+    std::fill_n(pair(arrivals.begin), 2 * K * arrivals.size, T(0));
+    std::fill_n(pair(end), 2 * K, T(0));
+    for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
+      const Index count = std::min(points_at_once, tables_.points - begin);
+      arrivals_.find(from_source + begin, to_receiver + begin, count, static_cast<double>(end));
+      const T* m = image_ + begin * K;
+      for (Index i = 0; i < count; ++i, m += K) {
+        T* const sums = pair(arrivals_.sample[at(i)]);
+        for (Index c = 0; c < K; ++c) {
+          const T behind = arrivals_.behind[at(i)] * m[c];
+          sums[c] += m[c] - behind;
+          sums[K + c] += behind;
+        }
+      }
+    }
+  }
+
+  /// filtered ← wavelet ∗ the trace that the pairs stand for.
+  void convolve(Range arrivals) {
+    const Index samples = tables_.samples, length = tables_.length;
+    Range wet{0, 0};  // samples that waves reach
+    if (arrivals.size > 0) {
+      const Index last = arrivals.end();
+      std::fill(padded(arrivals.begin - length), padded(arrivals.begin), T(0));
+      std::fill(padded(last + 1), padded(last + 1 + length), T(0));
+      for (Index c = 0; c < K; ++c) padded(arrivals.begin)[c] = pair(arrivals.begin)[c];
+      for (Index k = arrivals.begin + 1; k < last; ++k)
+        for (Index c = 0; c < K; ++c) padded(k)[c] = pair(k)[c] + pair(k - 1)[K + c];
+      for (Index c = 0; c < K; ++c) padded(last)[c] = pair(last - 1)[K + c];
+      wet = intersect(Range{arrivals.begin - tables_.centre, arrivals.size + length}, Range{0, samples});
+    }
+    std::fill_n(filtered_, wet.begin * K, T(0));
+    correlate(wet.size * K, T(1), reversed_, length, padded(wet.begin + tables_.centre - length + 1), K, T(0),
+              filtered_ + wet.begin * K);
+    std::fill(filtered_ + wet.end() * K, filtered_ + samples * K, T(0));
+  }
+
+  /// Pair k ← (z(k), z(k + 1) − z(k)), where z is the correlation of the trace with the wavelet.
+  void correlate_with_wavelet(MatrixView<const T> trace, Range arrivals) {
+    if (arrivals.size == 0) return;
+    const Range needed{arrivals.begin - tables_.centre, arrivals.size + tables_.length};
+    const Range recorded = intersect(needed, Range{0, tables_.samples});
+    std::fill(padded(needed.begin), padded(recorded.begin), T(0));
+    std::fill(padded(recorded.end()), padded(needed.end()), T(0));
+    for (Index c = 0; c < K; ++c)
+      for (Index k = recorded.begin; k < recorded.end(); ++k) padded(k)[c] = trace(k, c);
+    correlate((arrivals.size + 1) * K, T(1), tables_.wavelet, tables_.length, padded(needed.begin), K, T(0),
+              filtered_);
+    for (Index k = 0; k < arrivals.size; ++k) {
+      const T* const z = filtered_ + k * K;
+      for (Index c = 0; c < K; ++c) {
+        pair(arrivals.begin + k)[c] = z[c];
+        pair(arrivals.begin + k)[K + c] = z[K + c] - z[c];
+      }
+    }
+  }
+
+  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), where point i arrives in sample k.
+  void gather(const double* from_source, const double* to_receiver, Range arrivals) {
+    if (arrivals.size == 0) return;
+    const Index end = tables_.samples - 1;
+    std::fill_n(pair(end), 2 * K, T(0));
+    for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
+      const Index count = std::min(points_at_once, tables_.points - begin);
+      arrivals_.find(from_source + begin, to_receiver + begin, count, static_cast<double>(end));
+      T* m = image_ + begin * K;
+      for (Index i = 0; i < count; ++i, m += K) {
+        const T* const z = pair(arrivals_.sample[at(i)]);
+        for (Index c = 0; c < K; ++c) m[c] += z[c] + arrivals_.behind[at(i)] * z[K + c];
+      }
+    }
+  }
+
+  const MigrationTables<R>& tables_;
+  const Index margin_;
+  T *pairs_, *padded_, *filtered_, *image_;
+  R* reversed_;
+  Arrivals<R> arrivals_;
+};
+
+/// Calls work(loops, columns) for all columns, several or one at a time.
+template <Scalar T, class Work>
+void for_columns(const MigrationTables<Real<T>>& tables, std::byte* scratch, Index columns, Work&& work) {
+  constexpr Index several = columns_at_once<T>;
+  Index begin = 0;
+  for (; columns - begin >= several; begin += several)
+    work(MigrationLoops<T, several>(tables, scratch), Range{begin, several});
+  for (; begin < columns; ++begin) work(MigrationLoops<T, 1>(tables, scratch), Range{begin, 1});
+}
+
+}  // namespace
+
+template <Scalar T>
+Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) {
+  return columns < columns_at_once<T> ? MigrationLoops<T, 1>::scratch_bytes(tables)
+                                      : MigrationLoops<T, columns_at_once<T>>::scratch_bytes(tables);
+}
+
+template <Scalar T>
+void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
+               std::byte* scratch) {
+  const AtWork at_work;
+  for_columns<T>(tables, scratch, data.cols, [&](auto loops, Range columns) {
+    loops.demigrate(image.col_block(columns), data.col_block(columns));
+  });
+}
+
+template <Scalar T>
+void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
+             std::byte* scratch) {
+  const AtWork at_work;
+  for_columns<T>(tables, scratch, data.cols, [&](auto loops, Range columns) {
+    loops.migrate(data.col_block(columns), image.col_block(columns));
+  });
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template Index migration_scratch_bytes<T>(const MigrationTables<Real<T>>&, Index);                        \
+  template void demigrate(const MigrationTables<Real<T>>&, MatrixView<const T>, MatrixView<T>, std::byte*); \
+  template void migrate(const MigrationTables<Real<T>>&, MatrixView<const T>, MatrixView<T>, std::byte*);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

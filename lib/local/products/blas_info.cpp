@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+
+#include "gridlops/local/backend.hpp"
+#include "local/products/instruction_set.hpp"
+
+namespace gridlops {
+namespace {
+
+/// Calls a function without arguments if some library of this process has one of that name; otherwise returns
+/// fallback.
+template <class Result>
+Result ask(const char* function_name, Result fallback) {
+  // POSIX guarantees that the result of dlsym() can be called, although C++ knows no such conversion.
+  const auto function = reinterpret_cast<Result (*)()>(dlsym(RTLD_DEFAULT, function_name));
+  return function != nullptr ? function() : fallback;
+}
+
+std::string path_of_blas() {
+  Dl_info found{};
+  const void* gemm = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+  if (gemm == nullptr || dladdr(gemm, &found) == 0 || found.dli_fname == nullptr) return {};
+  std::error_code unresolved;
+  const auto path = std::filesystem::canonical(found.dli_fname, unresolved);
+  return unresolved ? std::string(found.dli_fname) : path.string();
+}
+
+/// "OpenBLAS 0.3.21 DYNAMIC_ARCH …" → "OpenBLAS 0.3.21". Other libraries tell no name, so theirs is that of
+/// the file.
+std::string library_name(const std::string& config, const std::string& path) {
+  if (config.empty()) return path.empty() ? "unknown BLAS" : std::filesystem::path(path).filename().string();
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
+
+/// The instruction set that one of OpenBLAS's kernels needs. Those not named here run without AVX2.
+InstructionSet needed_by(const std::string& kernel) {
+  const auto is_one_of = [&](std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const char* name) { return strcasecmp(name, kernel.c_str()) == 0; });
+  };
+  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return InstructionSet::avx512;
+  if (is_one_of({"Haswell", "Zen", "Excavator"})) return InstructionSet::avx2;
+  return InstructionSet::baseline;
+}
+
+}  // namespace
+
+BlasInfo blas_info() {
+  BlasInfo info;
+  info.path = path_of_blas();
+  info.library = library_name(ask<const char*>("openblas_get_config", ""), info.path);
+  info.kernel = ask<const char*>("openblas_get_corename", "");
+  info.threads = ask("openblas_get_num_threads", 1);
+  info.best_kernel = name_of(best_instruction_set());
+  const char* pinned = std::getenv("OPENBLAS_CORETYPE");
+  if (pinned != nullptr && !info.kernel.empty()) {
+    info.pinned_by = std::string("OPENBLAS_CORETYPE=") + pinned;
+    info.pinned_below_cpu = needed_by(info.kernel) < best_instruction_set();
+  }
+  return info;
+}
+
+}  // namespace gridlops

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cblas.h>
+
+#include <complex>
+
+#include "gridlops/base/types.hpp"
+
+namespace gridlops::cblas {
+
+/// The integer type of the linked CBLAS: int, or 64 bits wide with the ILP64 interface.
+template <class First, class... Others>
+First first_parameter(void (*)(First, Others...));
+using Int = decltype(first_parameter(&cblas_sscal));
+
+constexpr CBLAS_TRANSPOSE transposition(Op op) {
+  switch (op) {
+    case Op::none:
+      return CblasNoTrans;
+    case Op::transpose:
+      return CblasTrans;
+    case Op::adjoint:
+      break;
+  }
+  return CblasConjTrans;
+}
+
+// Each operation has one name for the four element types. Matrices are column-major, vectors have no gaps.
+
+inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, float alpha, const float* A, Int lda, const float* B,
+                 Int ldb, float beta, float* C, Int ldc) {
+  cblas_sgemm(CblasColMajor, transposition(op_a), transposition(op_b), m, n, k, alpha, A, lda, B, ldb, beta,
+              C, ldc);
+}
+inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, double alpha, const double* A, Int lda,
+                 const double* B, Int ldb, double beta, double* C, Int ldc) {
+  cblas_dgemm(CblasColMajor, transposition(op_a), transposition(op_b), m, n, k, alpha, A, lda, B, ldb, beta,
+              C, ldc);
+}
+inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, std::complex<float> alpha,
+                 const std::complex<float>* A, Int lda, const std::complex<float>* B, Int ldb,
+                 std::complex<float> beta, std::complex<float>* C, Int ldc) {
+  cblas_cgemm(CblasColMajor, transposition(op_a), transposition(op_b), m, n, k, &alpha, A, lda, B, ldb, &beta,
+              C, ldc);
+}
+inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, std::complex<double> alpha,
+                 const std::complex<double>* A, Int lda, const std::complex<double>* B, Int ldb,
+                 std::complex<double> beta, std::complex<double>* C, Int ldc) {
+  cblas_zgemm(CblasColMajor, transposition(op_a), transposition(op_b), m, n, k, &alpha, A, lda, B, ldb, &beta,
+              C, ldc);
+}
+
+inline void gemv(Op op, Int m, Int n, float alpha, const float* A, Int lda, const float* x, float beta,
+                 float* y) {
+  cblas_sgemv(CblasColMajor, transposition(op), m, n, alpha, A, lda, x, 1, beta, y, 1);
+}
+inline void gemv(Op op, Int m, Int n, double alpha, const double* A, Int lda, const double* x, double beta,
+                 double* y) {
+  cblas_dgemv(CblasColMajor, transposition(op), m, n, alpha, A, lda, x, 1, beta, y, 1);
+}
+inline void gemv(Op op, Int m, Int n, std::complex<float> alpha, const std::complex<float>* A, Int lda,
+                 const std::complex<float>* x, std::complex<float> beta, std::complex<float>* y) {
+  cblas_cgemv(CblasColMajor, transposition(op), m, n, &alpha, A, lda, x, 1, &beta, y, 1);
+}
+inline void gemv(Op op, Int m, Int n, std::complex<double> alpha, const std::complex<double>* A, Int lda,
+                 const std::complex<double>* x, std::complex<double> beta, std::complex<double>* y) {
+  cblas_zgemv(CblasColMajor, transposition(op), m, n, &alpha, A, lda, x, 1, &beta, y, 1);
+}
+
+}  // namespace gridlops::cblas

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/products/few_columns.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/instantiate.hpp"
+#include "local/products/product_times.hpp"
+#include "local/products/tile_products.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The tiles of a matrix that is stored in columns. Tiles that A does not fill are copied, with zeros beside
+/// and below.
+template <class R>
+class TilesOfColumns {
+ public:
+  TilesOfColumns(MatrixView<const R> A, Index height) : A_(A), height_(height), copy_(height * depth()) {}
+
+  Index cols() const { return A_.cols; }
+  Index strips() const { return (A_.rows + height_ - 1) / height_; }
+  /// Enough of a column for memory to deliver at full speed.
+  Index strips_at_once() const {
+    return std::max<Index>(1, Index{16384} / static_cast<Index>(sizeof(R)) / height_);
+  }
+  /// Columns that lie a power of two apart meet in the same places of a cache. It has places for so many.
+  static constexpr Index depth() { return TileKernels<R>::unit; }
+  static constexpr Index run() { return depth(); }
+
+  Tile<R> place(Index strip, Index col) const {
+    return {A_.column(col) + strip * height_, A_.stride, std::min(depth(), A_.cols - col)};
+  }
+  Tile<R> tile(Index strip, Index col) const {
+    const Tile<R> place = this->place(strip, col);
+    const Index rows = std::min(height_, A_.rows - strip * height_);
+    if (rows == height_ && place.cols == depth()) return place;
+    std::fill_n(copy_.data(), height_ * depth(), R(0));
+    for (Index k = 0; k < place.cols; ++k)
+      std::copy_n(place.begin + k * place.stride, rows, copy_.data() + k * height_);
+    return {copy_.data(), height_, depth()};
+  }
+
+ private:
+  MatrixView<const R> A_;
+  Index height_;
+  Workspace<R> copy_;
+};
+
+}  // namespace
+
+template <Scalar T>
+void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                      InstructionSet set, bool column_stable) {
+  const TileKernels<Real<T>>& kernels = tile_kernels<Real<T>>(set);
+  const TilesOfColumns<Real<T>> tiles(real_view(A), kernels.height);
+  multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
+}
+
+// The tables are the built-in choice: up to how many columns these kernels were faster than OpenBLAS 0.3.21
+// with the same instruction set, on a Zen 4 core. To repeat that, run on one rank, with
+// GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
+//   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
+// For one column BLAS has a kernel of its own. Matrices that a cache holds are left to BLAS, which begins
+// faster, and so are processors without AVX2, unless measurements on this machine say otherwise.
+template <Scalar T>
+bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
+  using Most = std::array<Index, 4>;  // columns of f32, f64, c64, c128
+  constexpr Most forward_512{64, 20, 24, 12}, forward_256{6, 12, 12, 8};
+  constexpr Most adjoint_512{64, 48, 32, 64}, adjoint_256{32, 32, 16, 24};
+  const bool is_wide = set == InstructionSet::avx512;
+  const Most& most =
+      op == Op::none ? (is_wide ? forward_512 : forward_256) : (is_wide ? adjoint_512 : adjoint_256);
+  constexpr Index least = 2, least_bytes = 1 << 20;
+  if (rows * cols * static_cast<Index>(sizeof(T)) < least_bytes) return false;
+  constexpr ScalarType type = scalar_type_of<T>;
+  const bool usual =
+      set != InstructionSet::baseline && least <= columns && columns <= most[static_cast<std::size_t>(type)];
+  return own_kernels_pay(usual, type, op, columns);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                     \
+  template void few_columns_gemm(Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>, \
+                                 InstructionSet, bool);                                             \
+  template bool few_columns_gemm_is_faster<T>(Op, Index, Index, Index, InstructionSet);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/products/packed_matrix.hpp"
+
+#include <algorithm>
+
+#include "base/at_work.hpp"
+#include "base/instantiate.hpp"
+#include "local/products/product_times.hpp"
+#include "local/products/tile_products.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
+                              InstructionSet set, bool column_stable, const std::function<void(Index)>& taken)
+    : kernels_(&tile_kernels<Real<T>>(set)),
+      column_stable_(column_stable),
+      rows_(A.rows),
+      cols_(A.cols),
+      run_(std::clamp((cols_ / 8 + depth() - 1) / depth(), Index{1}, Index{16}) * depth()),
+      storage_(backend, places() * padded_cols<Real<T>>(cols_) * kernels_->height) {
+  copy(A, taken);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::copy(MatrixView<const T> A, const std::function<void(Index)>& taken) {
+  const MatrixView<const Real<T>> from = real_view(A);
+  const Index height = kernels_->height;
+  for (Index first = 0; first < cols_; first += run_) {
+    const Index end = std::min(first + run_, padded_cols<Real<T>>(cols_));
+    for (Index strip = 0; strip < strips(); ++strip) {
+      Real<T>* to = storage_.data() + (tile(strip, first).begin - storage_.data());
+      const Index rows = std::min(height, from.rows - strip * height);
+      for (Index k = first; k < end; ++k, to += height) {
+        const Index count = k < cols_ ? rows : 0;
+        if (count > 0) std::copy_n(from.column(k) + strip * height, count, to);
+        std::fill(to + count, to + height, Real<T>(0));
+      }
+    }
+    if (taken) taken(std::min(end, cols_));
+  }
+}
+
+template <Scalar T>
+Tile<Real<T>> PackedMatrix<T>::tile(Index strip, Index col) const {
+  const Index height = kernels_->height, end = padded_cols<Real<T>>(cols_), first = col / run_ * run_;
+  const Index run = std::min(run_, end - first);
+  return {storage_.data() + (first * places() + strip * run + col - first) * height, height,
+          std::min(depth(), end - col)};
+}
+
+template <Scalar T>
+void PackedMatrix<T>::read_column(Index j, T* to) const {
+  const Index height = kernels_->height, rows = parts_ * rows_;
+  Real<T>* const reals = reinterpret_cast<Real<T>*>(to);
+  for (Index strip = 0; strip < strips(); ++strip)
+    std::copy_n(tile(strip, j).begin, std::min(height, rows - strip * height), reals + strip * height);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  const AtWork at_work;
+  multiply_tiles(*this, *kernels_, op, alpha, X, beta, Y, column_stable_);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                               const Completion& completed) const {
+  ForwardTiles<T> forward(*kernels_, depth(), P, 1);
+  AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, W.cols, 1, column_stable_);
+  Index complete = 0, done = 0;  // rows of Q that are there, and strips that went through the adjoint
+  // A strip goes through the product while an earlier one, still in a cache, goes through the adjoint, in
+  // turns, so that memory has something to bring all the time.
+  for (Index p = 0; done < strips();) {
+    const bool has_product = p < strips();
+    const bool has_adjoint = strip_rows(done).end() <= complete;
+    if (has_adjoint) {
+      adjoint.set(0, 0, R.row_block(strip_rows(done)));
+      adjoint.set(0, P.cols, MatrixView<const T>(Q).row_block(strip_rows(done)));
+    }
+    for (Index run = 0; run < cols_; run += run_) {
+      const AtWork at_work;
+      const Range cols{run, std::min(run_, cols_ - run)};
+      if (has_product)
+        for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});
+      if (!has_adjoint) continue;
+      // A slow adjoint leaves memory time to bring the begin of what the product needs next. The rest comes
+      // faster when the product reads it, at the speed that the processor fetches by itself.
+      const bool is_last = cols.end() == cols_;
+      const Index next_col = is_last ? 0 : cols.end(), next = std::min(is_last ? p + 1 : p, strips() - 1);
+      const Range ahead{next_col, std::min(run_, cols_ - next_col)};
+      for (Index col = cols.begin; col < cols.end(); col += depth()) {
+        const auto fetched_before = [&](Index end) {
+          return std::min(end - cols.begin, ahead.size) * adjoint.quarters_to_fetch() / 4;
+        };
+        adjoint.add(0, tile(done, col), col,
+                    {tile(next, ahead.begin), fetched_before(col), fetched_before(col + depth())});
+      }
+    }
+    if (has_adjoint) ++done;
+    if (has_product) {
+      const Range rows = strip_rows(p++);
+      for (Index j = 0; j < Q.cols; ++j)
+        for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(0, i, j);
+    }
+    const Index computed = std::min(p * (kernels_->height / parts_), rows_);
+    complete = completed ? completed(computed) : computed;
+  }
+  adjoint.finish(T(1), T(0), W);
+}
+
+// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster up to the largest
+// number of columns that was tried; docs/performance-notes.md has the figures and the two exceptions.
+bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
+  constexpr Index most = 128, least = 100;
+  const Index smallest = std::min(rows, cols);
+  const bool usual = choice.set != InstructionSet::baseline && 0 < columns && columns <= most;
+  return choice.use != KernelChoice::Use::never && smallest >= least && 3 * columns <= smallest &&
+         packing_pays(usual, type, columns);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class PackedMatrix<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "gridlops/base/types.hpp"
+#include "local/products/instruction_set.hpp"
+
+namespace gridlops {
+
+/// Some columns of a few rows of a matrix. The elements of a column are contiguous, and columns lie `stride`
+/// elements apart. All tiles of one product have the same rows.
+template <class R>
+struct Tile {
+  const R* begin = nullptr;
+  Index stride = 0, cols = 0;
+};
+
+/// Inner loops of products of tiles with few right-hand sides, for one real type and one instruction set.
+/// Tiles have `height` rows. Right-hand sides come in groups, whose width a kernel is for. Packed means:
+/// without gaps, the elements of a row of the group one after the other.
+template <class R>
+struct TileKernels {
+  /// The columns [first, end) of a tile that will be needed soon. A kernel fetches them into the second-level
+  /// cache while it computes, a few with each column of its own tile.
+  struct Ahead {
+    Tile<R> tile;
+    Index first = 0, end = 0;
+  };
+
+  /// Y ← Y + A X. X is packed, and Y has `height` rows without gaps. Each element of Y is one chain of
+  /// multiplications and additions over the columns of A, whatever the width.
+  using Forward = void(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead);
+  /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of lanes / width rows, in each
+  /// one column after the other. A group that is narrower than a register has partial sums of every so many
+  /// rows; in wider ones each sum is one chain, whatever the width.
+  using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
+
+  /// The columns of tiles are a multiple of this, or filled up with zeros.
+  static constexpr Index unit = 64 / sizeof(R);
+  static constexpr int most_forward = 8;
+
+  /// Kernels by their width, from the narrowest on.
+  struct AdjointTable {
+    struct Entry {
+      int width = 0;
+      Adjoint* kernel = nullptr;
+    };
+    std::array<Entry, 5> entries{};
+    std::size_t count = 0;
+    /// Null if there is none.
+    Adjoint* of_width(int width) const {
+      for (const Entry& entry : entries)
+        if (entry.width == width) return entry.kernel;
+      return nullptr;
+    }
+    constexpr void push_back(int width, Adjoint* kernel) { entries[count++] = {width, kernel}; }
+  };
+
+  Index height = 0;
+  int lanes = 0;           ///< of a register
+  int widest_forward = 0;  ///< forward[w − 1] is for groups of w ≤ widest_forward
+  std::array<Forward*, most_forward> forward{};
+  AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some multiples of these
+};
+
+// Each is in a file of its own, which is compiled for that instruction set.
+template <class R>
+const TileKernels<R>& tile_kernels_baseline();
+template <class R>
+const TileKernels<R>& tile_kernels_avx2();
+template <class R>
+const TileKernels<R>& tile_kernels_avx512();
+
+template <class R>
+const TileKernels<R>& tile_kernels(InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return tile_kernels_avx512<R>();
+  if (set == InstructionSet::avx2) return tile_kernels_avx2<R>();
+#endif
+  static_cast<void>(set);
+  return tile_kernels_baseline<R>();
+}
+
+}  // namespace gridlops

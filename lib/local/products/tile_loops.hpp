@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/numbers.hpp"
+#include "local/products/tile_kernels.hpp"
+
+namespace gridlops {
+
+/// The loops of TileKernels, written once for all instruction sets.
+///
+/// Forward, the rows of a tile fill a few registers, and each is multiplied by the broadcast elements of a
+/// row of X; the sums stay in registers. In the adjoint, Y stays in registers while the columns of A pass by:
+/// an element of A, or a run of them, is spread over a register and multiplied by the same rows of all
+/// columns of Y in the group. Both read A once, from its begin to its end.
+///
+/// Isa has the size of a vector register, how many of them hold Y, and the few operations that the compiler's
+/// vectors lack. It is a type of the one file that is compiled for the instruction set, so that the linker
+/// cannot give that code to other files.
+template <class Isa, class R>
+class TileLoops {
+ public:
+  static constexpr TileKernels<R> kernels() {
+    TileKernels<R> table;
+    table.height = height;
+    table.widest_forward = Isa::widest_forward;
+    table.lanes = lanes;
+    fill_forward(table, std::make_integer_sequence<int, Isa::widest_forward>());
+    fill_adjoint<2>(table);
+    return table;
+  }
+
+ private:
+  static constexpr int lanes = Isa::vector_bytes / static_cast<int>(sizeof(R));
+  static constexpr int row_vectors = Isa::row_vectors;
+  static constexpr int height = row_vectors * lanes;
+  static_assert(Isa::widest_forward <= TileKernels<R>::most_forward);
+
+  using Ahead = typename TileKernels<R>::Ahead;
+  template <int count>
+  struct VectorOf {
+    using type [[gnu::vector_size(count * sizeof(R))]] = R;
+  };
+  using Vector = typename VectorOf<lanes>::type;
+
+  template <int... index>
+  static constexpr void fill_forward(TileKernels<R>& table, std::integer_sequence<int, index...>) {
+    ((table.forward[std::size_t{index}] = forward<index + 1>), ...);
+  }
+  template <int width>
+  static constexpr void fill_adjoint(TileKernels<R>& table) {
+    table.adjoint.push_back(width, adjoint<width>);
+    if constexpr (width < lanes) {
+      fill_adjoint<2 * width>(table);
+    } else if constexpr (!Isa::keeps_y && width < 3 * lanes) {
+      fill_adjoint<width + lanes>(table);
+    }
+  }
+
+  /// Calls body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
+  template <int count, class Body>
+  [[gnu::always_inline]] static inline void unrolled(Body body) {
+    [&]<int... index>(std::integer_sequence<int, index...>) __attribute__((always_inline)) {
+      (body(std::integral_constant<int, index>()), ...);
+    }
+    (std::make_integer_sequence<int, count>());
+  }
+
+  [[gnu::always_inline]] static inline Vector load(const R* from) {
+    Vector vector;
+    __builtin_memcpy(&vector, from, sizeof vector);
+    return vector;
+  }
+  [[gnu::always_inline]] static inline void store(const Vector& vector, R* to) {
+    __builtin_memcpy(to, &vector, sizeof vector);
+  }
+  /// One number in all lanes. The difference with zero is exact, and unlike a sum it compiles to a load.
+  template <class Element>
+  [[gnu::always_inline]] static inline auto broadcast(Element value) {
+    using Filled [[gnu::vector_size(Isa::vector_bytes)]] = Element;
+    return value - Filled{};
+  }
+  /// `width` times lanes / width successive elements.
+  template <int width>
+  [[gnu::always_inline]] static inline Vector spread(const R* from) {
+    constexpr int bytes = Isa::vector_bytes / width;
+    if constexpr (width == 1) {
+      return load(from);
+    } else if constexpr (width == lanes) {
+      return broadcast(*from);
+    } else if constexpr (bytes == 8) {
+      double both;
+      __builtin_memcpy(&both, from, sizeof both);
+      return reinterpret_cast<Vector>(broadcast(both));
+    } else {
+      return reinterpret_cast<Vector>(Isa::template spread<bytes>(from));
+    }
+  }
+  /// The sums of neighbouring lanes, of the first vector and then of the second.
+  [[gnu::always_inline]] static inline Vector sums_of_pairs(const Vector& a, const Vector& b) {
+    return [&]<int... index>(std::integer_sequence<int, index...>) __attribute__((always_inline)) {
+      return __builtin_shufflevector(a, b, (2 * index)...) +
+             __builtin_shufflevector(a, b, (2 * index + 1)...);
+    }
+    (std::make_integer_sequence<int, lanes>());
+  }
+
+  /// Fetches the columns ahead, evenly spread over the columns of the tile that is multiplied: memory takes
+  /// few requests at a time.
+  class Fetch {
+   public:
+    Fetch(const Ahead& ahead, Index cols)
+        : at_(ahead.tile.begin + ahead.first * ahead.tile.stride),
+          stride_(ahead.tile.stride),
+          count_(ahead.end - ahead.first),
+          cols_(cols) {}
+
+    /// To be called when so many columns of the tile are about to be used.
+    [[gnu::always_inline]] void step(Index used) {
+      constexpr int line = 64 / static_cast<int>(sizeof(R));
+      for (due_ += used * count_; due_ >= cols_; due_ -= cols_) {
+        unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
+          __builtin_prefetch(at_ + l * line, 0, 2);
+        });
+        at_ += stride_;
+      }
+    }
+
+   private:
+    const R* at_;
+    Index stride_, count_, cols_, due_ = 0;
+  };
+
+  template <int width>
+  static void forward(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead) {
+    Vector y[at(width)][at(row_vectors)];
+    unrolled<width>([&](auto j) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+        y[j][v] = load(Y + j * height + v * lanes);
+      });
+    });
+    Fetch fetch(ahead, A.cols);
+    const R* a = A.begin;
+    for (Index k = 0; k < A.cols; ++k, a += A.stride, X += width) {
+      fetch.step(1);
+      Vector column[at(row_vectors)];
+      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
+      unrolled<width>([&](auto j) __attribute__((always_inline)) {
+        const Vector x = broadcast(X[j]);
+        unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+          Isa::add_product(column[v], x, y[j][v]);
+        });
+      });
+    }
+    unrolled<width>([&](auto j) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+        store(y[j][v], Y + j * height + v * lanes);
+      });
+    });
+  }
+
+  template <int width>
+  static void adjoint(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead) {
+    if constexpr (width < lanes || Isa::keeps_y) {
+      constexpr int run = lanes / width, rows = std::min(height, Isa::most_y * run);
+      static_assert(height % rows == 0);
+      if (ahead.first < ahead.end) {
+        adjoint_keeping_y<width, rows, true>(A, Y, Z, ahead);
+      } else {
+        adjoint_keeping_y<width, rows, false>(A, Y, Z, ahead);
+      }
+      for (Index row = rows; row < height; row += rows)
+        adjoint_keeping_y<width, rows, false>({A.begin + row, A.stride, A.cols}, Y + row * width, Z, {});
+    } else {
+      adjoint_keeping_z<width / lanes>(A, Y, Z, ahead);
+    }
+  }
+
+  /// Columns of A pass by rows of Y.
+  template <int width, int rows, bool fetches>
+  [[gnu::always_inline]] static inline void adjoint_keeping_y(const Tile<R>& A, const R* Y, R* Z,
+                                                              const Ahead& ahead) {
+    constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, 4);
+    static_assert(TileKernels<R>::unit % at_once == 0);
+    Vector y[at(runs)];
+    unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
+    Fetch fetch(ahead, A.cols);
+    const R* a = A.begin;
+    for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * width) {
+      if constexpr (fetches) fetch.step(at_once);
+      Vector z[at(at_once)];
+      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+        z[l] = run == 1 ? load(Z + l * lanes) : Vector{};
+      });
+      unrolled<runs>([&](auto i) __attribute__((always_inline)) {
+        unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+          Isa::add_product(spread<width>(a + l * A.stride + i * run), y[i], z[l]);
+        });
+      });
+      if constexpr (run == 1) {
+        unrolled<at_once>([&](auto l) __attribute__((always_inline)) { store(z[l], Z + l * lanes); });
+      } else {
+        add_partial_sums<at_once, run>(z);
+        unrolled<at_once / run>([&](auto l) __attribute__((always_inline)) {
+          store(load(Z + l * lanes) + z[l], Z + l * lanes);
+        });
+      }
+    }
+  }
+
+  /// Rows of A and of Y pass by some rows of Z, of so many vectors each. Processors with 16 registers have no
+  /// room for enough of Y, and need more independent sums.
+  template <int vectors>
+  [[gnu::always_inline]] static inline void adjoint_keeping_z(const Tile<R>& A, const R* Y, R* Z,
+                                                              const Ahead& ahead) {
+    constexpr int at_once = vectors == 1 ? 8 : 4;
+    static_assert(TileKernels<R>::unit % at_once == 0);
+    Fetch fetch(ahead, A.cols);
+    const R* a = A.begin;
+    for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes) {
+      fetch.step(at_once);
+      Vector z[at(at_once)][at(vectors)];
+      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+          z[l][v] = load(Z + (l * vectors + v) * lanes);
+        });
+      });
+      unrolled<height>([&](auto i) __attribute__((always_inline)) {
+        Vector y[at(vectors)];
+        unrolled<vectors>([&](auto v)
+                              __attribute__((always_inline)) { y[v] = load(Y + (i * vectors + v) * lanes); });
+        unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+          const Vector element = broadcast(a[l * A.stride + i]);
+          unrolled<vectors>([&](auto v)
+                                __attribute__((always_inline)) { Isa::add_product(element, y[v], z[l][v]); });
+        });
+      });
+      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+          store(z[l][v], Z + (l * vectors + v) * lanes);
+        });
+      });
+    }
+  }
+
+  /// Adds up runs of partial sums in the lanes of `count` vectors. The first count / run vectors then have
+  /// the sums, packed.
+  template <int count, int run>
+  [[gnu::always_inline]] static inline void add_partial_sums(Vector* z) {
+    if constexpr (run > 1) {
+      unrolled<count / 2>([&](auto l) __attribute__((always_inline)) {
+        z[l] = sums_of_pairs(z[2 * l], z[2 * l + 1]);
+      });
+      add_partial_sums<count / 2, run / 2>(z);
+    }
+  }
+};
+
+}  // namespace gridlops

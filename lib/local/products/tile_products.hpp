@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "local/products/real_parts.hpp"
+#include "local/products/tile_kernels.hpp"
+
+namespace gridlops {
+
+/// Groups of right-hand sides, of these widths. Together they may have more columns than there are.
+using Widths = std::vector<int>;
+
+/// As few groups as possible, of nearly the same width.
+inline Widths even_widths(Index columns, int widest) {
+  const Index groups = (columns + widest - 1) / widest;
+  Widths widths;
+  for (Index g = 0; g < groups; ++g)
+    widths.push_back(static_cast<int>((g + 1) * columns / groups - g * columns / groups));
+  return widths;
+}
+
+/// Widths that there are kernels for: the widest, and for the rest the narrowest that holds it, because
+/// another look at A costs more than a few empty columns. Two groups take the rest if they have a third fewer
+/// columns. Column-stable, every sum is one chain.
+template <class R>
+Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_stable) {
+  const auto& table = kernels.adjoint;
+  std::size_t narrowest = 0;
+  while (column_stable && table.entries[narrowest].width < kernels.lanes) ++narrowest;
+  const auto holds = [&](Index rest) {
+    std::size_t k = narrowest;
+    while (k + 1 < table.count && table.entries[k].width < rest) ++k;
+    return k;
+  };
+  Widths widths;
+  for (Index rest = columns; rest > 0; rest -= widths.back()) {
+    std::size_t k = holds(rest);
+    if (k > narrowest && table.entries[k].width > rest) {
+      const Index narrower = table.entries[k - 1].width;
+      const Index two = narrower + table.entries[holds(rest - narrower)].width;
+      if (3 * two <= 2 * table.entries[k].width) --k;
+    }
+    widths.push_back(table.entries[k].width);
+  }
+  return widths;
+}
+
+/// The order of elements of a matrix whose rows meet the columns of tiles: `depth` rows after each other, in
+/// these group after group of its columns, and in a group row after row.
+class GroupedColumns {
+ public:
+  GroupedColumns(Index rows, Index depth, Widths widths)
+      : rows_(rows), depth_(depth), widths_(std::move(widths)) {
+    for (const int width : widths_) begins_.push_back(begins_.back() + width);
+  }
+
+  Index rows() const { return rows_; }
+  Index size() const { return rows_ * columns(); }
+  Index columns() const { return begins_.back(); }
+  Index groups() const { return static_cast<Index>(widths_.size()); }
+  int width(Index group) const { return widths_[at(group)]; }
+  Index begin(Index group) const { return begins_[at(group)]; }
+  Index group_of(Index column) const {
+    return std::upper_bound(begins_.begin(), begins_.end(), column) - begins_.begin() - 1;
+  }
+  /// Where the group begins in the rows from `row` on, a multiple of depth.
+  Index place(Index row, Index group) const {
+    return row * columns() + begin(group) * std::min(depth_, rows_ - row);
+  }
+
+ private:
+  Index rows_, depth_;
+  Widths widths_;
+  std::vector<Index> begins_{0};
+};
+
+template <class R>
+Index padded_cols(Index cols) {
+  constexpr Index unit = TileKernels<R>::unit;
+  return (cols + unit - 1) / unit * unit;
+}
+
+template <class R>
+using Ahead = typename TileKernels<R>::Ahead;
+
+template <class R>
+Ahead<R> all_of(const Tile<R>& tile) {
+  return {tile, 0, tile.cols};
+}
+/// What the kernel for group g of `groups` fetches.
+template <class R>
+Ahead<R> share_of(const Ahead<R>& ahead, Index g, Index groups) {
+  const Index cols = ahead.end - ahead.first;
+  return {ahead.tile, ahead.first + g * cols / groups, ahead.first + (g + 1) * cols / groups};
+}
+
+/// The products of some strips of A with X. Each strip has a slot.
+template <Scalar T>
+class ForwardTiles {
+  using R = Real<T>;
+
+ public:
+  ForwardTiles(const TileKernels<R>& kernels, Index depth, MatrixView<const T> X, Index slots)
+      : kernels_(kernels),
+        order_(padded_cols<R>(X.rows), depth, even_widths(parts<T> * X.cols, kernels.widest_forward)),
+        X_(order_.size()),
+        sums_(slots * slot_size()) {
+    for (Index row = 0; row < order_.rows(); row += depth) {
+      R* to = X_.data() + row * order_.columns();
+      for (Index g = 0; g < order_.groups(); ++g)
+        for (Index k = row; k < std::min(row + depth, order_.rows()); ++k)
+          for (Index c = order_.begin(g); c < order_.begin(g + 1); ++c)
+            *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
+    }
+  }
+
+  /// Whether a tile's columns pass by so fast that the processor sees by itself where they lead.
+  bool is_fast() const { return order_.columns() < 6; }
+
+  /// Adds a tile's product to the slot's, or begins it with the first tile's. Fetches what lies
+  /// ahead.
+  void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
+    R* const sums = sums_.data() + slot * slot_size();
+    if (col == 0) std::fill_n(sums, slot_size(), R(0));
+    for (Index g = 0; g < order_.groups(); ++g)
+      kernels_.forward[at(order_.width(g) - 1)](A, X_.data() + order_.place(col, g),
+                                                sums + order_.begin(g) * kernels_.height,
+                                                share_of<R>(ahead, g, order_.groups()));
+  }
+
+  /// Row i of the slot's strip of the product's column j.
+  T sum(Index slot, Index i, Index j) const {
+    const R* const sums = sums_.data() + slot * slot_size() + parts<T> * (j * kernels_.height + i);
+    if constexpr (is_complex<T>) {
+      const R* const with_imaginary = sums + kernels_.height;
+      return T(sums[0] - with_imaginary[1], sums[1] + with_imaginary[0]);
+    } else {
+      return sums[0];
+    }
+  }
+
+ private:
+  Index slot_size() const { return kernels_.height * order_.columns(); }
+
+  const TileKernels<R>& kernels_;
+  GroupedColumns order_;
+  Workspace<R> X_, sums_;
+};
+
+/// The sum over strips of op(strip) times its rows of Y. Slots hold the rows of some strips.
+template <Scalar T>
+class AdjointTiles {
+  using R = Real<T>;
+
+ public:
+  /// Column-stable, each sum is one chain.
+  AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
+               bool column_stable)
+      : kernels_(kernels),
+        op_(op),
+        depth_(depth),
+        order_(padded_cols<R>(cols), depth, adjoint_widths(parts<T> * columns, kernels, column_stable)),
+        Y_(slots * slot_size()),
+        sums_(order_.size()) {
+    std::fill_n(Y_.data(), slots * slot_size(), R(0));
+    std::fill_n(sums_.data(), order_.size(), R(0));
+  }
+
+  /// Puts a strip's rows of Y into the slot, as columns first, …. Rows below Y's are zero.
+  void set(Index slot, Index first, MatrixView<const T> Y) {
+    for (Index c = 0; c < parts<T> * Y.cols; ++c) {
+      const Index column = parts<T> * first + c, group = order_.group_of(column);
+      const Index width = order_.width(group), run = std::max<Index>(kernels_.lanes / width, 1);
+      R* const to = Y_.data() + slot * slot_size() + order_.begin(group) * kernels_.height +
+                    (column - order_.begin(group)) * run;
+      for (Index i = 0; i < kernels_.height; ++i)
+        to[i / run * run * width + i % run] =
+            i < parts<T> * Y.rows ? real_part_of_adjoint(op_, Y, i, c) : R(0);
+    }
+  }
+
+  /// Whether a tile's columns pass by so fast that the processor sees by itself where they lead.
+  bool is_fast() const { return order_.columns() < 4; }
+  /// In one pass: how much of the next run memory can bring while one is multiplied.
+  Index quarters_to_fetch() const { return is_fast() ? 0 : std::min<Index>(order_.columns() - 1, 4); }
+
+  /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
+  void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
+    const R* const Y = Y_.data() + slot * slot_size();
+    for (Index g = 0; g < order_.groups(); ++g)
+      kernels_.adjoint.of_width(order_.width(g))(A, Y + order_.begin(g) * kernels_.height,
+                                                 sums_.data() + order_.place(col, g),
+                                                 share_of<R>(ahead, g, order_.groups()));
+  }
+
+  /// X ← α sum + β X.
+  void finish(T alpha, T beta, MatrixView<T> X) const {
+    for (Index j = 0; j < X.cols; ++j) {
+      const Index group = order_.group_of(parts<T> * j), width = order_.width(group);
+      for (Index row = 0; row < X.rows; row += depth_) {
+        const R* sum = sums_.data() + order_.place(row, group) + parts<T> * j - order_.begin(group);
+        for (Index k = row; k < std::min(row + depth_, X.rows); ++k, sum += width) {
+          if constexpr (is_complex<T>) {
+            add_scaled(alpha, T(sum[0], sum[1]), beta, X(k, j));
+          } else {
+            add_scaled(alpha, sum[0], beta, X(k, j));
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  Index slot_size() const { return kernels_.height * order_.columns(); }
+
+  const TileKernels<R>& kernels_;
+  Op op_;
+  Index depth_;
+  GroupedColumns order_;
+  Workspace<R> Y_, sums_;
+};
+
+/// Calls work(strip, col, tile, next) for all tiles of A, in the order of memory as far as it goes: of some
+/// strips, one after the other, those of a run of columns, then the next run, then the next strips. So
+/// right-hand sides and sums come from a cache no more often than A from memory.
+template <class Tiles, class Work>
+void for_each_tile(const Tiles& A, Work&& work) {
+  Index strip = 0, col = 0;
+  bool is_first = true;
+  for (Index block = 0; block < A.strips(); block += A.strips_at_once()) {
+    const Index end = std::min(block + A.strips_at_once(), A.strips());
+    for (Index run = 0; run < A.cols(); run += A.run()) {
+      for (Index s = block; s < end; ++s) {
+        for (Index k = run; k < std::min(run + A.run(), A.cols()); k += A.depth()) {
+          if (!is_first) work(strip, col, A.tile(strip, col), A.place(s, k));
+          is_first = false;
+          strip = s;
+          col = k;
+        }
+      }
+    }
+  }
+  if (!is_first) work(strip, col, A.tile(strip, col), A.place(strip, col));
+}
+
+/// Y ← α op(A) X + β Y for A in tiles, X and Y not empty and with not too many columns.
+template <Scalar T, class Tiles>
+void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
+                   T beta, MatrixView<T> Y, bool column_stable) {
+  const Index height = kernels.height / parts<T>, rows = op == Op::none ? Y.rows : X.rows;
+  const auto rows_of = [=](Index strip) {
+    return Range{strip * height, std::min(height, rows - strip * height)};
+  };
+  if (op == Op::none) {
+    ForwardTiles<T> product(kernels, A.depth(), X, A.strips_at_once());
+    for_each_tile(A, [&](Index strip, Index col, const auto& tile, const auto& next) {
+      const Index slot = strip % A.strips_at_once();
+      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+      if (col + A.depth() < A.cols()) return;
+      const Range of = rows_of(strip);
+      for (Index j = 0; j < Y.cols; ++j)
+        for (Index i = 0; i < of.size; ++i)
+          add_scaled(alpha, product.sum(slot, i, j), beta, Y(of.begin + i, j));
+    });
+  } else {
+    AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, A.strips_at_once(), column_stable);
+    for_each_tile(A, [&](Index strip, Index col, const auto& tile, const auto& next) {
+      const Index slot = strip % A.strips_at_once();
+      if (col == 0) product.set(slot, 0, X.row_block(rows_of(strip)));
+      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+    });
+    product.finish(alpha, beta, Y);
+  }
+}
+
+/// Y ← α op(A) X + β Y for A in tiles. Any operand may be empty. Like BLAS it reads neither A for α = 0 nor Y
+/// for β = 0. It copies some columns of X or Y at a time.
+template <Scalar T, class Tiles>
+void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha,
+                    MatrixView<const T> X, T beta, MatrixView<T> Y, bool column_stable) {
+  if (Y.empty()) return;
+  if (X.rows == 0 || alpha == T(0)) {
+    for (Index j = 0; j < Y.cols; ++j)
+      for (Index i = 0; i < Y.rows; ++i) add_scaled(T(0), T(0), beta, Y(i, j));
+    return;
+  }
+  constexpr Index at_once = 128;
+  for (Index j = 0; j < Y.cols; j += at_once) {
+    const Range cols{j, std::min(at_once, Y.cols - j)};
+    multiply_some<T>(A, kernels, op, alpha, X.col_block(cols), beta, Y.col_block(cols), column_stable);
+  }
+}
+
+}  // namespace gridlops

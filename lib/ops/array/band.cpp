@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/ops/band.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
+#include "local/arrays/array_kernels.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// A row that stands for all rows of a set of weights.
+Index row_of_set(Index set, Index n, Index head, Index tail) {
+  return set <= head ? set : head + tail < n ? n - tail + (set - head - 1) : set;
+}
+
+}  // namespace
+
+Band::Band(Index n, Index lower, Index upper, Index head, Index tail,
+           const std::function<double(Index i, Index j)>& element)
+    : n_(n), lower_(lower), upper_(upper), head_(std::min(head, n)), tail_(std::min(tail, n - head_)) {
+  require<UsageError>(n >= 0 && lower >= 0 && upper >= 0 && head >= 0 && tail >= 0, "a band of order ", n,
+                      " with ", lower, " and ", upper, " diagonals beside the main one and ", head, " and ",
+                      tail, " rows at its ends has a negative size");
+  // Rows between reach no end of the matrix, so that their weights are those of any of them.
+  head_ = std::min(n, std::max(head_, lower));
+  tail_ = std::min(n - head_, std::max(tail_, upper));
+  const Index sets = head_ + tail_ < n ? head_ + 1 + tail_ : n;
+  for (Index set = 0; set < sets; ++set) {
+    const Index i = row_of_set(set, n, head_, tail_);
+    for (Index j = i - lower; j <= i + upper; ++j) weights_.push_back(0 <= j && j < n ? element(i, j) : 0.0);
+  }
+}
+
+double Band::operator()(Index i, Index j) const {
+  if (j - i < -lower_ || j - i > upper_) return 0;
+  const BandWeights<double> view{weights_.data(), n_, -lower_, lower_ + 1 + upper_, head_, tail_};
+  return weights_[at(view.set_of(i) * view.width + (j - i + lower_))];
+}
+
+Band Band::transposed() const {
+  return {
+      n_, upper_, lower_, head_ + upper_, tail_ + lower_, [this](Index i, Index j) { return (*this)(j, i); }};
+}
+
+Band product(const Band& A, const Band& B) {
+  const Index n = A.size();
+  require<ShapeError>(B.size() == n, "bands of order ", n, " and ", B.size(), " have no product");
+  // A row between is made of rows between: its own of A, and those of B that it has weights for.
+  const Index head = std::max(A.head(), A.lower() + B.head()),
+              tail = std::max(A.tail(), A.upper() + B.tail());
+  return {n, A.lower() + B.lower(), A.upper() + B.upper(), head, tail, [&](Index i, Index j) {
+            double sum = 0;
+            for (Index k = std::max<Index>(0, i - A.lower()); k <= std::min(n - 1, i + A.upper()); ++k)
+              sum += A(i, k) * B(k, j);
+            return sum;
+          }};
+}
+
+namespace {
+
+/// One row of a derivative: weights of x from column `first` on.
+struct Stencil {
+  Index first = 0;
+  std::vector<double> weights;
+};
+
+/// The band with this stencil, relative to the row, wherever it fits within `margin` rows of either end, and
+/// these at the ends; the last rows mirror the first ones with this sign.
+Band band_of(Index n, const Stencil& interior, Index head, Index tail, double factor,
+             const std::vector<Stencil>& first_rows, double mirror_sign) {
+  const auto reach = static_cast<Index>(interior.weights.size()) - 1 + interior.first;
+  Index lower = std::max<Index>(0, -interior.first), upper = std::max<Index>(0, reach);
+  for (const Stencil& row : first_rows) {
+    const Index size = static_cast<Index>(row.weights.size());
+    upper = std::max(upper, size - 1);
+    lower = std::max(lower, size - 1);
+  }
+  const auto weight = [](const Stencil& stencil, Index from_first) {
+    return 0 <= from_first && from_first < static_cast<Index>(stencil.weights.size())
+               ? stencil.weights[at(from_first)]
+               : 0.0;
+  };
+  const auto ends = static_cast<Index>(first_rows.size());
+  return {n, lower, upper, head, tail, [=](Index i, Index j) {
+            if (head <= i && i < n - tail) return factor * weight(interior, j - i - interior.first);
+            if (i < std::min(head, ends)) return factor * weight(first_rows[at(i)], j);
+            if (n - 1 - i < std::min(tail, ends))
+              return factor * mirror_sign * weight(first_rows[at(n - 1 - i)], n - 1 - j);
+            return 0.0;
+          }};
+}
+
+void check(const Derivative& how) {
+  require<UsageError>(std::isfinite(how.sampling) && how.sampling != 0, "the sampling of a derivative is ",
+                      how.sampling, "; it must be finite and not 0");
+  require<UsageError>(how.order == 3 || how.order == 5, "the order of a derivative is ", how.order,
+                      "; it must be 3 or 5");
+}
+
+}  // namespace
+
+Band first_derivative(Index n, const Derivative& how) {
+  check(how);
+  const double factor = 1 / how.sampling;
+  switch (how.kind) {
+    case Derivative::Kind::forward:
+      return band_of(n, {0, {-1, 1}}, 0, 1, factor, {}, 1);
+    case Derivative::Kind::backward:
+      return band_of(n, {-1, {-1, 1}}, 1, 0, factor, {}, 1);
+    case Derivative::Kind::centered:
+      break;
+  }
+  std::vector<Stencil> ends;
+  if (how.edge && n > 1) ends.push_back({0, {-1, 1}});
+  if (how.order == 3) return band_of(n, {-1, {-0.5, 0, 0.5}}, 1, 1, factor, ends, -1);
+  if (how.edge && n > 2) ends.push_back({0, {-0.5, 0, 0.5}});
+  return band_of(n, {-2, {1.0 / 12, -2.0 / 3, 0, 2.0 / 3, -1.0 / 12}}, 2, 2, factor, ends, -1);
+}
+
+Band second_derivative(Index n, const Derivative& how) {
+  check(how);
+  const double factor = 1 / (how.sampling * how.sampling);
+  switch (how.kind) {
+    case Derivative::Kind::forward:
+      return band_of(n, {0, {1, -2, 1}}, 0, 2, factor, {}, 1);
+    case Derivative::Kind::backward:
+      return band_of(n, {-2, {1, -2, 1}}, 2, 0, factor, {}, 1);
+    case Derivative::Kind::centered:
+      break;
+  }
+  std::vector<Stencil> ends;
+  if (how.edge && n > 2) ends.push_back({0, {1, -2, 1}});
+  return band_of(n, {-1, {1, -2, 1}}, 1, 1, factor, ends, 1);
+}
+
+Band convolution(Index n, const std::vector<double>& filter, Index centre) {
+  const auto length = static_cast<Index>(filter.size());
+  require<UsageError>(0 <= centre && centre < length, "a filter of ", length,
+                      " samples has no sample number ", centre,
+                      " to be its centre; samples are numbered from 0");
+  return {n, length - 1 - centre, centre, 0, 0, [&](Index i, Index j) { return filter[at(i + centre - j)]; }};
+}
+
+Band box_smoothing(Index n, Index length) {
+  require<UsageError>(1 <= length && length <= n, "the mean of ", length, " neighbours of ", n,
+                      " samples is impossible: there must be at least one, and no more than samples");
+  const auto triangle = [length](Index k) {
+    const auto L = static_cast<double>(length);
+    return std::max(0.0, (L - static_cast<double>(std::abs(k))) / (L * L));
+  };
+  // By how much a sample at an end counts for all those beyond it, seen from a row at this distance.
+  const auto beyond = [&](Index distance) {
+    double sum = 0;
+    for (Index k = distance + 1; k < length; ++k) sum += 2 * triangle(k);
+    return sum;
+  };
+  const Index last = n - 1;
+  return {n, length - 1, length - 1, length - 1, length - 1, [&](Index i, Index j) {
+            double weight = triangle(j - i);
+            weight += j == 0 ? beyond(i) : -triangle(-j - i);
+            weight += j == last ? beyond(last - i) : -triangle(2 * last - j - i);
+            return weight;
+          }};
+}
+
+}  // namespace gridlops

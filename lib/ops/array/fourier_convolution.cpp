@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <complex>
+#include <optional>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "local/arrays/fast_fourier.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The smallest number ≥ n without prime factors above 5.
+Index smooth(Index n) {
+  for (;; ++n) {
+    Index rest = n;
+    for (const Index prime : {2, 3, 5})
+      while (rest % prime == 0) rest /= prime;
+    if (rest == 1) return n;
+  }
+}
+
+/// These arrays with n samples along one dimension, which is not cut.
+Space with_samples(const Space& space, int dim, Index n) {
+  std::vector<Partition> cuts;
+  for (int d = 0; d < space.dims.count(); ++d)
+    cuts.push_back(d == dim ? Partition::balanced(n, 1) : space.dims.cut(d));
+  return array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns);
+}
+
+/// Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 … frequencies − 1: the eigenvalues of the periodic convolution.
+std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter, Index centre, Index n,
+                                              Index frequencies) {
+  std::vector<std::complex<double>> period(at(n)), values(at(n));
+  for (Index j = 0; j < static_cast<Index>(filter.size()); ++j)
+    period[at((j - centre + n) % n)] = filter[at(j)];
+  FastFourier<double>(n).forward(period.data(), values.data());
+  values.resize(at(frequencies));
+  return values;
+}
+
+/// The product of every line of spectra along a dimension with these numbers.
+template <class Complex>
+OperatorPtr<Complex> multiplication(const Space& spectra, int dim,
+                                    const std::vector<std::complex<double>>& values) {
+  DistMatrix<Complex> d(spectra.grid, {spectra.rows, Cut::uncut(1)});
+  if (spectra.grid->is_member()) {
+    Index inner = 1;
+    const Box box = spectra.local_box();
+    for (std::size_t k = at(dim) + 1; k < box.size(); ++k) inner *= box[k].size;
+    const Index first = d.local_row_range().begin;
+    d.fill([&](Index i, Index) {
+      return static_cast<Complex>(values[at((i - first) / inner % static_cast<Index>(values.size()))]);
+    });
+  }
+  return diagonal(spectra, std::move(d));
+}
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vector<double>& filter,
+                                   Index centre) {
+  const auto length = static_cast<Index>(filter.size());
+  require<UsageError>(0 <= centre && centre < length, "a filter of ", length,
+                      " samples has no sample number ", centre,
+                      " to be its centre; samples are numbered from 0");
+  require<ShapeError>(
+      0 <= dim && dim < space.dims.count() && space.dims.cut(dim).parts() == 1,
+      "a convolution by Fourier transforms along dimension ", dim, " of ", space.describe(),
+      " is impossible: the dimension must exist and not be cut; cut another one, and redistribute with "
+      "identity(), or use a band_operator()");
+  const Index samples = space.dims.size(dim), n = smooth(samples + length);
+  const Space padded = with_samples(space, dim, n);
+  std::vector<Index> kept(at(samples));
+  for (Index i = 0; i < samples; ++i) kept[at(i)] = i;
+  const OperatorPtr<T> cut = restriction<T>(padded, dim, kept);
+  OperatorPtr<T> F, H;
+  if constexpr (is_complex<T>) {
+    F = fourier<Real<T>>(padded, dim);
+    H = multiplication<T>(padded, dim, eigenvalues(filter, centre, n, n));
+  } else {
+    const Index frequencies = n / 2 + 1;
+    F = real_fourier<T>(padded, dim);
+    H = on_pairs<T>(multiplication<std::complex<T>>(with_samples(space, dim, frequencies), dim,
+                                                    eigenvalues(filter, centre, n, frequencies)));
+  }
+  // Zeros are put behind the samples, and what the filter spreads there is dropped.
+  return product(cut, product(adjoint(F), product(H, product(F, adjoint(cut)))));
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> fourier_convolution(const Space&, int, const std::vector<double>&, Index);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

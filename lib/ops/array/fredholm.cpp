@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/ops/fredholm.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "ops/operator/library_operator.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The space of arrays (slices, elements) whose slices lie as those of a kernel.
+Space slices_of(const Space& kernel, Index elements, Axis columns) {
+  return array_space(kernel.grid, Dims({kernel.dims.cut(0), Partition::balanced(elements, 1)}),
+                     kernel.rows.axis, columns);
+}
+
+template <Scalar T>
+class Fredholm final : public LibraryOperator<T> {
+ public:
+  Fredholm(const Space& kernel, DistMatrix<T> G, Axis columns)
+      : LibraryOperator<T>(slices_of(kernel, kernel.dims.size(2), columns),
+                           slices_of(kernel, kernel.dims.size(1), columns)),
+        G_(std::move(G)),
+        nx_(kernel.dims.size(2)),
+        ny_(kernel.dims.size(1)) {
+    if (kernel.grid->is_member()) slices_ = kernel.local_box()[0].size;
+  }
+
+  bool has_one_pass() const override { return true; }
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    count_products(1, X.local().cols);
+    for (Index f = 0; f < slices_; ++f)
+      kernels().gemm(Op::none, Op::none, alpha, slice(f), model(f, X), beta, data(f, Y));
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    count_products(1, Y.local().cols);
+    for (Index f = 0; f < slices_; ++f)
+      kernels().gemm(Op::adjoint, Op::none, alpha, slice(f), data(f, Y), beta, model(f, X));
+  }
+  /// All products with a slice while it is in cache.
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    count_products(3, P.local().cols);
+    for (Index f = 0; f < slices_; ++f) {
+      kernels().gemm(Op::none, Op::none, T(1), slice(f), model(f, P), T(0), data(f, Q));
+      kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, R), T(0), model(f, U));
+      kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, Q), T(0), model(f, V));
+    }
+  }
+
+  void count_products(int with_each, Index columns) const {
+    trace_flops(with_each * product_flops<T>(slices_ * nx_, ny_, columns));
+  }
+  const Kernels<T>& kernels() const { return G_.grid()->backend()->template kernels<T>(); }
+  MatrixView<const T> slice(Index f) const { return {G_.local().data + f * nx_ * ny_, nx_, ny_}; }
+  template <class Matrix>
+  auto model(Index f, Matrix& X) const {
+    return X.local().row_block({f * ny_, ny_});
+  }
+  template <class Matrix>
+  auto data(Index f, Matrix& X) const {
+    return X.local().row_block({f * nx_, nx_});
+  }
+
+  DistMatrix<T> G_;
+  Index nx_, ny_, slices_ = 0;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> fredholm(const Space& kernel, DistMatrix<T> G, Axis columns) {
+  const Dims& dims = kernel.dims;
+  require<ShapeError>(dims.count() == 3 && dims.cut(1).parts() == 1 && dims.cut(2).parts() == 1,
+                      "the kernel of a Fredholm integral is an array (slices, ny, nx) that is cut along the "
+                      "slices only, but this space has ",
+                      kernel.describe());
+  kernel.require_contains(G, "the kernel of a Fredholm integral");
+  require<ShapeError>(G.cols() == 1 && G.layout().cols.axis == Axis::uncut,
+                      "the kernel of a Fredholm integral is one uncut column, not ", G.layout().describe());
+  return std::make_shared<Fredholm<T>>(kernel, std::move(G), columns);
+}
+
+template <std::floating_point R>
+OperatorPtr<R> trace_spectra(const Space& spectra, Index samples, Index time_zero) {
+  require<ShapeError>(spectra.dims.count() == 2,
+                      "the spectra of traces are arrays (frequencies, traces), but this space has ",
+                      spectra.describe());
+  const Space traces =
+      array_space(spectra.grid, {samples, spectra.dims.size(1)}, 1, spectra.rows.axis, spectra.columns);
+  const OperatorPtr<R> F = real_fourier<R>(traces, 0, spectra.dims.size(0), time_zero);
+  const Space pairs = paired_space(spectra);
+  return pairs == F->range() ? F : product(identity<R>(pairs, F->range()), F);
+}
+
+template <std::floating_point R>
+OperatorPtr<R> multidimensional_convolution(OperatorPtr<std::complex<R>> G, const ConvolutionTimes& times) {
+  const OperatorPtr<R> model = trace_spectra<R>(G->domain(), times.samples, times.model_zero);
+  const OperatorPtr<R> data = trace_spectra<R>(G->range(), times.samples, times.data_zero);
+  return product(adjoint(data), product(on_pairs(std::move(G)), model));
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> fredholm(const Space&, DistMatrix<T>, Axis);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+template OperatorPtr<float> trace_spectra(const Space&, Index, Index);
+template OperatorPtr<double> trace_spectra(const Space&, Index, Index);
+template OperatorPtr<float> multidimensional_convolution(OperatorPtr<std::complex<float>>,
+                                                         const ConvolutionTimes&);
+template OperatorPtr<double> multidimensional_convolution(OperatorPtr<std::complex<double>>,
+                                                          const ConvolutionTimes&);
+
+}  // namespace gridlops

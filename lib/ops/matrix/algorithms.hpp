@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/ops/matrix_mult.hpp"
+
+namespace gridlops {
+
+// matrix_mult() makes these operators, each in a file of its own. A lies as matrix_layout() says, and the
+// options have been checked.
+
+template <Scalar T>
+OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options);
+template <Scalar T>
+OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options);
+template <Scalar T>
+OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
+template <Scalar T>
+OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);
+
+constexpr bool never_moves_A(Algorithm algorithm) {
+  return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
+}
+
+/// The spaces of the data and of the models where A lies in two-dimensional blocks: they lie in such blocks,
+/// too.
+template <Scalar T>
+Space range_in_blocks(const ConstDistMatrix<T>& A) {
+  return {A.grid(), A.layout().rows, Axis::grid_cols};
+}
+template <Scalar T>
+Space domain_in_blocks(const ConstDistMatrix<T>& A) {
+  return {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols};
+}
+
+/// The same for stationary-a. Block p of the data is cut over the ranks of grid row p, and block q of the
+/// models over those of grid column q.
+template <Scalar T>
+Space range_nested(const ConstDistMatrix<T>& A) {
+  return {A.grid(), {Axis::all, Partition::nested(A.layout().rows.partition, A.grid()->cols())}, Axis::uncut};
+}
+template <Scalar T>
+Space domain_nested(const ConstDistMatrix<T>& A) {
+  return {A.grid(),
+          {Axis::all_transposed, Partition::nested(A.layout().cols.partition, A.grid()->rows())},
+          Axis::uncut};
+}
+
+/// The order in which ranks are summed: a fixed one, if columns are to be stable.
+inline ReductionOrder reduction_order(const MatrixMultOptions& options) {
+  return options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
+}
+
+}  // namespace gridlops

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/matrix/matrix_block.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "dist/copies.hpp"
+#include "gridlops/base/trace.hpp"
+#include "local/products/few_columns.hpp"
+
+namespace gridlops {
+
+// Memory is taken even if no group needs filling up now, since columns may leave later.
+template <Scalar T>
+void BlockProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
+  if (!pads()) return;
+  padded_X_.reserve(backend_, rows_of_X * group);
+  padded_Y_.reserve(backend_, rows_of_Y * group);
+}
+
+template <Scalar T>
+void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta,
+                               MatrixView<T> Y) const {
+  const TraceRegion region("local product");
+  trace_flops(product_flops<T>(A.rows, A.cols, X.cols));
+  const Kernels<T>& kernels = backend_->kernels<T>();
+  if (!column_stable_) {
+    kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
+    return;
+  }
+  if (!pads()) return few_columns_gemm(op, alpha, A, X, beta, Y, kernel_choice().set, true);
+  for (Index begin = 0; begin < X.cols; begin += group) {
+    const Range columns{begin, std::min(group, X.cols - begin)};
+    MatrixView<const T> X_group = X.col_block(columns);
+    MatrixView<T> Y_group = Y.col_block(columns);
+    if (columns.size == group) {
+      kernels.gemm(op, Op::none, alpha, A, X_group, beta, Y_group);
+      continue;
+    }
+    const MatrixView<T> X_padded = padded_X_.matrix(X.rows, group);
+    const MatrixView<T> Y_padded = padded_Y_.matrix(Y.rows, group);
+    const MatrixView<T> Y_used = Y_padded.col_block({0, columns.size});
+    kernels.copy(X_group, X_padded.col_block({0, columns.size}));
+    kernels.fill(T(0), X_padded.col_block({columns.size, group - columns.size}));
+    kernels.fill(T(0), Y_padded.col_block({columns.size, group - columns.size}));
+    if (beta != T(0)) kernels.copy(Y_group, Y_used);
+    kernels.gemm(op, Op::none, alpha, A, X_padded, beta, Y_padded);
+    kernels.copy(Y_used, Y_group);
+  }
+}
+
+template <Scalar T>
+void MatrixBlock<T>::reserve(Op op) {
+  if (is_packed_) pack();
+  const MatrixView<const T> A = A_.matrix().local();
+  op == Op::none ? product_.reserve(A.cols, A.rows) : product_.reserve(A.rows, A.cols);
+}
+
+template <Scalar T>
+void MatrixBlock<T>::pack() {
+  const MatrixView<const T> A = A_.matrix().local();
+  if (!packed_.empty() || A.empty()) return;
+  const TraceRegion region("pack matrix");
+  packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set, product_.column_stable(),
+                            [this](Index cols) { A_.discard_local_columns(cols); });
+  if (!A_.is_callers()) A_.discard();
+}
+
+template <Scalar T>
+void MatrixBlock<T>::renew_copies() {
+  if (!packed_.empty()) packed_.copy(A_.matrix().local());
+}
+
+template <Scalar T>
+void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  if (packed_.empty()) {
+    product_.multiply(op, alpha, A_.matrix().local(), X, beta, Y);
+  } else {
+    const TraceRegion region("local product");
+    trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
+    packed_.multiply(op, alpha, X, beta, Y);
+  }
+}
+
+template <Scalar T>
+std::uint64_t MatrixBlock<T>::hash() const {
+  const MatrixView<const T> A = A_.matrix().local();
+  if (packed_.empty()) return hash_of_block(A_.matrix());
+  std::vector<T> column(at(A.rows));
+  std::uint64_t hash = 0;
+  for (Index j = 0; j < A.cols; ++j) {
+    packed_.read_column(j, column.data());
+    hash = hash_of_column<T>(column, hash);
+  }
+  return hash;
+}
+
+template <Scalar T>
+void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                                   MatrixView<T> W, const typename PackedMatrix<T>::Completion& completed) {
+  const TraceRegion region("local product");
+  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
+  if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
+  // A is empty: the products are zero, but Q is a sum in which the other ranks wait for this one.
+  const Kernels<T>& kernels = backend()->template kernels<T>();
+  kernels.fill(T(0), Q);
+  for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);
+  kernels.fill(T(0), W);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)   \
+  template class BlockProduct<T>; \
+  template class MatrixBlock<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "gridlops/ops/matrix_mult.hpp"
+#include "local/products/packed_matrix.hpp"
+#include "ops/operator/library_operator.hpp"
+#include "ops/operator/stored_matrix.hpp"
+
+namespace gridlops {
+
+/// Multiplies local blocks: Y ← α op(A) X + β Y, with few or many columns in X.
+///
+/// With column_stable, the host multiplies by few_columns_gemm(). A GPU multiplies by its BLAS in groups of a
+/// fixed number of columns, and the last group is filled up with zeros. The BLAS then does the same to a
+/// column however many there are.
+template <Scalar T>
+class BlockProduct {
+ public:
+  BlockProduct(std::shared_ptr<Backend> backend, bool column_stable)
+      : backend_(std::move(backend)), column_stable_(column_stable) {}
+
+  bool column_stable() const { return column_stable_; }
+
+  /// Takes the memory for products in which X and Y have at most so many rows.
+  void reserve(Index rows_of_X, Index rows_of_Y) const;
+
+  void multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
+
+ private:
+  bool pads() const { return column_stable_ && backend_->memory_space() != MemorySpace::host; }
+
+  /// A multiple of the number of columns of every micro-kernel that BLAS libraries are known to have.
+  static constexpr Index group = 8;
+
+  std::shared_ptr<Backend> backend_;
+  bool column_stable_;
+  mutable Buffer<T> padded_X_, padded_Y_;
+};
+
+/// A rank's block of an A that never moves. It is stored as the options say.
+template <Scalar T>
+class MatrixBlock {
+ public:
+  MatrixBlock(DistMatrix<T> A, const MatrixMultOptions& options)
+      : A_(std::move(A)),
+        product_(backend(), options.column_stable),
+        is_packed_(options.storage == Storage::packed && backend()->memory_space() == MemorySpace::host) {}
+
+  const Layout& layout() const { return A_.matrix().layout(); }
+  const ProcessGrid& grid() const { return *A_.matrix().grid(); }
+  const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
+  /// Of the elements, the same however they are stored.
+  std::uint64_t hash() const;
+  /// The matrix, whose block is null on this rank if it is packed and was not the caller's.
+  GivenMatrix<T>& given() { return A_; }
+  /// Packs the block anew if it is packed: the caller has changed it.
+  void renew_copies();
+  /// Whether it is packed from its first product on; the same on all ranks.
+  bool is_packed() const { return is_packed_; }
+
+  /// Packs the block if that is still to be done, and takes the memory for products with op(A).
+  void reserve(Op op);
+  /// Y ← α op(A) X + β Y, on this rank.
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q] with A read once: see PackedMatrix. The
+  /// block must be packed.
+  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                     const typename PackedMatrix<T>::Completion& completed);
+
+ private:
+  void pack();
+
+  GivenMatrix<T> A_;
+  BlockProduct<T> product_;
+  bool is_packed_;
+  PackedMatrix<T> packed_;  // empty before the first product, and where A is
+};
+
+/// An operator whose A never moves.
+template <Scalar T>
+class StationaryMatrix : public LibraryOperator<T>, public StoredMatrix {
+ public:
+  std::uint64_t hash() const override { return A_.hash(); }
+  void require_unchanged() const override { A_.given().require_unchanged(); }
+  void note_change() const override { A_.given().note_change(); }
+  void renew_copies() const override { A_.renew_copies(); }
+
+ protected:
+  StationaryMatrix(Space range, Space domain, DistMatrix<T>&& A, const MatrixMultOptions& options)
+      : LibraryOperator<T>(std::move(range), std::move(domain)), A_(std::move(A), options) {}
+
+  mutable MatrixBlock<T> A_;
+};
+
+}  // namespace gridlops

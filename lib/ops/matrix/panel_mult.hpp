@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+
+#include "dist/copies.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/pipeline.hpp"
+#include "ops/operator/library_operator.hpp"
+#include "ops/operator/stored_matrix.hpp"
+
+namespace gridlops {
+
+/// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
+template <Scalar T>
+class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
+ public:
+  /// Panels begin to travel `lookahead` steps before their use. Idle ranks have no plans.
+  PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
+            PanelPlan<T> for_adjoint = {});
+
+  std::uint64_t hash() const override { return hash_of_block<T>(A_.matrix()); }
+  void require_unchanged() const override { A_.require_unchanged(); }
+  void note_change() const override { A_.note_change(); }
+  void renew_copies() const override;
+
+ private:
+  void do_connect(Op op) const override;
+  void do_reserve(Op op, const Partition& columns) const override;
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    multiply(Op::none, alpha, X.local(), beta, Y.local());
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    multiply(Op::adjoint, alpha, Y.local(), beta, X.local());
+  }
+  void multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const;
+  const PanelPlan<T>& plan(Op op) const { return plans_[op == Op::none ? 0 : 1]; }
+
+  mutable GivenMatrix<T> A_;
+  BlockProduct<T> product_;
+  std::size_t lookahead_;
+  std::array<PanelPlan<T>, 2> plans_;
+};
+
+}  // namespace gridlops

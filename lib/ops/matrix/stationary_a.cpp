@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "comm/failure/failure.hpp"
+#include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/block_exchange.hpp"
+#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/panels.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Sums a block over ranks while it is still being computed. The block is cut into chunks of rows, the same
+/// on all ranks, and a chunk travels as soon as it is computed.
+template <Scalar T>
+class RowSum {
+ public:
+  /// Each rank's Y becomes the sum. `memory` is where chunks travel.
+  RowSum(Communicator& comm, ReductionOrder order, const Kernels<T>& kernels, std::vector<Range> chunks,
+         MatrixView<T> Y, MatrixView<T> memory)
+      : comm_(comm), order_(order), kernels_(kernels), chunks_(std::move(chunks)), Y_(Y), memory_(memory) {}
+
+  /// Is told that the first `computed` rows of Y are there, and returns how many rows are summed. It waits
+  /// for one chunk if too many travel, or if all rows are there, and else for none. The ranks of comm must
+  /// all come to the last row, but each may come in steps of its own.
+  Index advance(Index computed);
+
+ private:
+  /// How many chunks may travel while the next one is computed.
+  static constexpr std::size_t most_travelling = 1;
+
+  MatrixView<T> place_of(const Range& rows) const {
+    return {memory_.data + rows.begin * Y_.cols, rows.size, Y_.cols};
+  }
+  void start_next();
+  void finish_first();
+
+  Communicator& comm_;
+  ReductionOrder order_;
+  const Kernels<T>& kernels_;
+  std::vector<Range> chunks_;
+  MatrixView<T> Y_, memory_;
+  std::size_t finished_ = 0;
+  std::deque<Request> travelling_;
+};
+
+template <Scalar T>
+Index RowSum<T>::advance(Index computed) {
+  const auto next = [this] { return finished_ + travelling_.size(); };
+  while (next() < chunks_.size() && chunks_[next()].end() <= computed) start_next();
+  while (travelling_.size() > most_travelling) finish_first();
+  if (!travelling_.empty() && (next() == chunks_.size() || travelling_.front().test())) finish_first();
+  return finished_ == 0 ? 0 : chunks_[finished_ - 1].end();
+}
+
+template <Scalar T>
+void RowSum<T>::start_next() {
+  const Range rows = chunks_[finished_ + travelling_.size()];
+  const MatrixView<T> place = place_of(rows);
+  kernels_.copy(std::as_const(Y_).row_block(rows), place);
+  travelling_.push_back(comm_.start_all_reduce({place.data, place.size()}, ReduceOp::sum, order_));
+}
+
+template <Scalar T>
+void RowSum<T>::finish_first() {
+  travelling_.front().wait();
+  travelling_.pop_front();
+  const Range rows = chunks_[finished_++];
+  kernels_.copy(place_of(rows), Y_.row_block(rows));
+}
+
+/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q with each rank's packed block read once: P is gathered in the grid column and
+/// R in the grid row, Q is summed over the grid row some rows at a time while the next ones are multiplied,
+/// and U and V are reduce-scattered together. It always sends messages: no rank may wait for another at every
+/// chunk of rows.
+template <Scalar T>
+class NormalProduct {
+ public:
+  NormalProduct(std::shared_ptr<Backend> backend, ReductionOrder order)
+      : backend_(std::move(backend)), order_(order), exchange_(backend_, order) {}
+
+  /// Takes the memory for so many columns.
+  void reserve(const CutBlock& models, const CutBlock& data, Index count) {
+    exchange_.reserve_gather(models, count, models_);
+    exchange_.reserve_gather(data, count, data_);
+    partial_.reserve(backend_, models.height() * 2 * count);
+    if (data.parts() > 1) {
+      product_of_row_.reserve(backend_, data.height() * count);
+      travelling_.reserve(backend_, data.height() * count);
+    }
+    if (models.parts() > 1) {
+      both_.reserve(backend_, models.part(models.comm.rank()).size * 2 * count);
+      exchange_.reserve_reduce_scatter(models, 2 * count);
+    }
+  }
+
+  void run(MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data, MatrixView<const T> P,
+           MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V) {
+    const Kernels<T>& kernels = backend_->template kernels<T>();
+    const Index count = P.cols;
+    const MatrixView<const T> all_P = exchange_.gather(P, models, models_);
+    const MatrixView<const T> all_R = exchange_.gather(R, data, data_);
+    const MatrixView<T> partial = partial_.matrix(models.height(), 2 * count);
+    if (data.parts() == 1) {
+      A.multiply_once(all_P, all_R, Q, partial, {});
+    } else {
+      const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
+      // All ranks of a grid row have the same chunks, also those without columns of A.
+      const Index chunk = one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T));
+      RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
+                    travelling_.matrix(all_Q.rows, count));
+      A.multiply_once(all_P, all_R, all_Q, partial, [&](Index computed) { return sum.advance(computed); });
+      kernels.copy(std::as_const(all_Q).row_block(data.part(data.comm.rank())), Q);
+    }
+    MatrixView<T> both = partial;
+    if (models.parts() > 1) {
+      both = both_.matrix(U.rows, 2 * count);
+      exchange_.reduce_scatter(partial, models, T(0), both);
+    }
+    kernels.copy(std::as_const(both).col_block({0, count}), U);
+    kernels.copy(std::as_const(both).col_block({count, count}), V);
+  }
+
+ private:
+  std::shared_ptr<Backend> backend_;
+  ReductionOrder order_;
+  MessageExchange<T> exchange_;
+  Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
+};
+
+/// Rank (p, q) keeps A(p, q). Block q of X lies cut over the P ranks of grid column q, block p of Y over the
+/// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
+/// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
+template <Scalar T>
+class StationaryA final : public StationaryMatrix<T> {
+ public:
+  StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
+      : StationaryMatrix<T>(range_nested(A), domain_nested(A), std::move(A), options),
+        normal_product_(A_.backend(), reduction_order(options)) {
+    const ProcessGrid& grid = A_.grid();
+    if (!grid.is_member()) return;
+    models_ = make_block_exchange<T>(grid.col_comm(), grid.backend(), reduction_order(options));
+    data_ = make_block_exchange<T>(grid.row_comm(), grid.backend(), reduction_order(options));
+  }
+
+  bool has_one_pass() const override { return A_.is_packed(); }
+
+ private:
+  using StationaryMatrix<T>::A_;
+
+  void do_connect(Op) const override {
+    FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+    failures.run([&] { models_->connect(); });
+    failures.run([&] { data_->connect(); });
+  }
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Index cols = this->domain().local_columns(columns);
+    const CutBlock models = block_of_models(*this), data = block_of_data(*this);
+    A_.reserve(op);
+    if (op == Op::none) {
+      models_->reserve_gather(models, cols, gathered_);
+      data_->reserve_sum(data, cols);
+    } else {
+      data_->reserve_gather(data, cols, gathered_);
+      models_->reserve_sum(models, cols);
+    }
+  }
+
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    run(Op::none, alpha, X.local(), block_of_models(*this), *models_, beta, Y.local(), block_of_data(*this),
+        *data_);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    run(Op::adjoint, alpha, Y.local(), block_of_data(*this), *data_, beta, X.local(), block_of_models(*this),
+        *models_);
+  }
+
+  void run(Op op, T alpha, MatrixView<const T> in, const CutBlock& in_block, BlockExchange<T>& in_ranks,
+           T beta, MatrixView<T> out, const CutBlock& out_block, BlockExchange<T>& out_ranks) const {
+    const MatrixView<const T> gathered = in_ranks.gather(in, in_block, gathered_);
+    if (out_block.parts() == 1) {
+      A_.multiply(op, alpha, gathered, beta, out);
+    } else {
+      const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
+      A_.multiply(op, alpha, gathered, T(0), partial);
+      out_ranks.reduce_scatter(partial, out_block, beta, out);
+    }
+    in_ranks.await_readers();
+    out_ranks.await_readers();
+  }
+
+  void do_reserve_normal_product(const Partition& columns) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
+    A_.reserve(Op::none);
+    normal_product_.reserve(block_of_models(*this), block_of_data(*this),
+                            this->domain().local_columns(columns));
+  }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
+    normal_product_.run(A_, block_of_models(*this), block_of_data(*this), P.local(), R.local(), Q.local(),
+                        U.local(), V.local());
+  }
+
+  mutable NormalProduct<T> normal_product_;
+  std::unique_ptr<BlockExchange<T>> models_, data_;
+  mutable Buffer<T> gathered_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options) {
+  return std::make_shared<StationaryA<T>>(std::move(A), options);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> make_stationary_a(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

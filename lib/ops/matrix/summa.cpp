@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/panel_mult.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The steps of SUMMA on rank (p, q). Those with K take the columns K of A and the rows K of X, each of which
+/// have one owner in a grid row or column:
+///   forward  Y(p, q) += A(p, K) X(K, q);
+///   adjoint  X(K, q) += A(i, K)ᴴ Y(i, q), for i = p, and, if this rank reads at all ranks, then for all
+///   other i.
+struct SummaSteps {
+  Op op;
+  const ProcessGrid* grid;
+  Partition rows_of_A, cols_of_A, rows_of_X;
+  bool reads_all;         ///< at every rank of the grid; else panels of A come from this grid row
+  std::vector<Range> Ks;  ///< in the order in which they are taken
+
+  std::size_t count() const {
+    return Ks.size() * (op == Op::adjoint && reads_all ? static_cast<std::size_t>(grid->rows()) : 1);
+  }
+  Panel operator()(std::size_t step) const {
+    const std::size_t turn = step / Ks.size();
+    const Range K = Ks[step % Ks.size()];
+    const int i = (grid->my_row() + static_cast<int>(turn)) % grid->rows();
+    const int A_owner = cols_of_A.owner_of(K.begin), X_owner = rows_of_X.owner_of(K.begin);
+    const Part A{reads_all ? i * grid->cols() + A_owner : A_owner,
+                 {0, rows_of_A.size(i)},
+                 {K.begin - cols_of_A.begin(A_owner), K.size}};
+    const Part X_K{X_owner, {K.begin - rows_of_X.begin(X_owner), K.size}, {}};
+    const Part Y_i{i, {0, rows_of_A.size(i)}, {}};
+    return op == Op::none ? Panel{step, A, X_K, Y_i, step == 0} : Panel{step, A, Y_i, X_K, turn == 0};
+  }
+};
+
+}  // namespace
+
+/// Y stays where it is (van de Geijn, Watts, Concurrency 9, 1997; the adjoint: Schatz, van de Geijn, Poulson,
+/// SIAM J. Sci. Comput. 38, 2016). With messages A(p, K) is broadcast along grid row p, X(K, q) along grid
+/// column q, and the adjoint's products are reduced along grid column q to the owner of X(K, q). Where the
+/// ranks of a grid row can read each other's blocks, A(p, K) is read at its owner. Where all ranks can, X and
+/// Y are, too, and each rank sums its own rows of X.
+template <Scalar T>
+OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+  const ProcessGrid& grid = *A.grid();
+  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable);
+  const std::shared_ptr<Backend>& backend = grid.backend();
+  const bool reads_all = grid.comm().can_read_peers();
+  const bool reads_row = grid.cols() > 1 && grid.row_comm().can_read_peers();
+  const bool in_place = grid.comm().peer_access() == PeerAccess::in_place;
+
+  SummaSteps forward{Op::none,
+                     &grid,
+                     A.layout().rows.partition,
+                     A.layout().cols.partition,
+                     domain_in_blocks(A).rows.partition,
+                     reads_all,
+                     {}};
+  // Panels that are read in place need neither be narrow nor begin to travel before their use.
+  forward.Ks =
+      summa_panels(forward.cols_of_A, forward.rows_of_X, in_place ? A.cols() : panel_width(options.panel));
+  SummaSteps adjoint = forward;
+  adjoint.op = Op::adjoint;
+  if (reads_all) {
+    std::erase_if(adjoint.Ks,
+                  [&](const Range& K) { return adjoint.rows_of_X.owner_of(K.begin) != grid.my_row(); });
+    // Each rank begins with its own columns of A, so that not all read one rank's block at a time. With
+    // stable columns all grid columns sum in one order instead.
+    const auto own = std::find_if(forward.Ks.begin(), forward.Ks.end(), [&](const Range& K) {
+      return forward.cols_of_A.owner_of(K.begin) == grid.my_col();
+    });
+    if (!options.column_stable) std::rotate(forward.Ks.begin(), own, forward.Ks.end());
+  }
+  const std::size_t lookahead =
+      in_place ? 0 : steps_ahead(options.lookahead, std::max(forward.count(), adjoint.count()));
+  const std::size_t slots = lookahead + 1;
+
+  const SourceBlock of_A = A.owns_block() ? SourceBlock::of_operator : SourceBlock::of_caller;
+  const auto A_panels = reads_all   ? peer_panels<T>(grid.comm(), backend, slots, of_A)
+                        : reads_row ? peer_panels<T>(grid.row_comm(), backend, slots, of_A)
+                                    : broadcast_panels<T>(grid.row_comm(), backend, slot_memory<T>(slots));
+  const auto in_C = std::make_shared<PanelSum<T>>();
+  if (reads_all) {
+    const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
+    return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable, lookahead,
+                                          PanelPlan<T>{forward.count(), forward, A_panels, panels, in_C},
+                                          PanelPlan<T>{adjoint.count(), adjoint, A_panels, panels, in_C});
+  }
+  const auto memory = slot_memory<T>(slots);  // of what travels in the grid column, in either direction
+  const auto X_panels = broadcast_panels<T>(grid.col_comm(), backend, memory);
+  const auto Y_panels = std::make_shared<PanelSource<T>>(slots);
+  const auto sum_of_X =
+      grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
+  return std::make_shared<PanelMult<T>>(
+      std::move(A), options.column_stable, lookahead,
+      PanelPlan<T>{forward.count(), forward, A_panels, X_panels, in_C, &grid.comm()},
+      PanelPlan<T>{adjoint.count(), adjoint, A_panels, Y_panels, sum_of_X});
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> make_summa(DistMatrix<T>, const MatrixMultOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "base/message.hpp"
+#include "dist/axis_ranks.hpp"
+#include "dist/box_exchange.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/space.hpp"
+
+// What operators on arrays share.
+
+namespace gridlops {
+
+/// Y ← β Y.
+template <Scalar T>
+void multiply_by(T beta, DistMatrix<T>& Y) {
+  if (beta == T(1)) return;
+  if (beta == T(0)) return Y.set_zero();
+  const ConstDistMatrix<T>& old = Y;
+  Y.grid()->backend()->template kernels<T>().add(beta, old.local(), T(0), Y.local());
+}
+
+/// The exchange in which each rank that holds a part of the space wants what `wants` makes of its block.
+template <Scalar T, class Wants>
+BoxExchange<T> exchange_in(const Space& space, Wants&& wants) {
+  const AxisRanks ranks = ranks_along(*space.grid, space.rows.axis);
+  std::vector<BoxesOfRank> boxes;
+  for (const int part : ranks.parts) boxes.push_back({space.dims.block(part), wants(part)});
+  return {space.grid->backend(), ranks.comm, boxes};
+}
+
+/// Throws ShapeError, on all ranks, if the space has no arrays; `what` needs them.
+inline void require_dims(const Space& space, const char* what) {
+  require<ShapeError>(space.dims.count() > 0, what, " needs a space of arrays, but this one, ",
+                      space.describe(), ", has no dimensions; make it with array_space()");
+}
+
+}  // namespace gridlops

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/ops/linear_operator.hpp"
+#include "gridlops/ops/local_operator.hpp"
+
+namespace gridlops {
+
+/// An operator that runs no code of the caller's, unless operators that it is made of do.
+template <Scalar T>
+class LibraryOperator : public LinearOperator<T> {
+ protected:
+  using LinearOperator<T>::LinearOperator;
+
+ private:
+  bool runs_callers_code() const final { return false; }
+};
+
+/// local_operator() of functions of the library.
+template <Scalar T>
+OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T> forward,
+                                      LocalProduct<T> adjoint);
+
+/// The identity between two spaces of one array whose elements are ordered differently.
+template <Scalar T>
+OperatorPtr<T> recut(Space range, Space domain);
+
+}  // namespace gridlops

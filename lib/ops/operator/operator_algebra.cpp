@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/ops/operator_algebra.hpp"
+
+#include <tuple>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "dist/redistribution.hpp"
+#include "gridlops/base/error.hpp"
+#include "ops/operator/array_products.hpp"
+#include "ops/operator/library_operator.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+class Adjoint final : public LibraryOperator<T> {
+ public:
+  explicit Adjoint(OperatorPtr<T> A) : LibraryOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply_adjoint(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply(alpha, Y, beta, X);
+  }
+  OperatorPtr<T> A_;
+};
+
+template <Scalar T>
+class Scaled final : public LibraryOperator<T> {
+ public:
+  Scaled(T factor, OperatorPtr<T> A)
+      : LibraryOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha * factor_, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha * conjugate(factor_), Y, beta, X);
+  }
+  T factor_;
+  OperatorPtr<T> A_;
+};
+
+template <Scalar T>
+class Sum final : public LibraryOperator<T> {
+ public:
+  Sum(OperatorPtr<T> A, OperatorPtr<T> B)
+      : LibraryOperator<T>(A->range(), A->domain()), A_(std::move(A)), B_(std::move(B)) {
+    for (const auto& [name, of_A, of_B] : {std::tuple{"ranges", &A_->range(), &B_->range()},
+                                           std::tuple{"domains", &A_->domain(), &B_->domain()}}) {
+      require<ShapeError>(*of_A == *of_B, "operators of ", A_->rows(), " x ", A_->cols(), " and ", B_->rows(),
+                          " x ", B_->cols(), " cannot be added: their ", name,
+                          " must be the same, layouts included, but are ", of_A->describe_with(*of_B));
+    }
+  }
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha, X, beta, Y);
+    B_->apply(alpha, X, T(1), Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha, Y, beta, X);
+    B_->apply_adjoint(alpha, Y, T(1), X);
+  }
+  OperatorPtr<T> A_, B_;
+};
+
+template <Scalar T>
+class Product final : public LibraryOperator<T> {
+ public:
+  Product(OperatorPtr<T> A, OperatorPtr<T> B)
+      : LibraryOperator<T>(A->range(), B->domain()), A_(std::move(A)), B_(std::move(B)) {
+    require<ShapeError>(A_->domain() == B_->range(), "operators of ", A_->rows(), " x ", A_->cols(), " and ",
+                        B_->rows(), " x ", B_->cols(),
+                        " cannot be multiplied: the domain of the first must be the range of "
+                        "the second, layouts included, but they are ",
+                        A_->domain().describe_with(B_->range()));
+  }
+
+ private:
+  void do_reserve(Op, const Partition& columns) const override {
+    const Space& between = B_->range();
+    memory_.reserve(between.grid->backend(), between.local_rows() * between.local_columns(columns));
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    DistMatrix<T> between = B_->range().matrix(X.layout().cols.partition, memory_);
+    B_->apply(T(1), X, T(0), between);
+    A_->apply(alpha, between, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    DistMatrix<T> between = B_->range().matrix(Y.layout().cols.partition, memory_);
+    A_->apply_adjoint(T(1), Y, T(0), between);
+    B_->apply_adjoint(alpha, between, beta, X);
+  }
+  OperatorPtr<T> A_, B_;
+  mutable Buffer<T> memory_;
+};
+
+template <Scalar T>
+class Identity final : public LibraryOperator<T> {
+ public:
+  Identity(Space range, Space domain) : LibraryOperator<T>(std::move(range), std::move(domain)) {
+    require<ShapeError>(this->rows() == this->cols(), "an identity from dimension ", this->cols(), " to ",
+                        this->rows(), " is impossible; the two must be equal");
+  }
+
+ private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    const Layout data = this->range().layout(columns), model = this->domain().layout(columns);
+    if (data == model) return;
+    op == Op::none ? workspace_.reserve(*this->range().grid, model, data)
+                   : workspace_.reserve(*this->range().grid, data, model);
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    move(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    move(alpha, Y, beta, X);
+  }
+  void move(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to) const {
+    if (from.layout() == to.layout()) {
+      to.grid()->backend()->template kernels<T>().add(alpha, from.local(), beta, to.local());
+    } else {
+      redistribute(alpha, from, beta, to, workspace_);
+    }
+  }
+  mutable RedistributionWorkspace<T> workspace_;
+};
+
+template <Scalar T>
+class Zero final : public LibraryOperator<T> {
+ public:
+  Zero(Space range, Space domain) : LibraryOperator<T>(std::move(range), std::move(domain)) {}
+
+ private:
+  void do_apply(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& Y) const override {
+    multiply_by(beta, Y);
+  }
+  void do_apply_adjoint(T, const ConstDistMatrix<T>&, T beta, DistMatrix<T>& X) const override {
+    multiply_by(beta, X);
+  }
+};
+
+template <Scalar T>
+class Diagonal final : public LibraryOperator<T> {
+ public:
+  Diagonal(DistMatrix<T> d, const Space& space) : LibraryOperator<T>(space, space), d_(std::move(d)) {}
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    multiply(alpha, false, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    multiply(alpha, true, Y, beta, X);
+  }
+  void multiply(T alpha, bool conjugate_d, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
+    out.grid()->backend()->template kernels<T>().diagonal_multiply(alpha, d_.local().data, conjugate_d,
+                                                                   in.local(), beta, out.local());
+  }
+  DistMatrix<T> d_;
+};
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> adjoint(OperatorPtr<T> A) {
+  return std::make_shared<Adjoint<T>>(std::move(A));
+}
+
+template <Scalar T>
+OperatorPtr<T> scale(T factor, OperatorPtr<T> A) {
+  return std::make_shared<Scaled<T>>(factor, std::move(A));
+}
+
+template <Scalar T>
+OperatorPtr<T> sum(OperatorPtr<T> A, OperatorPtr<T> B) {
+  return std::make_shared<Sum<T>>(std::move(A), std::move(B));
+}
+
+template <Scalar T>
+OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B) {
+  return std::make_shared<Product<T>>(std::move(A), std::move(B));
+}
+
+template <Scalar T>
+OperatorPtr<T> identity(Space range, Space domain) {
+  if (!range.dims.ordered_as(domain.dims)) return recut<T>(std::move(range), std::move(domain));
+  return std::make_shared<Identity<T>>(std::move(range), std::move(domain));
+}
+
+template <Scalar T>
+OperatorPtr<T> zero(Space range, Space domain) {
+  return std::make_shared<Zero<T>>(std::move(range), std::move(domain));
+}
+
+template <Scalar T>
+OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns) {
+  const Space space{d.grid(), d.layout().rows, columns};
+  return diagonal(space, std::move(d));
+}
+
+template <Scalar T>
+OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d) {
+  require<ShapeError>(d.grid() == space.grid && d.layout().rows == space.rows, "a diagonal that is ",
+                      d.layout().describe(), " is none of ", space.describe());
+  require<ShapeError>(d.cols() == 1 && d.layout().cols.axis == Axis::uncut,
+                      "a diagonal is one uncut column, not ", d.layout().describe());
+  return std::make_shared<Diagonal<T>>(std::move(d), space);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                    \
+  template OperatorPtr<T> adjoint(OperatorPtr<T>);                 \
+  template OperatorPtr<T> scale(T, OperatorPtr<T>);                \
+  template OperatorPtr<T> sum(OperatorPtr<T>, OperatorPtr<T>);     \
+  template OperatorPtr<T> product(OperatorPtr<T>, OperatorPtr<T>); \
+  template OperatorPtr<T> identity(Space, Space);                  \
+  template OperatorPtr<T> zero(Space, Space);                      \
+  template OperatorPtr<T> diagonal(DistMatrix<T>, Axis);           \
+  template OperatorPtr<T> diagonal(const Space&, DistMatrix<T>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gridlops/ops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// Numbers that tell a problem from others, without a look into the operator. They are, for a fixed random
+/// model z, the norm of A z, and ‖b‖ and (A z)ᴴb of every column. They are the same on every grid up to
+/// rounding. Collective over the grid; one product.
+template <Scalar T>
+std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
+
+/// The same for an initial guess: ‖x‖ and zᴴx of every column.
+template <Scalar T>
+std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X);
+
+/// Whether two fingerprints of guesses differ by no more than rounding explains.
+template <Scalar T>
+bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
+                const std::vector<double>& found);
+
+/// Says in words what differs between two fingerprints of such a problem by more than rounding explains.
+/// Empty if nothing does.
+template <Scalar T>
+std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
+                       const std::vector<double>& found);
+
+}  // namespace gridlops

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "solve/methods/methods.hpp"
+#include "solve/methods/rotations.hpp"
+#include "solve/run/column_run.hpp"
+
+namespace gridlops {
+
+/// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan of [A; D·I], whose left vectors have
+/// the parts u and d,
+///
+///   β₁ (u₁; d₁) = (b − A x₀; −D x₀),  α₁ v₁ = Aᴴ u₁ + D d₁,
+///   β (u; d) ← (A v − α u; D v − α d),  α v ← Aᴴ u + D d − β v.
+///
+/// So ‖b − A x‖² + D²‖x‖² is minimised from any x₀. The recurrences estimate the norm of the damped system's
+/// residual, ‖Aᴴ(b − Ax) − D²x‖, ‖A‖ and cond(A).
+template <Scalar T>
+class BidiagonalMethod : public ColumnMethod<T> {
+ public:
+  explicit BidiagonalMethod(const SolverCall<T>& call)
+      : ColumnMethod<T>(call.A, traits_of(call.solver)),
+        guarded_(call.options.guard > 0),
+        damped_(call.options.damp.any()) {}
+
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("u", u, A.range());
+    if (damped_) state.vector("d", d, A.domain());
+    state.vector("v", v, A.domain());
+    state.scalars(alpha);
+    if (guarded_) state.scratch(true_r, A.range());
+  }
+
+  void start(ColumnRun<T>& run) override {
+    ColumnScalars data, of_data;
+    if (!run.begins_from_data()) {
+      run.copy_data(u);
+      A.apply_adjoint(1, u, 0, v);
+      const auto [bb, ss] = run.sum(norm2(u), norm2(v));
+      data = sqrt(bb);
+      of_data = sqrt(ss);
+    }
+    const auto [beta, x_norm] = begin(run, !run.begins_from_data());
+    if (run.begins_from_data()) {
+      data = beta;
+      of_data = alpha * beta;
+    }
+    run.set_norms({.tested = alpha * beta,
+                   .residual = undamped(run, beta, x_norm),
+                   .x = x_norm,
+                   .A = max(alpha, ratio(of_data, data)),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                   .reference = of_data,
+                   .data = data});
+    begin_recurrence(beta);
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) final {
+    run.copy_right_hand_side(u);
+    A.apply(-1, x, 1, u);
+    A.apply_adjoint(1, u, 0, v);
+    v -= run.squared_damping() * x;
+    const auto [rr, ss, xx] = run.sum(norm2(u), norm2(v), norm2(x));
+    return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
+  }
+
+  void restart(ColumnRun<T>& run) override { begin_recurrence(begin(run, true).beta); }
+
+  /// The recurrence has only the norm of the damped system's residual.
+  ColumnScalars residual_gap(ColumnRun<T>& run) final {
+    run.copy_right_hand_side(true_r);
+    A.apply(-1, x, 1, true_r);
+    const auto [rr, xx] = run.sum(norm2(true_r), norm2(x));
+    return abs(sqrt(rr + run.squared_damping() * xx) - run.damped_residual_norms());
+  }
+
+ protected:
+  using ColumnMethod<T>::A;
+
+  /// Begins the recurrence with u₁, d₁, v₁, α₁ and this β₁.
+  virtual void begin_recurrence(const ColumnScalars& beta) = 0;
+
+  /// β (u; d) ← (A v − α u; D v − α d). Returns β, and the sum that travels with it.
+  struct NextU {
+    ColumnScalars beta, other;
+  };
+  NextU next_u(ColumnRun<T>& run, const ColumnSum<T>& term) {
+    u *= -alpha;
+    A.apply(1, v, 1, u);
+    if (damped_) d *= -alpha;
+    if (damped_) d += run.damping() * v;
+    NextU next;
+    if (damped_) {
+      const auto [uu, dd, other] = run.sum(norm2(u), norm2(d), term);
+      next = {sqrt(uu + dd), other};
+    } else {
+      const auto [uu, other] = run.sum(norm2(u), term);
+      next = {sqrt(uu), other};
+    }
+    if (!run.ends()) normalise_u(next.beta);
+    return next;
+  }
+
+  /// v ← Aᴴ u + D d − β v, which is α v.
+  void next_v(ColumnRun<T>& run, const ColumnScalars& beta) {
+    v *= -beta;
+    A.apply_adjoint(1, u, 1, v);
+    if (damped_) v += run.damping() * d;
+  }
+  /// Takes ‖v‖², and makes v a unit vector.
+  void normalise_v(const ColumnScalars& vv) {
+    alpha = sqrt(vv);
+    v *= ratio(1, alpha);
+  }
+
+  /// ‖b − A x‖ from the norm of the damped system's residual.
+  static ColumnScalars undamped(ColumnRun<T>& run, const ColumnScalars& r, const ColumnScalars& x_norm) {
+    return root(r * r - run.squared_damping() * x_norm * x_norm);
+  }
+
+  DistMatrix<T> x, u, d, v;
+  ColumnScalars alpha;
+
+ private:
+  struct Begun {
+    ColumnScalars beta, x_norm;
+  };
+  Begun begin(ColumnRun<T>& run, bool has_x) {
+    run.copy_right_hand_side(u);
+    if (has_x) A.apply(-1, x, 1, u);
+    if (damped_) d.set_zero();
+    if (damped_ && has_x) d -= run.damping() * x;
+    const auto [uu, xx] = run.sum(norm2(u), norm2(x));
+    const ColumnScalars beta = sqrt(uu + run.squared_damping() * xx);
+    normalise_u(beta);
+    A.apply_adjoint(1, u, 0, v);
+    if (damped_) v += run.damping() * d;
+    normalise_v(run.sum(norm2(v))[0]);
+    return {beta, sqrt(xx)};
+  }
+  void normalise_u(const ColumnScalars& beta) {
+    u *= ratio(1, beta);
+    if (damped_) d *= ratio(1, beta);
+  }
+
+  const bool guarded_, damped_;
+  DistMatrix<T> true_r;  // b − Ax, for the guard alone
+};
+
+}  // namespace gridlops

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "solve/methods/small_dense.hpp"
+#include "solve/run/method_state.hpp"
+
+namespace gridlops {
+
+/// How many rows of a tall block are multiplied in place at a time.
+inline constexpr Index block_panel_rows = 1024;
+
+/// The partition of columns that are not cut.
+inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
+
+/// An orthonormal block of vectors, and the candidate for the next one, which is nearly orthogonal to it. The
+/// columns of the space are uncut.
+template <Scalar T>
+class BlockBasis {
+ public:
+  using Small = SmallMatrix<Accumulator<T>>;
+
+  explicit BlockBasis(const Space& space) : space_(space) {}
+
+  /// Names its memory to the state, and the block by this name. stack: the spaces that its own is a stack of.
+  void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
+  /// Takes the memory for blocks of so many columns.
+  void reserve(Index columns);
+
+  Index width() const { return width_; }
+  DistMatrix<T> block() { return matrix(current_, width_); }
+  /// The candidate, which has so many columns from now on: the first of those that it had before.
+  DistMatrix<T> candidate(Index columns);
+  /// Drops the block.
+  void forget() { width_ = 0; }
+
+  /// Y ← Y + α X S for a tall X and a small S.
+  void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
+
+  /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
+  using SumOver = std::function<void(std::vector<double>&)>;
+
+  /// Returns this rank's share of the candidate's Gram matrix. The numbers must be summed over the ranks
+  /// before adopt().
+  std::vector<double>& local_gram();
+  /// Makes the candidate orthonormal, and then the block. Returns K with candidate = block · K, up to
+  /// rounding and the part in the old block. A direction that is short beside `norm`, or beside the
+  /// candidate's longest column if that is longer, is left out: it is nothing but rounding.
+  ///
+  /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
+  /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against the old block. It takes one
+  /// reduction besides the one already made. Up to two more passes follow, with one reduction each, as long
+  /// as the candidate was ill-conditioned.
+  Small adopt(const SumOver& sum, double norm);
+
+ private:
+  /// A buffer, and how many elements it has for blocks with so many local rows and columns.
+  struct Part {
+    Buffer<T>* buffer;
+    Index (*elements)(Index rows, Index columns);
+  };
+  std::vector<Part> parts();
+
+  DistMatrix<T> matrix(std::size_t which, Index columns) {
+    return space_.matrix(uncut_columns(columns), blocks_[which]);
+  }
+  MatrixView<const T> upload(const Small& small);
+  void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);
+  Small summed_products(std::size_t first, Index rows, Index cols) const;
+  Small project_candidate(const SumOver& sum, std::vector<double>& floors);
+  void transform_candidate(const Small& C);
+  const Kernels<T>& kernels() const { return space_.grid->backend()->template kernels<T>(); }
+
+  Space space_;
+  Buffer<T> blocks_[2];
+  std::size_t current_ = 0;
+  Index width_ = 0, candidate_width_ = 0;
+  Buffer<T> factor_, products_, panel_;
+  std::vector<T> host_;
+  std::vector<double> numbers_;  // products, column by column, complex ones in two
+};
+
+}  // namespace gridlops

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+
+#include "solve/column_blocks.hpp"
+#include "solve/methods/bidiagonal_method.hpp"
+#include "solve/methods/method_of.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// LSQR for many right-hand sides at once, with scalars of its own for each, in the names of Paige and
+/// Saunders (1982, §4, with the estimates of §5):
+///
+///   βu = Av − αu    αv = Aᴴu − βv    ρ, θ, φ from a rotation    x += (φ/ρ) w    w = v − (θ/ρ) w
+template <Scalar T>
+class Lsqr final : public BidiagonalMethod<T> {
+ public:
+  explicit Lsqr(const SolverCall<T>& call)
+      : BidiagonalMethod<T>(call), all_variances(call.operands.variances) {}
+
+  void describe(MethodState<T>& state) override {
+    BidiagonalMethod<T>::describe(state);
+    state.vector("w", w, A.domain());
+    for (ColumnScalars* values : {&rho_bar, &phi_bar, &norm2_B, &norm2_inverse}) state.scalars(*values);
+    state.number(steps);
+    state.number(adds_variances);
+    if (all_variances != nullptr) state.result("variances", variances, *all_variances);
+  }
+
+  void start(ColumnRun<T>& run) override {
+    adds_variances = true;
+    BidiagonalMethod<T>::start(run);
+  }
+
+  /// The space that is begun anew holds directions that have been counted.
+  void restart(ColumnRun<T>& run) override {
+    adds_variances = false;
+    BidiagonalMethod<T>::restart(run);
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    const auto [beta, ww] = this->next_u(run, norm2(w));  // βu = Av − αu
+    if (run.ends()) return;
+    // The squared Frobenius norm of [A; D·I] as far as it is seen. Rounding repeats directions after these.
+    if (steps++ < A.cols()) norm2_B += alpha * alpha + beta * beta;
+    const Rotations next(rho_bar, beta);
+    const ColumnScalars& rho = next.r;
+    x += ratio(next.c * phi_bar, rho) * w;  // x = x + (φ/ρ) w
+    this->next_v(run, beta);                // αv = Aᴴu − βv
+    const auto [vv, xx] = run.sum(norm2(v), norm2(x));
+    this->normalise_v(vv);
+    const ColumnScalars phi = next.c * phi_bar;
+    phi_bar = next.s * phi_bar;
+    rho_bar = -next.c * alpha;
+    if (all_variances != nullptr && adds_variances) add_variances(rho, run.operator_power());
+    xpby(v, -ratio(next.s * alpha, rho), w);  // w = v − (θ/ρ) w
+    norm2_inverse += ratio(ww, rho * rho);    // Σ ‖w/ρ‖²
+    const ColumnScalars norm_A = sqrt(norm2_B), x_norm = sqrt(xx);
+    run.raise_operator_norms(norm_A);
+    run.set_norms({.tested = alpha * abs(next.s * phi),
+                   .residual = this->undamped(run, phi_bar, x_norm),
+                   .x = x_norm,
+                   .condition = norm_A * sqrt(norm2_inverse)});
+  }
+
+ protected:
+  void begin_recurrence(const ColumnScalars& beta) override {
+    phi_bar = beta;
+    rho_bar = alpha;
+    norm2_B = norm2_inverse = ColumnScalars(alpha.size());
+    steps = 0;
+    copy(v, w);
+  }
+
+ private:
+  using BidiagonalMethod<T>::A, BidiagonalMethod<T>::x, BidiagonalMethod<T>::u, BidiagonalMethod<T>::v,
+      BidiagonalMethod<T>::alpha;
+
+  /// Adds |w/ρ|² to the variances: the vectors w/ρ are the columns of V R⁻¹, and (AᴴA)⁻¹ = V R⁻¹ R⁻ᴴ Vᴴ. A is
+  /// multiplied by 2^power.
+  void add_variances(const ColumnScalars& rho, int power) {
+    const Kernels<T>& kernels = w.grid()->backend()->template kernels<T>();
+    for (Index k = 0; k < rho.size(); ++k) {
+      if (rho[k] == 0) continue;
+      const MatrixView<T> w_k = column_block(w, k);
+      kernels.diagonal_multiply(to_scalar<T>(std::ldexp(1 / (rho[k] * rho[k]), 2 * power)), w_k.data, true,
+                                w_k, T(1), column_block(variances, k));
+    }
+  }
+
+  DistMatrix<T>* const all_variances;
+  DistMatrix<T> w, variances;
+  ColumnScalars rho_bar, phi_bar;
+  // The squared Frobenius norms of the bidiagonal matrix and of its pseudo-inverse.
+  ColumnScalars norm2_B, norm2_inverse;
+  Index steps = 0;  // of this recurrence
+  bool adds_variances = true;
+};
+
+}  // namespace
+
+template <>
+struct MethodOf<Solver::lsqr> {
+  template <Scalar T>
+  using Type = Lsqr<T>;
+};
+
+#define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::lsqr>(const SolverCall<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

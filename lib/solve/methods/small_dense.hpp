@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "gridlops/local/matrix_view.hpp"
+
+namespace gridlops {
+
+/// A matrix of the size of a block of right-hand sides, column-major, in host memory. Every rank has the same
+/// one and computes the same bits from it. So BLAS is not used, whose rounding may differ from one CPU to
+/// another.
+template <Scalar S>
+class SmallMatrix {
+ public:
+  SmallMatrix() = default;
+  /// The matrix of zeros.
+  SmallMatrix(Index rows, Index cols)
+      : rows_(rows), cols_(cols), values_(static_cast<std::size_t>(rows * cols), S(0)) {}
+  static SmallMatrix identity(Index size);
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  S& operator()(Index i, Index j) { return values_[at(i + j * rows_)]; }
+  const S& operator()(Index i, Index j) const { return values_[at(i + j * rows_)]; }
+  S* column(Index j) { return values_.data() + j * rows_; }
+  const S* column(Index j) const { return values_.data() + j * rows_; }
+
+  SmallMatrix row_block(Range rows) const;
+  double column_norm_squared(Index j) const;
+
+ private:
+  Index rows_ = 0, cols_ = 0;
+  std::vector<S> values_;
+};
+
+template <Scalar S>
+SmallMatrix<S> adjoint(const SmallMatrix<S>& A);
+template <Scalar S>
+SmallMatrix<S> product(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
+/// [A; B].
+template <Scalar S>
+SmallMatrix<S> stacked(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
+
+/// The inverse of an upper triangle. Rows whose diagonal element is at most `smallest` are zero in it.
+template <Scalar S>
+SmallMatrix<S> inverse_upper(const SmallMatrix<S>& R, double smallest = 0);
+
+/// Makes the columns of X orthonormal, where G = XᴴX is known: X = (X C) R.
+template <Scalar S>
+struct GramFactors {
+  SmallMatrix<S> C, R;
+  /// For each column of X C: the column of X that it comes from, and the length of what was left of that
+  /// column after projection onto the complement of the columns before. Pivoting takes the longest first, so
+  /// that no element in a row of R is larger than this length.
+  std::vector<Index> origins;
+  std::vector<double> lengths;
+
+  /// The same with these columns of X C alone.
+  GramFactors select(const std::vector<Index>& columns) const;
+};
+
+/// Factors G by Cholesky's method with diagonal pivoting (Golub, Van Loan: Matrix Computations, §4.2.8). If
+/// less than √floors[j] of the length of column j is left, rounding of G hides how much: it counts as
+/// √floors[j], and nothing of the others is taken to lie along it, since rounding would be divided by that.
+/// The column of X C then comes out shorter than 1, as the Gram matrix of X C shows. Columns of length zero
+/// are left out.
+template <Scalar S>
+GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors);
+
+/// The factorisation A = Q [R; 0] by Householder's reflections, for A with at least as many rows as columns.
+template <Scalar S>
+class HouseholderQr {
+ public:
+  explicit HouseholderQr(SmallMatrix<S> A);
+  SmallMatrix<S> upper() const;
+  /// Qᴴ B.
+  SmallMatrix<S> apply_adjoint(SmallMatrix<S> B) const;
+
+ private:
+  void reflect(Index k, SmallMatrix<S>& B, Index first_column) const;
+
+  SmallMatrix<S> reflected_;   // R on and above the diagonal
+  SmallMatrix<S> directions_;  // of the reflections: I − 2vvᴴ
+};
+
+}  // namespace gridlops

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/inversion.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "solve/column_blocks.hpp"
+#include "solve/methods/methods.hpp"
+
+namespace gridlops {
+
+namespace {
+
+void check_epsilon(double epsilon) {
+  require<UsageError>(epsilon >= 0 && std::isfinite(epsilon), "a regulariser's epsilon is ", epsilon,
+                      "; it must be a finite number ≥ 0");
+}
+
+template <Scalar T>
+void check_operands(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                    const std::vector<Regularizer<T>>& regularizers) {
+  A.require_operands(X, B);
+  for (std::size_t k = 0; k < regularizers.size(); ++k) {
+    const Regularizer<T>& term = regularizers[k];
+    const std::string name = message("regulariser ", k);
+    check_epsilon(term.epsilon);
+    if (term.data != nullptr) {
+      term.R->require_operands(X, *term.data, name);
+    } else {
+      term.R->domain().require_contains(X, name + ": the model");
+    }
+  }
+}
+
+template <Scalar T>
+OperatorPtr<T> normal_operator(const OperatorPtr<T>& A) {
+  return product(adjoint(A), A);
+}
+
+/// The operator that takes R's range to a space that can be stacked below `above`.
+template <Scalar T>
+OperatorPtr<T> into_stack(const Space& above, const Space& range) {
+  if (range.rows.axis == above.rows.axis) return identity<T>(range);
+  return identity<T>(moved_to(above.rows.axis, range), range);
+}
+
+/// Lets all ranks agree on an inversion before it begins; its solver is within it then.
+template <Scalar T>
+void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                     const SolveOptions& options, const std::function<void(Agreement&)>& check) {
+  const auto begin = [&](Agreement& agreement) {
+    describe_problem(agreement, B, X, options);
+    check(agreement);
+  };
+  agree(B.grid(), name, begin);
+}
+
+/// How often each regulariser is there, and how much it counts.
+template <Scalar T>
+void describe_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
+                           const std::vector<Regularizer<T>>& regularizers) {
+  agreement.on("the weight", weight == nullptr ? "none" : "given");
+  for (const Regularizer<T>& term : regularizers)
+    agreement.on("a regulariser", "epsilon ", term.epsilon, term.data == nullptr ? "" : ", with data");
+}
+
+void require_least_squares(Solver solver) {
+  const std::vector<Solver> fitting = solvers_with(Feature::column_scaling);
+  require<UsageError>(std::find(fitting.begin(), fitting.end(), solver) != fitting.end(),
+                      "an inversion by least squares does not go by ", name_of(solver), "; there are ",
+                      names_of(fitting));
+}
+
+/// xⱼ ← 0 where bⱼ is 0: that solves, and no tolerance relative to 0 could be met (collective over the grid).
+template <Scalar T>
+void clear_where_zero(const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
+  const std::vector<double> largest = column_norms(B, std::numeric_limits<double>::infinity());
+  if (!X.grid()->is_member()) return;
+  for (std::size_t j = 0; j < largest.size(); ++j)
+    if (largest[j] == 0)
+      X.grid()->backend()->template kernels<T>().fill(T(0), column_block(X, static_cast<Index>(j)));
+}
+
+bool has_reason(const SolveReport& report, StopReason reason) {
+  return std::any_of(report.columns.begin(), report.columns.end(),
+                     [reason](const ColumnReport& column) { return column.reason == reason; });
+}
+
+Index iterations_of_all(const SolveReport& report) {
+  Index sum = 0;
+  for (const ColumnReport& column : report.columns) sum += column.iterations;
+  return sum;
+}
+
+/// Goes on with a report by that of the same columns, solved for again from where they were.
+void append(SolveReport& report, const SolveReport& more) {
+  for (IterationRecord record : more.history) {
+    record.iteration += report.iterations;
+    report.history.push_back(std::move(record));
+  }
+  report.alarms.insert(report.alarms.end(), more.alarms.begin(), more.alarms.end());
+  report.guard_products += more.guard_products;
+  report.iterations = more.iterations;
+  report.columns = more.columns;
+}
+
+/// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
+template <Scalar T>
+void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                     double damp, DistMatrix<T>& r, DistMatrix<T>& s, SolveReport& report) {
+  copy(B, r);
+  A.apply(T(-1), X, T(1), r);
+  A.apply_adjoint(T(1), r, T(0), s);
+  s -= (damp * damp) * X;
+  const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);
+  for (std::size_t j = 0; j < report.columns.size(); ++j) {
+    if (report.columns[j].reason == StopReason::non_finite) continue;
+    report.columns[j].residual_norm = residual_norms[j];
+    report.columns[j].normal_residual_norm = normal_norms[j];
+  }
+}
+
+/// [W^½A; ε₁R₁; …] and [W^½B; ε₁d₁; …].
+template <Scalar T>
+class RegularizedSystem {
+ public:
+  RegularizedSystem(const OperatorPtr<T>& A, const ConstDistMatrix<T>& B, const RegularizedTerms<T>& terms)
+      : A_(stack(A, terms)), B_(allocate_matrix<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
+    DistMatrix<T> upper = stack_rows(ranges_, 0, B_);
+    if (terms.weight) {
+      terms.weight->apply(T(1), B, T(0), upper);
+    } else {
+      copy(B, upper);
+    }
+    for (std::size_t k = 0; k < terms.regularizers.size(); ++k) {
+      DistMatrix<T> part = stack_rows(ranges_, k + 1, B_);
+      const Regularizer<T>& term = terms.regularizers[k];
+      if (term.data == nullptr) {
+        part.set_zero();
+      } else {
+        into_stack_[k]->apply(to_scalar<T>(term.epsilon), *term.data, T(0), part);
+      }
+    }
+  }
+
+  const LinearOperator<T>& A() const { return *A_; }
+  const ConstDistMatrix<T>& B() const { return B_; }
+
+ private:
+  OperatorPtr<T> stack(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms) {
+    std::vector<OperatorPtr<T>> operators{terms.weight ? product(terms.weight, A) : A};
+    ranges_.push_back(operators.front()->range());
+    for (const Regularizer<T>& term : terms.regularizers) {
+      into_stack_.push_back(into_stack<T>(ranges_.front(), term.R->range()));
+      const bool in_place = into_stack_.back()->range() == term.R->range();
+      operators.push_back(
+          scale(to_scalar<T>(term.epsilon), in_place ? term.R : product(into_stack_.back(), term.R)));
+      ranges_.push_back(operators.back()->range());
+    }
+    return vertical_stack(std::move(operators));
+  }
+
+  std::vector<OperatorPtr<T>> into_stack_;
+  std::vector<Space> ranges_;
+  OperatorPtr<T> A_;
+  DistMatrix<T> B_;
+};
+
+}  // namespace
+
+template <Scalar T>
+SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                       const NormalEquationsTerms<T>& terms, const SolveOptions& options) {
+  begin_inversion("normal_equations_inversion", B, X, options, [&](Agreement& agreement) {
+    describe_regularizers(agreement, terms.weight, terms.regularizers);
+    for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+      agreement.on("a normal regulariser's epsilon", term.epsilon);
+    check_operands(*A, B, X, terms.regularizers);
+    for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
+  });
+  FailureScope failures;
+  const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
+  OperatorPtr<T> normal = product(adjoint(A), weighted);
+  for (const Regularizer<T>& term : terms.regularizers)
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
+  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
+
+  DistMatrix<T> right_hand_sides = allocate_matrix<T>(X.grid(), X.layout());
+  if (terms.weight) {
+    product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
+  } else {
+    A->apply_adjoint(T(1), B, T(0), right_hand_sides);
+  }
+  for (const Regularizer<T>& term : terms.regularizers)
+    if (term.data != nullptr)
+      term.R->apply_adjoint(to_scalar<T>(term.epsilon * term.epsilon), *term.data, T(1), right_hand_sides);
+  return cg(*normal, right_hand_sides, X, options);
+}
+
+template <Scalar T>
+SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                  const RegularizedTerms<T>& terms, const SolveOptions& options) {
+  begin_inversion("regularized_inversion", B, X, options, [&](Agreement& agreement) {
+    describe_regularizers(agreement, terms.weight, terms.regularizers);
+    agreement.on("the solver", name_of(terms.solver));
+    check_operands(*A, B, X, terms.regularizers);
+    require_least_squares(terms.solver);
+  });
+  FailureScope failures;
+  const RegularizedSystem<T> system(A, B, terms);
+  return solve(terms.solver, system.A(), system.B(), X, options);
+}
+
+template <Scalar T>
+SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                     const Preconditioning<T>& how, const SolveOptions& options) {
+  begin_inversion("preconditioned_inversion", B, X, options, [&](Agreement& agreement) {
+    agreement.on("the solver", name_of(how.solver)).on("what is damped", how.damps_x ? "x" : "z");
+    A->require_operands(X, B);
+    require_least_squares(how.solver);
+    require<UsageError>(
+        !how.damps_x || options.damp.is_one(),
+        "a preconditioned inversion that damps x takes one damping for all columns, since it is "
+        "part of the operator; leave the preconditioner out, or damp z");
+  });
+  const bool stacks = how.damps_x && options.damp.any();
+  const double damp = stacks ? options.damp.values().front() : 0;
+  if (options.initial_guess) clear_where_zero(B, X);
+  const Partition& columns = X.layout().cols.partition;
+  const OperatorPtr<T> full = stacks ? damped(A, damp) : A, preconditioned = product(full, how.P);
+  FailureScope failures;
+  // With a guess Z is a correction of X₀, and what is left to solve for is [B; 0] − [A; D·I] X₀.
+  const bool corrects = options.initial_guess;
+  DistMatrix<T> Z = allocate_matrix<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
+  const auto load_data = [&](DistMatrix<T>& stacked) {  // [B; 0]
+    if (stacked.rows() == 0) stacked = allocate_matrix<T>(B.grid(), full->range().layout(columns));
+    stacked.set_zero();
+    DistMatrix<T> upper = stack_rows({A->range()}, 0, stacked);
+    copy(B, upper);
+  };
+  if (stacks || (how.damps_x && !corrects)) load_data(data);
+  SolveOptions for_z = options;
+  for_z.initial_guess = false;
+  if (stacks) for_z.damp = 0;
+  const auto solve_from_X = [&](const SolveReport* before) {
+    if (corrects) {
+      load_data(residual);
+      full->apply(T(-1), X, T(1), residual);
+    }
+    SolveReport report = solve_from<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z, {},
+                                       {corrects ? &residual : nullptr, before});
+    how.P->apply(T(1), Z, T(corrects ? 1 : 0), X);
+    return report;
+  };
+  SolveReport report = solve_from_X(nullptr);
+  // Z may be so much longer than X₀ + P Z that this sum is no solution. So it is corrected again, until
+  // nothing is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
+  for_z.observers.clear();
+  for_z.checkpoint = {};
+  const bool is_damped = options.damp.any();
+  const bool may_correct = corrects && (how.damps_x || !is_damped);
+  for (bool has_moved = report.iterations > 0;
+       may_correct && has_moved && !has_reason(report, StopReason::user_stop);) {
+    const Index before = iterations_of_all(report);
+    append(report, solve_from_X(&report));
+    has_moved = iterations_of_all(report) > before;
+  }
+  if (how.damps_x) {
+    Z = DistMatrix<T>();
+    DistMatrix<T> gradient = allocate_matrix<T>(X.grid(), X.layout());
+    DistMatrix<T> r = stack_rows({A->range()}, 0, corrects ? residual : data);
+    recompute_norms(*A, B, X, damp, r, gradient, report);
+  } else if (X.grid()->is_member()) {
+    failures.settle(X.grid()->comm());
+  }
+  return report;
+}
+
+template <Scalar T>
+OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain) {
+  require<ShapeError>(matrix.grid() == domain.grid && matrix.cols() == domain.dimension(), "a matrix of ",
+                      matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
+                      ": they must be equal, and on the same grid");
+  const std::vector<double> norms = column_norms(matrix);
+  DistMatrix<T> factors = allocate_matrix<T>(domain.grid, {domain.rows, Cut::uncut(1)});
+  factors.fill([&norms](Index i, Index) {
+    const double norm = norms[at(i)];
+    const bool is_in_range = std::isfinite(norm) && std::isnormal(static_cast<Real<T>>(1 / norm));
+    return to_scalar<T>(norm > 0 && is_in_range ? 1 / norm : 1);
+  });
+  return diagonal(std::move(factors), domain.columns);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template SolveReport normal_equations_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&, \
+                                                  const NormalEquationsTerms<T>&, const SolveOptions&);      \
+  template SolveReport regularized_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,      \
+                                             const RegularizedTerms<T>&, const SolveOptions&);               \
+  template SolveReport preconditioned_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,   \
+                                                const Preconditioning<T>&, const SolveOptions&);             \
+  template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "solve/checkpoint/checkpoints.hpp"
+#include "solve/run/active_block.hpp"
+#include "solve/run/column_method.hpp"
+#include "solve/run/guard.hpp"
+#include "solve/run/verdicts.hpp"
+#include "solve/solve_log.hpp"
+
+namespace gridlops {
+
+/// What a solve has for all its batches.
+template <Scalar T>
+struct Solve {
+  ColumnMethod<T>& method;
+  const SolveOptions& options;
+  MethodState<T>& state;
+  SolveLog<T>& log;
+  Checkpoints<T>& checkpoints;
+  const Guard& guard;
+  const ConstDistMatrix<T>& B;
+  const ConstDistMatrix<T>* residuals;  ///< as in SolvedBefore
+  DistMatrix<T>& X;
+};
+
+/// A batch of right-hand sides while it is solved: what ColumnRun shares with those that scale it, guard it
+/// and save it.
+template <Scalar T>
+struct Batch {
+  Batch(const Solve<T>& of, const ColumnBatch& columns);
+
+  const ProcessGrid& grid() const { return *B.grid(); }
+  /// The number of active column k within the batch, its number in the whole B, and what is known about it.
+  Index number(Index k) const { return block.column(k); }
+  Index right_hand_side(Index k) const { return solve.log.numbers()[at(number(k))]; }
+  ColumnState& column(Index k) { return verdicts[number(k)]; }
+  const ColumnState& column(Index k) const { return verdicts[number(k)]; }
+  /// A is multiplied by this power of two.
+  int operator_power() const { return verdicts.all().empty() ? 0 : verdicts.all().front().scale.A; }
+  const Kernels<T>& kernels() const { return grid().backend()->template kernels<T>(); }
+
+  const Solve<T> solve;
+  const ColumnBatch& columns;
+  const ConstDistMatrix<T> B;
+  std::optional<ConstDistMatrix<T>> residuals;
+  bool begins_from_x;
+  ActiveBlock<T> block;
+  Verdicts verdicts;
+  Index iteration = 0;
+
+ private:
+  static VerdictRules rules_of(const Solve<T>& solve);
+};
+
+template <Scalar T>
+VerdictRules Batch<T>::rules_of(const Solve<T>& solve) {
+  const MethodTraits& traits = solve.method.traits();
+  return {.test = traits.test,
+          .default_tolerance = default_tolerance(scalar_type_of<T>),
+          .absolute_tolerance = traits.absolute_tolerance,
+          .judges_start = traits.judges_start,
+          .x_is_correction = solve.residuals != nullptr,
+          .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
+          .longest_sum = std::max<Index>({solve.method.op().rows(), solve.method.op().cols(), 1})};
+}
+
+template <Scalar T>
+Batch<T>::Batch(const Solve<T>& of, const ColumnBatch& of_columns)
+    : solve(of),
+      columns(of_columns),
+      B(of.B.column_slice(columns.first, columns.sizes)),
+      begins_from_x(of.options.initial_guess),
+      block(of.state, columns.sizes, grid().my_part(B.layout().cols.axis)),
+      verdicts(rules_of(of), of.options, of.log.numbers()) {
+  if (of.residuals != nullptr) residuals.emplace(of.residuals->column_slice(columns.first, columns.sizes));
+}
+
+}  // namespace gridlops

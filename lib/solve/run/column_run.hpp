@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "solve/checkpoint/saved_batch.hpp"
+#include "solve/run/batch_scale.hpp"
+#include "solve/run/guard_checks.hpp"
+
+namespace gridlops {
+
+/// The norms of the active columns that a method knows after an iteration. What is left empty stays as it
+/// was.
+struct KnownNorms {
+  ColumnScalars tested = {};     ///< of what the tolerance is for: the gradient, for CG the residual
+  ColumnScalars residual = {};   ///< ‖b − Ax‖, as the recurrence has it
+  ColumnScalars x = {};          ///< ‖x‖
+  ColumnScalars A = {};          ///< ‖A‖ as far as it is known
+  ColumnScalars condition = {};  ///< cond(A) as far as it is known
+  ColumnScalars reference = {};  ///< what the tolerance is relative to
+  ColumnScalars data = {};       ///< ‖b‖
+  ColumnScalars objective = {};  ///< what is minimised, for methods with a penalty
+  ColumnScalars rounding = {};   ///< what rounding alone makes of a tested norm of the method's own
+};
+
+/// One number for each of some columns, or one for all, so that arithmetic with 0 for all reads nothing. It
+/// is an operand of column arithmetic, but a value.
+class ColumnFactors {
+ public:
+  explicit ColumnFactors(double all) : all_(all) {}
+  explicit ColumnFactors(ColumnScalars each) : each_(std::move(each)) {}
+  operator ColumnOperand() const { return each_ ? ColumnOperand(*each_) : ColumnOperand(all_); }
+
+ private:
+  double all_ = 0;
+  std::optional<ColumnScalars> each_;
+};
+
+/// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves
+/// the products. When all have ended the norms are recomputed from their definitions, and columns that
+/// claimed to be solved and are not go on from there, up to the limit of iterations.
+template <Scalar T>
+class ColumnRun {
+ public:
+  ColumnRun(const Solve<T>& solve, const ColumnBatch& columns);
+  /// Begins from zero or a guess, or where a checkpoint was saved.
+  void solve();
+  /// Begins from the x that is there, of columns that have been solved before.
+  void solve_again();
+
+  // Methods call these. Entry k of scalars belongs to active column k.
+
+  /// Y ← b of the active columns, as they lie now, for what refers to the data.
+  void copy_data(DistMatrix<T>& Y) const { copy_columns_of(batch_.B, Y); }
+  /// Y ← what Ax is to be of the active columns: b, or b − Ax₀ where x is sought as a correction of x₀.
+  void copy_right_hand_side(DistMatrix<T>& Y) const {
+    copy_columns_of(batch_.residuals ? *batch_.residuals : batch_.B, Y);
+  }
+  /// Whether the first residual is b itself.
+  bool begins_from_data() const { return !batch_.begins_from_x && !batch_.residuals; }
+  /// D and D² of the active columns.
+  ColumnFactors damping() const;
+  ColumnFactors squared_damping() const;
+  Index active_count() const { return batch_.block.count(); }
+  /// The number of active column k within the batch, its number in the whole B, and what is known about it.
+  Index number(Index k) const { return batch_.number(k); }
+  Index right_hand_side(Index k) const { return batch_.right_hand_side(k); }
+  ColumnState& column(Index k) { return batch_.column(k); }
+  const ColumnState& column(Index k) const { return batch_.column(k); }
+
+  /// Makes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The first
+  /// reduction of an iteration also tells all ranks what some of them have asked for.
+  template <class... Terms>
+  auto sum(const Terms&... terms) {
+    std::vector<double> none;
+    return sum_with(none, terms...);
+  }
+  /// The same, and replaces these numbers by their sums over the ranks.
+  template <class... Terms>
+  auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
+    saved_.add_flags(numbers);
+    auto sums = sums_.with(numbers, terms...);
+    saved_.take_flags(numbers);
+    return sums;
+  }
+  /// Whether a rank has asked for the end. If so, all columns end here, where they are.
+  bool ends() const { return batch_.solve.log.stop_is_asked(); }
+
+  /// Returns α = γ/δ, and 0 for columns that have no step and therefore end.
+  ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
+  /// Notes that ‖A‖ is at least that.
+  void raise_operator_norms(const ColumnScalars& from_below);
+  /// Sets the norms of columns that did not end in this iteration.
+  void set_norms(const KnownNorms& norms);
+  /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
+  ColumnScalars damped_residual_norms() const;
+  /// A is multiplied by this power of two.
+  int operator_power() const { return batch_.operator_power(); }
+  /// An estimate of ‖A‖, where there is a guard.
+  double norm_A() const { return guard_.norm_A(); }
+
+ private:
+  void run();
+  void reserve();
+  void start();
+  void take_exact_zeros();
+  void iterate();
+  bool verify();
+  void write_report();
+
+  void begin_descents();
+  void keep_best(bool x_is_checked);
+  void test_convergence();
+  void end_iteration();
+  void deflate(const std::function<bool(StopReason)>& which);
+  void tell_observers(bool at_start);
+  void copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const;
+
+  Batch<T> batch_;
+  ColumnSums<T> sums_;
+  BatchScale<T> scale_;
+  GuardChecks<T> guard_;
+  SavedBatch<T> saved_;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "solve/run/column_state.hpp"
+
+namespace gridlops {
+
+/// Says by how much x and the recurrence of a column may differ. In exact arithmetic r = b − Ax in every
+/// iteration. Rounding parts them in k iterations by a few εk(‖A‖ max ‖x‖ + ‖r₀‖) (Greenbaum: Estimating the
+/// attainable accuracy of recursively computed residual methods, SIAM J. Matrix Anal. Appl. 18, 1997; van der
+/// Vorst, Ye: Residual replacement strategies for Krylov subspace iterative methods for the convergence of
+/// true residuals, SIAM J. Sci. Comput. 22, 2000), times what rounding of a product is beyond ε‖A‖‖x‖: about
+/// √m for sums of m terms (Higham, Mary: A new approach to probabilistic rounding error analysis, SIAM J.
+/// Sci. Comput. 41, 2019).
+///
+/// ‖A‖ is estimated before the iterations, since a fault may also make them find a norm that A does not have.
+class Guard {
+ public:
+  /// Is off.
+  Guard() = default;
+  /// every: iterations. norm_A: estimated from below, and not finite if A is not. longest_sum: terms of a dot
+  /// product in a product with A or Aᴴ.
+  Guard(Index every, double norm_A, double epsilon, Index longest_sum);
+
+  bool is_on() const { return every_ > 0; }
+  bool is_due(Index iteration) const { return is_on() && iteration % every_ == 0; }
+  double norm_A() const { return norm_A_; }
+
+  /// The bound, for a method that follows b − Ax or not. The norms of LSQR and LSMR, which have no r, are
+  /// within the same bound. Without that √ε(‖A‖ max ‖x‖ + ‖r₀‖) is more than was seen while κ < 1/ε.
+  double largest_gap(const ColumnState& column, bool follows_residual) const;
+  /// More than any method's ‖A‖ can be after these iterations, also where it is a Frobenius norm of k
+  /// columns.
+  double largest_norm(const ColumnState& column) const;
+
+ private:
+  double norm_with_damping(const ColumnState& column) const;
+
+  Index every_ = 0;
+  double norm_A_ = 0, epsilon_ = 0, rounding_of_sums_ = 0;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "solve/run/batch.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+class ColumnRun;
+
+/// What SolveOptions::guard does with a batch.
+template <Scalar T>
+class GuardChecks {
+ public:
+  explicit GuardChecks(Batch<T>& batch) : batch_(batch) {}
+
+  bool is_on() const { return batch_.solve.guard.is_on(); }
+  bool is_due() const { return batch_.solve.guard.is_due(batch_.iteration); }
+  /// Compares the recurrence with x, after an iteration or, with all columns in their places, at the end
+  /// (collective over the grid). There columns that have gone back to the best iterate are left out, since r
+  /// is not theirs.
+  void check_residuals(ColumnRun<T>& run, bool at_end);
+  /// Distrusts numbers that only a fault can have brought into an iteration, before they end a column.
+  void check_norms();
+  /// ‖A‖ as it was estimated, in the scale of the batch.
+  double norm_A() const;
+
+ private:
+  void raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit);
+
+  Batch<T>& batch_;
+};
+
+}  // namespace gridlops

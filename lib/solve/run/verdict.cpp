@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/run/verdict.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gridlops {
+
+bool ColumnNorms::finite() const {
+  return std::isfinite(tested_norm) && std::isfinite(residual_norm) && std::isfinite(x_norm) &&
+         std::isfinite(reference);
+}
+
+double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_norm, damp * x_norm); }
+
+namespace {
+
+bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
+  if (limits.test != ToleranceTest::backward_error)
+    return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);
+  const double r = norms.damped_residual_norm(), x_norm = limits.x_is_correction ? 0 : norms.x_norm;
+  return norms.tested_norm == 0 ||
+         r <= limits.btol * norms.data_norm + limits.atol * norms.operator_norm * x_norm ||
+         norms.tested_norm <= limits.atol * norms.operator_norm * r;
+}
+
+constexpr double a_few = 10;
+
+bool minimises(const ColumnNorms& norms, double rounding) {
+  return norms.tested_norm <=
+         a_few * rounding *
+             (norms.operator_norm * norms.residual_norm + norms.damp * norms.damp * norms.x_norm);
+}
+
+bool solves_equations(const ColumnNorms& norms, double residual, double rounding) {
+  return residual <= a_few * rounding * norms.operator_norm * norms.x_norm;
+}
+
+bool is_rounding_of_gradient(const ColumnNorms& norms, double rounding) {
+  const double A = norms.operator_norm;
+  return norms.tested_norm <=
+         a_few * rounding *
+             (A * (norms.data_norm + A * norms.x_norm) + norms.damp * norms.damp * norms.x_norm);
+}
+
+bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, const Rounding& rounding) {
+  const double half_the_digits = std::sqrt(limits.epsilon), r = norms.damped_residual_norm();
+  switch (limits.test) {
+    case ToleranceTest::own:
+      return norms.tested_norm <= norms.rounding_norm;
+    case ToleranceTest::residual:
+      return solves_equations(norms, norms.tested_norm, rounding.of_residual) &&
+             norms.tested_norm <= half_the_digits * norms.data_norm;
+    case ToleranceTest::gradient:
+    case ToleranceTest::backward_error:
+      break;
+  }
+  if (solves_equations(norms, r, rounding.of_residual) && r <= half_the_digits * norms.data_norm) return true;
+  const bool is_no_worse_than_zero = r <= (1 + a_few * rounding.of_residual) * norms.data_norm;
+  return is_no_worse_than_zero &&
+         (minimises(norms, rounding.of_residual) || (is_rounding_of_gradient(norms, rounding.of_gradient) &&
+                                                     norms.tested_norm <= half_the_digits * norms.reference));
+}
+
+}  // namespace
+
+std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& limits,
+                                const Rounding& rounding) {
+  if (!norms.finite()) return StopReason::non_finite;
+  if (meets_tolerance(norms, limits)) return StopReason::converged;
+  if (at_rounding_level(norms, limits, rounding)) return StopReason::stagnated;
+  return std::nullopt;
+}
+
+bool is_exhausted(const ColumnNorms& norms, const VerdictLimits& limits) {
+  switch (limits.test) {
+    case ToleranceTest::own:
+      return false;
+    case ToleranceTest::residual:
+      return solves_equations(norms, norms.tested_norm, limits.epsilon);
+    case ToleranceTest::gradient:
+    case ToleranceTest::backward_error:
+      break;
+  }
+  return minimises(norms, limits.epsilon) ||
+         solves_equations(norms, norms.damped_residual_norm(), limits.epsilon);
+}
+
+}  // namespace gridlops

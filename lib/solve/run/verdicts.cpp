@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/run/verdicts.hpp"
+
+#include <cmath>
+
+namespace gridlops {
+
+Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
+    : rules_(rules), options_(options), columns_(numbers.size()) {
+  const PerColumn tolerance = options.tolerance.value_or(rules.default_tolerance);
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    given_damps_.push_back(options.damp[numbers[k]]);
+    columns_[k].damp = given_damps_[k];
+    columns_[k].tolerance = tolerance[numbers[k]];
+  }
+}
+
+VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
+  return {.test = rules_.test,
+          .tolerance = column.tolerance,
+          .absolute_tolerance = rules_.absolute_tolerance,
+          .atol = options_.atol.value_or(column.tolerance),
+          .btol = options_.btol.value_or(column.tolerance),
+          .x_is_correction = rules_.x_is_correction,
+          .epsilon = rules_.epsilon};
+}
+
+void Verdicts::set_scale(Index number, const ColumnScale& scale) {
+  ColumnState& column = (*this)[number];
+  column.scale = scale;
+  column.damp = std::ldexp(given_damps_[at(number)], scale.damp);
+}
+
+double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits_type) const {
+  if (!std::isfinite(delta) || !std::isfinite(gamma)) {
+    column.reason = StopReason::non_finite;
+  } else if (delta <= 0 || gamma <= 0 || !fits_type) {
+    column.reason = StopReason::breakdown;
+  } else if (column.iterations == 0) {
+    // ‖A‖ is better known than at the start: where nothing of b is in the range of A, this shows now.
+    column.reason = judge(column, limits_of(column), {rules_.epsilon});
+  }
+  return column.reason ? 0 : gamma / delta;
+}
+
+void Verdicts::test(ColumnState& column) const {
+  if (column.reason) return;
+  const VerdictLimits limits = limits_of(column);
+  const bool may_be_solved = column.iterations > 0 || rules_.judges_start;
+  if (may_be_solved || !column.finite()) column.reason = judge(column, limits, {rules_.epsilon});
+  if (column.reason) return;
+  // Whether that is a solution, norms that are computed anew will say.
+  if (column.iterations > 0 && !column.is_stuck && is_exhausted(column, limits))
+    column.reason = StopReason::stagnated;
+  if (column.reason) return;
+  if (options_.condition_limit > 0 && column.condition >= options_.condition_limit) {
+    column.reason = StopReason::condition_limit;
+  } else if (options_.residual_ratio > 0 &&
+             column.residual_norm <= options_.residual_ratio * column.first_residual_norm) {
+    column.reason = StopReason::user_stop;
+  } else if (column.iterations >= options_.max_iterations) {
+    column.reason = StopReason::iteration_limit;
+  }
+}
+
+bool Verdicts::goes_back_to_best(const ColumnState& column) const {
+  if (column.reason == StopReason::corrupted) return true;
+  if (column.reason != StopReason::iteration_limit && column.reason != StopReason::breakdown) return false;
+  const double half_the_digits = std::sqrt(rules_.epsilon);
+  const bool minimises =
+      rules_.test == ToleranceTest::gradient || rules_.test == ToleranceTest::backward_error;
+  const bool has_risen =
+      minimises && column.damped_residual_norm() > (1 + half_the_digits) * column.snapshot_residual;
+  return column.tested_norm * (has_risen ? 1 : half_the_digits) > column.snapshot_norm;
+}
+
+bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const {
+  column.tested_norm = tested;
+  column.residual_norm = column.final_residual_norm;
+  if (column.reason == StopReason::non_finite) return false;
+  const auto judged = [&](const Rounding& rounding) {
+    const std::optional<StopReason> verdict = judge(column, limits_of(column), rounding);
+    if (verdict) column.reason = verdict;
+    return verdict.has_value();
+  };
+  if (judged({rules_.epsilon})) return false;
+  const bool claimed = is_solved(*column.reason);
+  if (!claimed && (column.reason != StopReason::corrupted || column.failed_checks > 1)) return false;
+  const bool comes_closer = column.verified_norm == 0 || tested < 0.5 * column.verified_norm;
+  // A correction that is much longer than the corrected x cannot be known better. Another one begins from
+  // there.
+  const bool may_go_on =
+      !stop_asked && column.iterations < options_.max_iterations && (comes_closer || !rules_.x_is_correction);
+  // The sums of a product round like random numbers (Higham, Mary: SIAM J. Sci. Comput. 41, 2019).
+  const double of_sums = rules_.epsilon * std::sqrt(static_cast<double>(rules_.longest_sum));
+  if (claimed && !comes_closer && judged({of_sums, of_sums})) return false;
+  if (!may_go_on) {
+    if (claimed) column.reason = stop_asked ? StopReason::user_stop : StopReason::iteration_limit;
+    return false;
+  }
+  column.is_stuck = claimed && !comes_closer;
+  column.verified_norm = claimed ? tested : 0;
+  column.reason.reset();
+  return true;
+}
+
+void Verdicts::judge_anew(ColumnState& column) const {
+  // The others went back to an earlier x, or would end in the same way.
+  if (column.reason == StopReason::corrupted || column.reason == StopReason::breakdown ||
+      column.reason == StopReason::non_finite)
+    return;
+  column.reason.reset();
+  test(column);
+}
+
+}  // namespace gridlops

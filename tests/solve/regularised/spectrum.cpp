@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/spectrum.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gridlops/ops/operator_algebra.hpp"
+#include "support/catch.hpp"
+#include "support/problems.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+constexpr Index n = 31;
+
+std::vector<double> between(double low, double high) {
+  std::vector<double> values;
+  for (Index k = 0; k < n; ++k)
+    values.push_back(low + (high - low) * static_cast<double>(k) / static_cast<double>(n - 1));
+  return values;
+}
+
+void check_same_on_members(const ProcessGrid& grid, const std::vector<double>& values) {
+  std::vector<double> least = values, most = values;
+  grid.comm().all_reduce(least, ReduceOp::min);
+  grid.comm().all_reduce(most, ReduceOp::max);
+  CHECK(least == most);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Power iteration finds the eigenvalue of largest modulus and its vector", "", float,
+                   double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const double dominant : {4.0, -4.0}) {
+        std::vector<double> values = between(-1, 2);
+        values[5] = dominant;
+        const auto A = square_operator(grid, algorithm, KnownSpectrum<T>::hermitian(values));
+        const auto found = power_iteration(*A, 200, sizeof(Real<T>) == 8 ? 1e-12 : 1e-5);
+        if (!grid->is_member()) {
+          CHECK(found.eigenvalue == Accumulator<T>(0));
+          continue;
+        }
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), found.eigenvalue, found.iterations);
+        check_same_on_members(*grid, {std::abs(found.eigenvalue), static_cast<double>(found.iterations)});
+        CHECK(found.converged);
+        CHECK(found.iterations < 60);
+        CHECK(std::abs(found.eigenvalue - Accumulator<T>(dominant)) <= (sizeof(Real<T>) == 8 ? 1e-10 : 1e-4));
+        CHECK(column_norms(found.vector)[0] == Approx(1).epsilon(1e-5));
+        DistMatrix<T> defect = found.vector.clone();
+        A->apply(T(1), found.vector, T(static_cast<Real<T>>(-dominant)), defect);
+        CHECK(column_norms(defect)[0] <= (sizeof(Real<T>) == 8 ? 1e-5 : 1e-2));
+      }
+    }
+  }
+}
+
+TEST_CASE("Power iteration handles complex eigenvalues, ties, nothing, and a limit") {
+  using Complex = std::complex<double>;
+  for (const auto& grid : compact_grids()) {
+    const Space space{grid, Cut::balanced(Axis::all, n, *grid), Axis::uncut};
+    const auto diagonal_of = [&](const Element<Complex>& entry) {
+      DistMatrix<Complex> d(grid, {space.rows, Cut::uncut(1)});
+      d.fill(entry);
+      return diagonal(std::move(d));
+    };
+    const Complex largest(1, -2);
+    const auto turning = diagonal_of([=](Index i, Index) { return i == 7 ? largest : Complex(1, 0.1); });
+    const auto tied = diagonal_of([=](Index i, Index) { return i % 2 == 0 ? Complex(1) : Complex(-1); });
+    const auto found = power_iteration(*turning, 300, 1e-10), not_found = power_iteration(*tied, 50, 1e-10),
+               limited = power_iteration(*turning, 2, 1e-10),
+               nothing = power_iteration(*zero<Complex>(space, space));
+    if (!grid->is_member()) continue;
+    CHECK(std::abs(found.eigenvalue - largest) <= 1e-8);
+    CHECK(found.converged);
+    CHECK_FALSE(not_found.converged);
+    CHECK_FALSE(limited.converged);
+    CHECK(limited.iterations == 2);
+    CHECK(nothing.converged);
+    CHECK(nothing.eigenvalue == Complex(0));
+  }
+}
+
+TEMPLATE_TEST_CASE("Power iteration claims no eigenvalue that it has not found", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  constexpr bool is_double = sizeof(Real<T>) == 8;
+  for (const auto& grid : compact_grids()) {
+    const auto made = [&](const Element<T>& element) {
+      return dense_operator<T>(grid, Algorithm::summa, n, n, element);
+    };
+    // λ and −λ; a skew-symmetric matrix, whose eigenvalues are pairs ±iμ; a rotation.
+    const auto opposite = square_operator(grid, Algorithm::summa, KnownSpectrum<T>::hermitian([] {
+                                            std::vector<double> values = between(-0.5, 0.5);
+                                            values[3] = 2;
+                                            values[9] = -2;
+                                            return values;
+                                          }()));
+    const auto skew = made([](Index i, Index j) {
+      return static_cast<T>(i + 1 == j ? 1 : i == j + 1 ? -1 : 0);
+    });
+    const auto rotation = made([](Index i, Index j) {
+      const Index partner = i % 2 == 0 ? i + 1 : i - 1;
+      return static_cast<T>(i >= 30 || j != partner ? 0 : i % 2 == 0 ? 2 : -2);
+    });
+    for (const auto& op : {opposite, skew, rotation}) {
+      const auto found = power_iteration(*op, 60, is_double ? 1e-8 : 1e-4);
+      if (!grid->is_member()) continue;
+      CHECK_FALSE(found.converged);
+      CHECK(found.iterations == 60);
+      CHECK(found.residual > 0.01);
+    }
+    // Of every size, what it calls converged is an eigenpair, and the residual is the true one.
+    for (const double size : {1.0, is_double ? 1e-200 : 1e-30, is_double ? 1e200 : 1e30}) {
+      std::vector<double> values = between(-1, 2);
+      values[5] = -4;
+      for (double& value : values) value *= size;
+      const auto A = square_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>::hermitian(values));
+      const auto found = power_iteration(*A, 200, is_double ? 1e-10 : 1e-4);
+      if (!grid->is_member()) continue;
+      CAPTURE(size, found.eigenvalue, found.residual);
+      CHECK(found.converged);
+      CHECK(std::abs(found.eigenvalue + Accumulator<T>(4 * size)) <= (is_double ? 1e-12 : 1e-4) * size);
+      CHECK(found.residual <= 4.1 * (is_double ? 1e-10 : 1e-4) * size);
+      DistMatrix<T> defect = found.vector.clone();
+      A->apply(static_cast<T>(static_cast<Real<T>>(1 / size)), found.vector,
+               static_cast<T>(-found.eigenvalue / size), defect);
+      CHECK(column_norms(defect)[0] ==
+            Approx(found.residual / size).epsilon(is_double ? 1e-3 : 0.1).margin(is_double ? 1e-14 : 1e-5));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const double exact = sizeof(Real<T>) == 8 ? 1e-12 : 1e-5;
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const auto& [low, high] : {std::pair{-3.0, 2.0}, std::pair{0.5, 4.0}, std::pair{-4.0, -1.0}}) {
+        const double expected_low = low, expected_high = high;
+        const auto A = square_operator(grid, algorithm, KnownSpectrum<T>::hermitian(between(low, high)));
+        // As many steps as the dimension tell all, and more change nothing.
+        for (const int steps : {static_cast<int>(n), 100}) {
+          const SpectrumExtremes found = lanczos_extremes(*A, steps);
+          if (!grid->is_member()) continue;
+          CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), steps);
+          check_same_on_members(*grid, {found.smallest, found.largest});
+          CHECK(std::abs(found.smallest - expected_low) <= 10 * exact);
+          CHECK(std::abs(found.largest - expected_high) <= 10 * exact);
+        }
+        const SpectrumExtremes inside = lanczos_extremes(*A, 6, 5);
+        if (!grid->is_member()) continue;
+        CHECK(inside.smallest >= expected_low - exact);
+        CHECK(inside.largest <= expected_high + exact);
+        CHECK(inside.largest - inside.smallest > 0.7 * (expected_high - expected_low));
+      }
+    }
+  }
+}
+
+TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") {
+  for (const auto& grid : compact_grids()) {
+    const Space space{grid, Cut::balanced(Axis::grid_rows, n, *grid), Axis::grid_cols};
+    const SpectrumExtremes one = lanczos_extremes(*scale(-2.0, identity<double>(space)), 20);
+    const SpectrumExtremes none = lanczos_extremes(*zero<double>(space, space), 20);
+    std::vector<double> two = between(1, 1);
+    two[3] = 5;
+    const SpectrumExtremes both =
+        lanczos_extremes(*square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(two)), 20);
+    std::vector<double> spoiled = two;
+    spoiled[4] = std::nan("");
+    const SpectrumExtremes lost = lanczos_extremes(
+        *square_operator(grid, Algorithm::summa, KnownSpectrum<double>::hermitian(spoiled)), 20);
+    const SpectrumExtremes empty = lanczos_extremes(
+        *identity<double>({grid, Cut::balanced(Axis::grid_rows, 0, *grid), Axis::grid_cols}));
+    if (!grid->is_member()) continue;
+    CHECK(one.smallest == Approx(-2));
+    CHECK(one.largest == Approx(-2));
+    CHECK(none.smallest == 0);
+    CHECK(none.largest == 0);
+    CHECK(both.smallest == Approx(1));
+    CHECK(both.largest == Approx(5));
+    CHECK(std::isnan(lost.largest));
+    CHECK(empty.largest == 0);
+  }
+}
+
+TEST_CASE("Eigenvalues are refused to what has none, on all ranks") {
+  const auto grid = compact_grids().front();
+  const auto wide = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(7, 9, geometric(7, 2)));
+  const Space space{grid, Cut::uncut(5), Axis::uncut};
+  CHECK_THROWS_AS(power_iteration(*wide), ShapeError);
+  CHECK_THROWS_AS(lanczos_extremes(*wide), ShapeError);
+  CHECK_THROWS_AS(power_iteration(*identity<double>(space), 0), UsageError);
+  CHECK_THROWS_AS(power_iteration(*identity<double>(space), 5, -1), UsageError);
+  CHECK_THROWS_AS(lanczos_extremes(*identity<double>(space), 0), UsageError);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+#include <vector>
+
+#include "solve/run/verdict.hpp"
+#include "support/catch.hpp"
+
+using namespace gridlops;
+
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// Of a problem with ‖A‖ = ‖b‖ = 1 and an x that solves nothing.
+ColumnNorms unsolved() {
+  return {.tested_norm = 0.1,
+          .reference = 1,
+          .residual_norm = 0.5,
+          .data_norm = 1,
+          .x_norm = 1,
+          .operator_norm = 1};
+}
+
+VerdictLimits limits(ToleranceTest test) {
+  return {.test = test, .tolerance = 1e-8, .atol = 1e-8, .btol = 1e-8, .epsilon = epsilon};
+}
+
+constexpr ToleranceTest least_squares[] = {ToleranceTest::gradient, ToleranceTest::backward_error};
+
+}  // namespace
+
+TEST_CASE("What meets the tolerance has converged, and nothing else") {
+  ColumnNorms norms = unsolved();
+  for (const ToleranceTest test : {ToleranceTest::gradient, ToleranceTest::residual, ToleranceTest::own}) {
+    norms.tested_norm = 1e-8;
+    CHECK(judge(norms, limits(test), {epsilon}) == StopReason::converged);
+    norms.tested_norm = 1.01e-8;
+    CHECK(judge(norms, limits(test), {epsilon}) == std::nullopt);
+  }
+  // A reference of 0 is met by 0 alone.
+  norms.reference = 0;
+  CHECK(judge(norms, limits(ToleranceTest::gradient), {epsilon}) == std::nullopt);
+  norms.tested_norm = 0;
+  CHECK(judge(norms, limits(ToleranceTest::gradient), {epsilon}) == StopReason::converged);
+}
+
+TEST_CASE("A backward error is one of the damped system, relative to A and x or to b") {
+  const VerdictLimits of_lsqr = limits(ToleranceTest::backward_error);
+  ColumnNorms norms = unsolved();
+  norms.tested_norm = 0.5e-8;  // ‖Aᴴr‖ ≤ atol‖A‖‖r‖
+  CHECK(judge(norms, of_lsqr, {epsilon}) == StopReason::converged);
+  norms.tested_norm = 0.51e-8;
+  CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
+  norms.damp = 0.5;  // makes the residual √½
+  CHECK(judge(norms, of_lsqr, {epsilon}) == StopReason::converged);
+  norms.tested_norm = 0.72e-8;
+  CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
+
+  norms = unsolved();
+  norms.residual_norm = 2e-8;  // ‖r‖ ≤ btol‖b‖ + atol‖A‖‖x‖
+  CHECK(judge(norms, of_lsqr, {epsilon}) == StopReason::converged);
+  VerdictLimits of_correction = of_lsqr;
+  of_correction.x_is_correction = true;
+  CHECK(judge(norms, of_correction, {epsilon}) == std::nullopt);
+  norms.residual_norm = 2.1e-8;
+  CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
+  norms.residual_norm = 1e-8;
+  norms.damp = 1;  // a residual that is zero does not end what the damping makes
+  CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
+}
+
+TEST_CASE("A gradient at the rounding level of A and r has stagnated") {
+  for (const ToleranceTest test : least_squares) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.tested_norm = 9 * epsilon * norms.residual_norm;
+    CHECK(judge(norms, strict, {epsilon}) == StopReason::stagnated);
+    norms.tested_norm = 11 * epsilon * norms.residual_norm;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    CHECK(judge(norms, strict, {2 * epsilon}) == StopReason::stagnated);
+    norms.damp = 0.5;
+    CHECK(judge(norms, strict, {epsilon}) == StopReason::stagnated);
+  }
+}
+
+TEST_CASE("An x that has exploded is no solution, whatever bound holds its norm") {
+  for (const ToleranceTest test : least_squares) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.residual_norm = 2;  // x = 0 is better
+    norms.tested_norm = epsilon;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    norms = unsolved();
+    norms.damp = 1e-3;
+    norms.x_norm = 1e10;
+    norms.tested_norm = epsilon * norms.x_norm * norms.damp * norms.damp;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+  }
+  for (const ToleranceTest test :
+       {ToleranceTest::gradient, ToleranceTest::backward_error, ToleranceTest::residual}) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.x_norm = 1e29;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    norms.residual_norm = norms.tested_norm = 1e13;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+  }
+}
+
+TEST_CASE("Equations that are solved to the rounding of A have stagnated") {
+  for (const ToleranceTest test :
+       {ToleranceTest::gradient, ToleranceTest::backward_error, ToleranceTest::residual}) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.x_norm = 1e6;
+    norms.residual_norm = norms.tested_norm = 9e6 * epsilon;
+    CHECK(judge(norms, strict, {epsilon}) == StopReason::stagnated);
+    norms.residual_norm = norms.tested_norm = 11e6 * epsilon;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    // Half of the digits of b are explained at least.
+    norms.x_norm = 1e9;
+    norms.residual_norm = norms.tested_norm = 9e8 * epsilon;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+  }
+}
+
+TEST_CASE("A gradient that is computed anew is not known better than to the rounding of Ax and b") {
+  for (const ToleranceTest test : least_squares) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.residual_norm = 1e-4;  // far above ε‖A‖‖x‖, far below ‖b‖
+    norms.tested_norm = 19 * epsilon;
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    CHECK(judge(norms, strict, {epsilon, epsilon}) == StopReason::stagnated);
+    norms.tested_norm = 21 * epsilon;
+    CHECK(judge(norms, strict, {epsilon, epsilon}) == std::nullopt);
+    norms.x_norm = 1e12;  // has exploded: the gradient has lost half of its digits only
+    norms.tested_norm = 1e-4;
+    CHECK(judge(norms, strict, {epsilon, epsilon}) == std::nullopt);
+  }
+}
+
+TEST_CASE("A recurrence is exhausted at its rounding level, whether x is a solution or not") {
+  for (const ToleranceTest test : least_squares) {
+    VerdictLimits strict = limits(test);
+    strict.tolerance = strict.atol = strict.btol = 0;
+    ColumnNorms norms = unsolved();
+    norms.residual_norm = 1e5;
+    norms.tested_norm = 9e5 * epsilon;
+    CHECK(is_exhausted(norms, strict));
+    CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+    norms.tested_norm = 11e5 * epsilon;
+    CHECK_FALSE(is_exhausted(norms, strict));
+  }
+  VerdictLimits of_cg = limits(ToleranceTest::residual);
+  ColumnNorms norms = unsolved();
+  norms.x_norm = 1e16;
+  norms.tested_norm = 2;
+  CHECK(is_exhausted(norms, of_cg));
+  norms.x_norm = 1e6;
+  CHECK_FALSE(is_exhausted(norms, of_cg));
+  norms.tested_norm = 0;
+  CHECK_FALSE(is_exhausted(norms, limits(ToleranceTest::own)));
+}
+
+TEST_CASE("The first guess of least squares has not converged for being far from zero") {
+  ColumnNorms norms = unsolved();
+  norms.x_norm = norms.residual_norm = 1e12;
+  norms.tested_norm = 1e12;
+  for (const ToleranceTest test : least_squares) CHECK(judge(norms, limits(test), {epsilon}) == std::nullopt);
+}
+
+TEST_CASE("A test of a method's own knows its rounding level by itself") {
+  ColumnNorms norms = unsolved();
+  norms.tested_norm = 1e-7;
+  norms.rounding_norm = 1e-7;
+  CHECK(judge(norms, limits(ToleranceTest::own), {epsilon}) == StopReason::stagnated);
+  CHECK(judge(norms, limits(ToleranceTest::gradient), {epsilon}) == std::nullopt);
+  VerdictLimits absolute = limits(ToleranceTest::own);
+  absolute.absolute_tolerance = 1e-6;
+  CHECK(judge(norms, absolute, {epsilon}) == StopReason::converged);
+}
+
+TEST_CASE("A norm that is not a number ends a column") {
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    for (double ColumnNorms::*member : {&ColumnNorms::tested_norm, &ColumnNorms::residual_norm,
+                                        &ColumnNorms::x_norm, &ColumnNorms::reference}) {
+      ColumnNorms norms = unsolved();
+      norms.*member = bad;
+      for (const ToleranceTest test : {ToleranceTest::gradient, ToleranceTest::residual,
+                                       ToleranceTest::backward_error, ToleranceTest::own})
+        CHECK(judge(norms, limits(test), {epsilon}) == StopReason::non_finite);
+    }
+}
