@@ -4,10 +4,11 @@
 #include <string>
 
 #include "gridlops/base/export.hpp"
-#include "gridlops/comm/process_grid.hpp"
 #include "gridlops/dist/partition.hpp"
 
 namespace gridlops {
+
+class ProcessGrid;
 
 /// How one dimension lies on a grid: the axis it is cut along, and where. The partition has parts(axis)
 /// parts.

@@ -6,7 +6,7 @@
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
-#include "gridlops/solve/sparse_solver.hpp"
+#include "gridlops/solve/solver.hpp"
 
 namespace gridlops {
 
@@ -120,8 +120,8 @@ struct AdmmOptions {
 /// residuals of the optimality conditions (§3.3.1 there), ‖L x − z‖/max(‖L x‖, ‖z‖) and ‖Aᴴ(b − A x) −
 /// Lᴴy‖/‖Lᴴy‖ with y = u/τ, or they are at rounding level, as they must be where the optimum has L x = 0 or y
 /// = 0: below 10ε‖Aᴴb‖, and 10ε of ‖L‖‖b‖²/‖Aᴴb‖. The larger is the tested norm, at most 1, and the residual
-/// norm is ‖b − A x‖. An iteration takes those of cgls(), which takes its workspace anew, and one product
-/// with A, L and their adjoints each. B: in A.range(); X: in A.domain(), same column partition; the ranges of
+/// norm is ‖b − A x‖. An iteration takes those of cgls(), whose memory is kept, and one product with A, L and
+/// their adjoints each. B: in A.range(); X: in A.domain(), same column partition; the ranges of
 /// A and L can be stacked. Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g,
