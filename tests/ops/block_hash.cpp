@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/ops/block_hash.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 
 #include "support/grids.hpp"
 #include "support/problems.hpp"

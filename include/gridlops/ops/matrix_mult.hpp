@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gridlops/base/export.hpp"
@@ -61,5 +63,12 @@ GRIDLOPS_EXPORT OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
 /// Throws UsageError, on all ranks, if matrix_mult() has not made A, or if A was moved into it.
 template <Scalar T>
 GRIDLOPS_EXPORT void matrix_changed(const LinearOperator<T>& A);
+
+/// Returns a hash (XXH3, 64 bits) of this rank's block of the matrix of an operator that matrix_mult() has
+/// made; none for other operators and on idle ranks. It depends on the elements alone, not on how they are
+/// stored, so two hashes that differ say that an element has changed in between. Of a copy that summa keeps
+/// in shared memory it says nothing. Not collective; reads the block once.
+template <Scalar T>
+GRIDLOPS_EXPORT std::optional<std::uint64_t> block_hash(const LinearOperator<T>& A);
 
 }  // namespace gridlops

@@ -4,7 +4,6 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/ops/block_hash.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/operator/describe_operator.hpp"
