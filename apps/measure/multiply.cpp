@@ -4,7 +4,7 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
-#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/number_checks.hpp"

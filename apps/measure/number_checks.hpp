@@ -6,7 +6,7 @@
 #include <string>
 
 #include "command_line/grid.hpp"
-#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/npy.hpp"
 #include "gridlops/solve/solver.hpp"
 

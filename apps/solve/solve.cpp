@@ -6,7 +6,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/dist/non_finite.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <complex>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -138,6 +140,19 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
 /// for a copy of X (OutOfMemory on all ranks). Throws UsageError, on all ranks, if p is negative or NaN.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
+
+/// An element that is NaN or infinite.
+struct NonFiniteElement {
+  Index row = 0, col = 0;  ///< global, from 0
+  int rank = 0;            ///< of the grid's communicator: one that has the element
+  std::complex<double> value;
+};
+
+/// Finds the first element of X, column by column, that is NaN or infinite; none if all are finite
+/// (collective over the grid; the same on all members, none on idle ranks). Reads X once, and sends a few
+/// numbers. Throws OutOfMemory on all ranks.
+template <Scalar T>
+GRIDLOPS_EXPORT std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>& X);
 
 /// Y ← X. Not collective. Throws ShapeError, on all ranks, unless the layouts are the same.
 template <Scalar T>
