@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "command_line/grid.hpp"
-#include "gridlops/local/threshold.hpp"
+#include "gridlops/local/backend.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "measure/report.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "gridlops/local/threshold.hpp"
+#include "gridlops/local/backend.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "pylops_mpi/whole_arrays.hpp"
 
@@ -68,7 +68,7 @@ Vector<T> plain_cgls(const Whole<T>& A, const Vector<T>& b, Vector<T> x, double 
   return x;
 }
 
-/// The proximal map of t times a penalty (threshold.hpp).
+/// The proximal map of t times a penalty (backend.hpp).
 template <Scalar T>
 T thresholded(Threshold kind, T x, double t) {
   const double m = std::abs(x);

@@ -8,7 +8,6 @@
 #include "gridlops/base/export.hpp"
 #include "gridlops/base/types.hpp"
 #include "gridlops/local/matrix_view.hpp"
-#include "gridlops/local/threshold.hpp"
 
 namespace gridlops {
 
@@ -17,6 +16,17 @@ template <Scalar T>
 class ArrayKernels;
 
 enum class MemorySpace { host, device };
+
+/// What makes vectors sparse, element by element (the proximal maps of t times a penalty, for z = |z|eⁱᶿ):
+///
+///   soft   max(|z| − t, 0) eⁱᶿ                                       Σ|z|
+///   hard   z where |z| > √(2t), else 0                               the number of z ≠ 0
+///   half   (2/3) z (1 + cos(2π/3 − (2/3) arccos((t/8)(|z|/3)^−3/2)))  ½Σ√|z|
+///          where |z| > (54^⅓/4) t^⅔, else 0 (Xu, Chang, Xu, Zhang: L½ regularization, IEEE Trans. Neural
+///          Networks and Learning Systems 23, 2012)
+enum class Threshold { soft, hard, half };
+/// "soft", "hard" or "half".
+GRIDLOPS_EXPORT const char* name_of(Threshold threshold);
 
 /// What one process does with blocks of one element type in the memory of its Backend. All pointers, also
 /// those to scalars, point to that memory. Work is ordered: a call sees the results of the calls before it,

@@ -12,7 +12,7 @@
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/base/types.hpp"
-#include "gridlops/local/threshold.hpp"
+#include "gridlops/local/backend.hpp"
 #include "gridlops/solve/checkpoint.hpp"
 #include "gridlops/solve/solver_table.hpp"
 
