@@ -6,7 +6,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/operator/describe_operator.hpp"
+#include "ops/operator/library_operator.hpp"
 #include "ops/operator/stored_matrix.hpp"
 
 namespace gridlops {

@@ -13,7 +13,7 @@
 #include "dist/copies.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
-#include "ops/operator/describe_operator.hpp"
+#include "ops/operator/library_operator.hpp"
 #include "ops/operator/stored_matrix.hpp"
 
 namespace gridlops {

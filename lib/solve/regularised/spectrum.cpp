@@ -15,7 +15,7 @@
 #include "gridlops/base/random.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
-#include "ops/operator/describe_operator.hpp"
+#include "ops/operator/library_operator.hpp"
 #include "solve/problem_scale.hpp"
 
 namespace gridlops {
