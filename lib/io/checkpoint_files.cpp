@@ -21,7 +21,7 @@
 #include "gridlops/io/npy.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "io/file.hpp"
-#include "io/npy_writer.hpp"
+#include "io/npy_header.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {

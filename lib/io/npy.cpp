@@ -18,7 +18,6 @@
 #include "gridlops/local/matrix_view.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
-#include "io/npy_writer.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {

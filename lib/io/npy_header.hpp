@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gridlops/io/npy.hpp"
+#include "io/file.hpp"
 
 namespace gridlops {
 
@@ -22,5 +23,9 @@ NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size,
 /// The header of a file, in version 1 of the format. header.data_offset is not used.
 std::string npy_header_text(const NpyArrayHeader& header);
 std::string npy_header_text(const NpyHeader& header);
+
+/// write_npy() into a file with this access (collective over the grid of X).
+template <Scalar T>
+void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensions, Access access);
 
 }  // namespace gridlops
