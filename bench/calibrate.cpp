@@ -13,7 +13,6 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
-#include "command_line/json_text.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"

@@ -26,4 +26,11 @@ std::string version_text();
 /// "Open MPI v4.1.4": the start of what the MPI library says of itself. MPI need not run.
 std::string mpi_library_text();
 
+/// JSON as text, on lines indented by this many spaces, or on one line. Bytes that are not UTF-8, which names
+/// of files may have, become U+FFFD: a report must not fail because of a name.
+template <class Json>
+std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace gridlops::program

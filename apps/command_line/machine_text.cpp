@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "command_line/json_text.hpp"
+#include "command_line/console.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/base/error.hpp"
 

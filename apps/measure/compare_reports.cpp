@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "command_line/console.hpp"
-#include "command_line/json_text.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "subcommands.hpp"

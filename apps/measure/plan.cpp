@@ -10,7 +10,6 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "command_line/json_text.hpp"
 #include "command_line/machine_file.hpp"
 #include "command_line/option_parser.hpp"
 #include "gridlops/base/error.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "command_line/json_text.hpp"
+#include "command_line/console.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "command_line/json_text.hpp"
+#include "command_line/console.hpp"
 #include "gridlops/base/error.hpp"
 
 namespace gridlops::program {

@@ -14,7 +14,6 @@
 #include "build_facts.hpp"
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "command_line/json_text.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"

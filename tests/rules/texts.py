@@ -12,7 +12,7 @@ BY_LOCALE = re.compile(r"\b(?:[io]?stringstream|v?s?n?printf|sscanf|strto(?:d|f|
 # An Agreement, which is public, sets up its stream as message() does.
 PLACES = {"lib/base/message.hpp", "include/gridlops/comm/failure.hpp"}
 DUMP = re.compile(r"\.dump\(")
-DUMPS = {"lib/io/json_text.hpp", "apps/command_line/json_text.hpp"}
+DUMPS = {"lib/io/json_text.hpp", "apps/command_line/console.hpp"}
 
 
 def check(root):
