@@ -9,7 +9,6 @@
 #include "command_line/dependent_options.hpp"
 #include "command_line/machine_file.hpp"
 #include "command_line/option_parser.hpp"
-#include "command_line/run_program.hpp"
 #include "gridlops/base/error.hpp"
 #include "subcommands.hpp"
 

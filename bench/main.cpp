@@ -4,7 +4,6 @@
 #include "bench/benchmarks.hpp"
 #include "bench/comm/exchange.hpp"
 #include "command_line/option_parser.hpp"
-#include "command_line/run_program.hpp"
 #include "gridlops/comm/mpi.hpp"
 
 namespace gridlops::bench {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command_line/run_program.hpp"
 
 #include <array>
 #include <csignal>

@@ -23,7 +23,6 @@
 
 #include "command_line/console.hpp"
 #include "command_line/option_parser.hpp"
-#include "command_line/run_program.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
