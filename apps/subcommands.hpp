@@ -10,6 +10,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/comm/process_grid.hpp"
+#include "gridlops/io/calibration.hpp"
 #include "gridlops/local/backend.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -103,6 +104,17 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
 /// Prints a table of reports, a column for each file.
 ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths);
+
+// What calibrate has for the others.
+
+/// Lets this run choose by the calibration of these machines (collective over world). It is measured first if
+/// it is missing and may be, where A is so large that a solve's time depends on it; rank 0 then says so if it
+/// talks.
+Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks);
+
+/// Loads the calibration (collective over world), and returns lines that show where it is kept and, for every
+/// element type, what it chooses beside the built-in choices.
+std::string calibration_text(Communicator& world);
 
 // Each adds a subcommand and its options; those after the first two are use cases (see use_case.hpp).
 

@@ -18,7 +18,6 @@
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
-#include "measure/calibrate.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {

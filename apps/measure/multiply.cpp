@@ -6,7 +6,6 @@
 #include "command_line/grid.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "measure/calibrate.hpp"
 #include "measure/number_checks.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"

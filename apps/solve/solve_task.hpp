@@ -8,7 +8,6 @@
 
 #include "command_line/grid.hpp"
 #include "gridlops/io/npy.hpp"
-#include "measure/calibrate.hpp"
 #include "solve/checkpointing.hpp"
 #include "solve/solver_choices.hpp"
 #include "solve/sweep.hpp"
