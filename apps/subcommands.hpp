@@ -13,8 +13,8 @@
 #include "gridlops/io/calibration.hpp"
 #include "gridlops/local/backend.hpp"
 #include "gridlops/ops/cost_model.hpp"
+#include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/solver.hpp"
-#include "solve/damping_curve.hpp"
 #include "solve/solver_choices.hpp"
 
 namespace gridlops::program {

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/option_values.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/io/text_file.hpp"
 
 namespace gridlops::program {
 
@@ -143,6 +146,44 @@ Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve) 
 template <Scalar T>
 void write_columns(const std::string& path, Range columns, int dimensions, DistMatrix<T>& X) {
   write_npy(path, slice(X, columns), columns.size == 1 ? dimensions : 2);
+}
+
+const char* merit_name(DampingRule rule) {
+  return rule == DampingRule::lcurve ? "curvature" : rule == DampingRule::gcv ? "gcv" : "";
+}
+
+std::string curve_text(const DampingCurve& curve) {
+  const std::string merit = merit_name(curve.rule);
+  std::string text = fmt::format("{:>12}  {:>12}  {:>12}", "D", "|B - A X|", "|X|");
+  if (!merit.empty()) text += fmt::format("  {:>12}", merit);
+  text += "  verdict\n";
+  for (std::size_t k = 0; k < curve.points.size(); ++k) {
+    const CurvePoint& point = curve.points[k];
+    text += fmt::format("{:>12.4e}  {:>12.4e}  {:>12.4e}", point.damp, point.residual_norm, point.x_norm);
+    if (!merit.empty())
+      text += fmt::format("  {:>12}", std::isnan(point.merit) ? "-" : fmt::format("{:.4e}", point.merit));
+    const bool is_chosen = curve.chosen == static_cast<Index>(k);
+    text += fmt::format("  {}{}\n", name_of(point.reason),
+                        is_chosen ? fmt::format(", chosen by {}", name_of(curve.rule)) : "");
+  }
+  return text;
+}
+
+void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve) {
+  if (path.empty()) return;
+  attempt(world, [&] {
+    if (world.rank() != 0) return;
+    const std::string merit = merit_name(curve.rule);
+    std::string rows = "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";
+    for (std::size_t k = 0; k < curve.points.size(); ++k) {
+      const CurvePoint& point = curve.points[k];
+      rows += fmt::format("{},{},{},{},{}", point.damp, point.residual_norm, point.x_norm,
+                          name_of(point.reason), curve.chosen == static_cast<Index>(k) ? 1 : 0);
+      if (!merit.empty()) rows += fmt::format(",{}", point.merit);
+      rows += "\n";
+    }
+    write_text_file(path, [&rows] { return std::exchange(rows, {}); });
+  });
 }
 
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve) {

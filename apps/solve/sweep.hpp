@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gridlops/io/npy.hpp"
-#include "solve/damping_curve.hpp"
+#include "gridlops/solve/damping_curve.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {
@@ -49,6 +49,15 @@ Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve);
 /// Writes these columns (collective over the grid). dimensions: of the file of B, which one column gets, too.
 template <Scalar T>
 void write_columns(const std::string& path, Range columns, int dimensions, DistMatrix<T>& X);
+
+/// What the rule compares: "curvature" or "gcv"; empty if it compares no such number.
+const char* merit_name(DampingRule rule);
+
+/// The curve as a table, a line for each damping, with the choice.
+std::string curve_text(const DampingCurve& curve);
+
+/// Writes the curve as CSV, unless the path is empty (collective). Throws OutputError on all ranks.
+void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve);
 
 /// Prints the curve, warns of a choice that is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
