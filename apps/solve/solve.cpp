@@ -18,7 +18,6 @@
 #include "measure/number_checks.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
-#include "solve/solve_values.hpp"
 
 namespace gridlops::program {
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "solve/solve_values.hpp"
-
 namespace gridlops::program {
 
 namespace {

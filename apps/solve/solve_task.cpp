@@ -7,7 +7,7 @@
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "solve/solve_values.hpp"
+#include "solve/solve_record.hpp"
 
 namespace gridlops::program {
 

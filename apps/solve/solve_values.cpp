@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "solve/solve_values.hpp"
+#include "solve/solve_record.hpp"
 
 #include <fmt/format.h>
 
