@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/comm/crossovers.hpp"
+#include "bench/comm/message_ways.hpp"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/comm/windows.hpp"
+#include "bench/measure/results.hpp"
 #include "gridlops/comm/process_grid.hpp"
 
 namespace gridlops::bench {
@@ -42,5 +43,10 @@ struct NamedWay {
 /// "send", "copy", and put, get and accumulate in windows that MPI allocates or that memory is attached to,
 /// with fences, locks or flushes; on a GPU "nccl".
 std::vector<NamedWay> message_ways(const std::string& device);
+
+/// Times two ways of the same thing in turn, with operands of 1 KiB and more, and writes the lists
+/// "contests", with the times, and "crossovers": from which size on, and up to which, the first way is at
+/// least a tenth faster (collective).
+void find_crossovers(Communicator& world, ResultWriter& writer, Index most_bytes, int repetitions);
 
 }  // namespace gridlops::bench

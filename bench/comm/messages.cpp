@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "bench/benchmarks.hpp"
-#include "bench/comm/crossovers.hpp"
 #include "bench/comm/message_ways.hpp"
 #include "bench/measure/results.hpp"
 #include "command_line/grid.hpp"
