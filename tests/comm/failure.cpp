@@ -15,7 +15,6 @@
 #include "gridlops/comm/process_grid.hpp"
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

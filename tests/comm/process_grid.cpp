@@ -6,8 +6,8 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/process_grid.hpp"
+#include "support/catch.hpp"
 #include "support/disagreements.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -21,9 +21,9 @@
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "support/catch.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

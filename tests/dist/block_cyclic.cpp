@@ -3,10 +3,10 @@
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
+#include "support/catch.hpp"
 #include "support/disagreements.hpp"
 #include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -10,7 +10,6 @@
 #include "support/catch.hpp"
 #include "support/programs/mpi_main.hpp"
 #include "support/reference.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

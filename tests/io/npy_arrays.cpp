@@ -4,7 +4,7 @@
 #include "gridlops/io/npy.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
-#include "support/thrown.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -15,7 +15,6 @@
 #include "support/catch.hpp"
 #include "support/disagreements.hpp"
 #include "support/reference.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

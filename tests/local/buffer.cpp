@@ -8,7 +8,6 @@
 #include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/metered_backend.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 

@@ -6,7 +6,6 @@
 #include "gridlops/base/error.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

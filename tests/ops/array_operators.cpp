@@ -9,7 +9,7 @@
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/arrays.hpp"
-#include "support/thrown.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -8,7 +8,7 @@
 #include "gridlops/solve/solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
-#include "support/thrown.hpp"
+#include "support/catch.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -7,8 +7,8 @@
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/agreed_failures.hpp"
+#include "support/catch.hpp"
 #include "support/test_data.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

@@ -7,8 +7,8 @@
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "support/agreed_failures.hpp"
+#include "support/catch.hpp"
 #include "support/test_data.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

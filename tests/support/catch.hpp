@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 // Catch2 of either generation: one header in version 2, several in version 3.
 #if __has_include(<catch2/catch_all.hpp>)
@@ -18,5 +19,20 @@ namespace gridlops::testing {
 /// take the same test cases in the same order: agree_on_seed gets the seed of Catch2's random numbers, and
 /// returns the one to use.
 int run_catch(int argc, char** argv, const std::function<std::uint32_t(std::uint32_t)>& agree_on_seed);
+
+/// The message of the E that action() throws; empty if it throws none.
+template <class E, class Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace gridlops::testing

@@ -15,8 +15,8 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "support/catch.hpp"
 #include "support/test_data.hpp"
-#include "support/thrown.hpp"
 
 namespace gridlops::testing {
 

@@ -4,10 +4,10 @@
 
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "support/catch.hpp"
 #include "support/grids.hpp"
 #include "support/reference.hpp"
 #include "support/solution_checks.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;

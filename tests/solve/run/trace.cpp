@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "gridlops/io/trace_report.hpp"
+#include "support/catch.hpp"
 #include "support/solution_checks.hpp"
-#include "support/thrown.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
