@@ -6,7 +6,7 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
-#include "dist/apart.hpp"
+#include "dist/matrix_checks.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "solve/run/column_run.hpp"

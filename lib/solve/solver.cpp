@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
-#include "dist/apart.hpp"
+#include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/proximal.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "dist/copies.hpp"
+#include "dist/matrix_checks.hpp"
 #include "gridlops/base/trace.hpp"
 #include "local/products/few_columns.hpp"
 

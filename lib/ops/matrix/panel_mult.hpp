@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "dist/copies.hpp"
+#include "dist/matrix_checks.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "ops/matrix/matrix_block.hpp"
 #include "ops/matrix/pipeline.hpp"

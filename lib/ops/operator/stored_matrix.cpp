@@ -6,7 +6,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/failure/failure.hpp"
-#include "dist/copies.hpp"
+#include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
 
 namespace gridlops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dist/copies.hpp"
+#include "dist/matrix_checks.hpp"
 
 #include <xxhash.h>
 
