@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "command_line/machine_file.hpp"
 #include "command_line/option_values.hpp"
@@ -184,3 +187,16 @@ const std::array<Target, 6> targets{{{"npy_header", check_npy_header},
                                      {"grid", check_grid}}};
 
 }  // namespace gridlops::fuzz
+
+// For libFuzzer: checks the target that the variable GRIDLOPS_TEST_TARGET names.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const gridlops::fuzz::Target* const chosen = [] {
+    const char* const name = std::getenv("GRIDLOPS_TEST_TARGET");
+    for (const gridlops::fuzz::Target& target : gridlops::fuzz::targets)
+      if (name != nullptr && std::string_view(name) == target.name) return &target;
+    std::fprintf(stderr, "GRIDLOPS_TEST_TARGET names no target\n");
+    std::exit(2);
+  }();
+  chosen->check(std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
