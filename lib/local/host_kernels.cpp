@@ -9,7 +9,7 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
-#include "local/products/few_columns.hpp"
+#include "local/products/packed_matrix.hpp"
 
 namespace gridlops {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "local/products/few_columns.hpp"
 #include "support/catch.hpp"
 #include "support/metered_backend.hpp"
 #include "support/padded_matrix.hpp"

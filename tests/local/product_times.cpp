@@ -2,7 +2,7 @@
 #include "local/products/product_times.hpp"
 
 #include "gridlops/ops/cost_model.hpp"
-#include "local/products/few_columns.hpp"
+#include "local/products/packed_matrix.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

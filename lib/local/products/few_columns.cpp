@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "local/products/few_columns.hpp"
+#include "local/products/packed_matrix.hpp"
 
 #include <algorithm>
 #include <array>

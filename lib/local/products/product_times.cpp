@@ -8,7 +8,7 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/host_kernels.hpp"
-#include "local/products/few_columns.hpp"
+#include "local/products/packed_matrix.hpp"
 
 namespace gridlops {
 

@@ -10,7 +10,6 @@
 #include "base/numbers.hpp"
 #include "dist/redistribution.hpp"
 #include "gridlops/base/error.hpp"
-#include "local/products/few_columns.hpp"
 #include "local/products/packed_matrix.hpp"
 #include "local/products/product_times.hpp"
 #include "ops/matrix/algorithms.hpp"

@@ -8,7 +8,7 @@
 #include "base/numbers.hpp"
 #include "dist/matrix_checks.hpp"
 #include "gridlops/base/trace.hpp"
-#include "local/products/few_columns.hpp"
+#include "local/products/packed_matrix.hpp"
 
 namespace gridlops {
 
