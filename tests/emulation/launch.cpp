@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "emulation/launch.hpp"
+#include "emulation/device.hpp"
 
 #include <chrono>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "emulation/launch.hpp"
+#include "emulation/device.hpp"
 #include "gridlops/local/matrix_view.hpp"
 
 namespace gridlops::cuda {
