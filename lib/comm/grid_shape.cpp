@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/comm/grid_shape.hpp"
+
 #include <algorithm>
 #include <charconv>
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/comm/process_grid.hpp"
 
 namespace gridlops {
 

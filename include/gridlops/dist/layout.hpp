@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gridlops/base/export.hpp"
+#include "gridlops/comm/grid_shape.hpp"
 #include "gridlops/dist/partition.hpp"
 
 namespace gridlops {

@@ -5,37 +5,17 @@
 
 #include "base/instantiate.hpp"
 #include "comm/failure/failure.hpp"
-#include "gridlops/base/trace.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
-PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead, PanelPlan<T> for_A,
-                        PanelPlan<T> for_adjoint)
+PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, PanelPlan<T> for_A, PanelPlan<T> for_adjoint)
     : LibraryOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
       A_(std::move(A)),
       product_(A_.matrix().grid()->backend(), column_stable),
-      lookahead_(lookahead),
       plans_{std::move(for_A), std::move(for_adjoint)} {}
-
-/// C ← α op(A) B + β C (van de Geijn, Watts: SUMMA, Concurrency 9, 1997): each step multiplies a panel of
-/// op(A) with a panel of B.
-template <Scalar T>
-void PanelMult<T>::multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const {
-  const PanelPlan<T>& by = plan(op);
-  by.A->begin(A_.matrix().local());
-  by.B->begin(B);
-  by.C->begin(beta, C);
-  for (const Panel& K : Pipeline<T>(by, lookahead_, B.cols)) {
-    const TraceRegion region("panel");
-    const MatrixView<const T> A_K = by.A->arrived(K.step), B_K = by.B->arrived(K.step);
-    product_.multiply(op, alpha, A_K, B_K, by.C->beta(K), by.C->rows(K));
-  }
-  by.A->end();
-  by.B->end();
-}
 
 template <Scalar T>
 void PanelMult<T>::do_connect(Op op) const {

@@ -2,23 +2,40 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <memory>
 
 #include "dist/matrix_checks.hpp"
+#include "gridlops/comm/communicator.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "ops/matrix/matrix_block.hpp"
-#include "ops/matrix/pipeline.hpp"
+#include "ops/matrix/panel_operands.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "ops/operator/stored_matrix.hpp"
 
 namespace gridlops {
 
+/// A product with op(A) in steps: where its operands come from, and where its sums go.
+template <Scalar T>
+struct PanelPlan {
+  std::size_t steps = 0, lookahead = 0;     ///< panels begin to travel `lookahead` steps before their use
+  std::function<Panel(std::size_t)> panel;  ///< of the step with this number
+  std::shared_ptr<PanelSource<T>> A, B;
+  std::shared_ptr<PanelSum<T>> C;
+  Communicator* family = nullptr;  ///< if given, what A and B start for a step goes out as one group
+};
+
+/// C ← α op(A) B + β C. A, B, C: this rank's blocks. summa.cpp has it.
+template <Scalar T>
+void multiply_in_panels(const PanelPlan<T>& by, const BlockProduct<T>& product, Op op, T alpha,
+                        MatrixView<const T> A, MatrixView<const T> B, T beta, MatrixView<T> C);
+
 /// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
 template <Scalar T>
 class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  public:
-  /// Panels begin to travel `lookahead` steps before their use. Idle ranks have no plans.
-  PanelMult(DistMatrix<T> A, bool column_stable, std::size_t lookahead = 0, PanelPlan<T> for_A = {},
-            PanelPlan<T> for_adjoint = {});
+  /// Idle ranks have no plans.
+  PanelMult(DistMatrix<T> A, bool column_stable, PanelPlan<T> for_A = {}, PanelPlan<T> for_adjoint = {});
 
   std::uint64_t hash() const override { return hash_of_block<T>(A_.matrix()); }
   void require_unchanged() const override { A_.require_unchanged(); }
@@ -34,12 +51,13 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     multiply(Op::adjoint, alpha, Y.local(), beta, X.local());
   }
-  void multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const;
+  void multiply(Op op, T alpha, MatrixView<const T> B, T beta, MatrixView<T> C) const {
+    multiply_in_panels(plan(op), product_, op, alpha, A_.matrix().local(), B, beta, C);
+  }
   const PanelPlan<T>& plan(Op op) const { return plans_[op == Op::none ? 0 : 1]; }
 
   mutable GivenMatrix<T> A_;
   BlockProduct<T> product_;
-  std::size_t lookahead_;
   std::array<PanelPlan<T>, 2> plans_;
 };
 

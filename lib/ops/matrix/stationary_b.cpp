@@ -141,9 +141,9 @@ OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& optio
   const auto in_C = std::make_shared<PanelSum<T>>();
   const auto sum_of_Y =
       grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
-  return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable, lookahead,
-                                        PanelPlan<T>{steps, forward, A_panels, X_panels, sum_of_Y},
-                                        PanelPlan<T>{steps, adjoint, A_panels, Y_panels, in_C});
+  return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable,
+                                        PanelPlan<T>{steps, lookahead, forward, A_panels, X_panels, sum_of_Y},
+                                        PanelPlan<T>{steps, lookahead, adjoint, A_panels, Y_panels, in_C});
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

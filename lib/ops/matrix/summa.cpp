@@ -1,13 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "gridlops/base/trace.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/matrix/panel_mult.hpp"
 
 namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+void start_travelling(const PanelPlan<T>& by, std::size_t step, Index cols) {
+  const Panel K = by.panel(step);
+  std::optional<CommunicationGroup> together;
+  if (by.family != nullptr) together.emplace(*by.family);
+  by.A->start(step, K.A);
+  by.B->start(step, K.B.all_of(cols));
+  if (together) together->close();
+}
+
+}  // namespace
+
+/// Each step multiplies a panel of op(A) with a panel of B (van de Geijn, Watts: SUMMA, Concurrency 9, 1997).
+/// Meanwhile the panels of the next `lookahead` steps travel, and so do the sums of the last lookahead + 1.
+template <Scalar T>
+void multiply_in_panels(const PanelPlan<T>& by, const BlockProduct<T>& product, Op op, T alpha,
+                        MatrixView<const T> A, MatrixView<const T> B, T beta, MatrixView<T> C) {
+  const std::size_t steps = by.steps, ahead = by.lookahead;
+  by.A->begin(A);
+  by.B->begin(B);
+  by.C->begin(beta, C);
+  for (std::size_t step = 0; step < std::min(ahead, steps); ++step) start_travelling(by, step, B.cols);
+  for (std::size_t step = 0; step < steps; ++step) {
+    if (step + ahead < steps) start_travelling(by, step + ahead, B.cols);
+    if (step > ahead) by.C->finish(by.panel(step - ahead - 1));
+    by.A->advance();
+    by.B->advance();
+    by.C->advance();
+    const Panel K = by.panel(step);
+    {
+      const TraceRegion region("panel");
+      const MatrixView<const T> A_K = by.A->arrived(step), B_K = by.B->arrived(step);
+      product.multiply(op, alpha, A_K, B_K, by.C->beta(K), by.C->rows(K));
+    }
+    by.C->start(K);
+  }
+  for (std::size_t step = steps - std::min(ahead + 1, steps); step < steps; ++step)
+    by.C->finish(by.panel(step));
+  by.A->end();
+  by.B->end();
+}
 
 namespace {
 
@@ -42,8 +88,8 @@ struct SummaSteps {
 
 }  // namespace
 
-/// Y stays where it is (van de Geijn, Watts, Concurrency 9, 1997; the adjoint: Schatz, van de Geijn, Poulson,
-/// SIAM J. Sci. Comput. 38, 2016). With messages A(p, K) is broadcast along grid row p, X(K, q) along grid
+/// Y stays where it is (van de Geijn and Watts; the adjoint: Schatz, van de Geijn, Poulson, SIAM J. Sci.
+/// Comput. 38, 2016). With messages A(p, K) is broadcast along grid row p, X(K, q) along grid
 /// column q, and the adjoint's products are reduced along grid column q to the owner of X(K, q). Where the
 /// ranks of a grid row can read each other's blocks, A(p, K) is read at its owner. Where all ranks can, X and
 /// Y are, too, and each rank sums its own rows of X.
@@ -89,9 +135,10 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const auto in_C = std::make_shared<PanelSum<T>>();
   if (reads_all) {
     const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
-    return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable, lookahead,
-                                          PanelPlan<T>{forward.count(), forward, A_panels, panels, in_C},
-                                          PanelPlan<T>{adjoint.count(), adjoint, A_panels, panels, in_C});
+    return std::make_shared<PanelMult<T>>(
+        std::move(A), options.column_stable,
+        PanelPlan<T>{forward.count(), lookahead, forward, A_panels, panels, in_C},
+        PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, panels, in_C});
   }
   const auto memory = slot_memory<T>(slots);  // of what travels in the grid column, in either direction
   const auto X_panels = broadcast_panels<T>(grid.col_comm(), backend, memory);
@@ -99,12 +146,15 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const auto sum_of_X =
       grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
   return std::make_shared<PanelMult<T>>(
-      std::move(A), options.column_stable, lookahead,
-      PanelPlan<T>{forward.count(), forward, A_panels, X_panels, in_C, &grid.comm()},
-      PanelPlan<T>{adjoint.count(), adjoint, A_panels, Y_panels, sum_of_X});
+      std::move(A), options.column_stable,
+      PanelPlan<T>{forward.count(), lookahead, forward, A_panels, X_panels, in_C, &grid.comm()},
+      PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, Y_panels, sum_of_X});
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> make_summa(DistMatrix<T>, const MatrixMultOptions&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template void multiply_in_panels(const PanelPlan<T>&, const BlockProduct<T>&, Op, T, MatrixView<const T>, \
+                                   MatrixView<const T>, T, MatrixView<T>);                                  \
+  template OperatorPtr<T> make_summa(DistMatrix<T>, const MatrixMultOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops
