@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gridlops/base/export.hpp"
+#include "gridlops/comm/process_grid.hpp"
 #include "gridlops/dist/dims.hpp"
 #include "gridlops/dist/layout.hpp"
 

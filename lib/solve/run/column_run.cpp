@@ -177,7 +177,8 @@ void ColumnRun<T>::tell_observers(bool at_start) {
   if (batch_.solve.options.observers.empty() || !scale_.is_on())
     return batch_.solve.log.tell_observers(batch_.solve.X, batch_.iteration, at_start, batch_.block.columns(),
                                            batch_.verdicts);
-  DistMatrix<T> X = clone_together(batch_.solve.X);
+  auto X = allocate_matrix<T>(batch_.solve.X.grid(), batch_.solve.X.layout());
+  copy(batch_.solve.X, X);
   scale_.undo(X, batch_.block.columns());
   batch_.solve.log.tell_observers(X, batch_.iteration, at_start, batch_.block.columns(), batch_.verdicts);
 }
