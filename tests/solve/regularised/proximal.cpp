@@ -7,6 +7,7 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/array_operators.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
 #include "support/solution_checks.hpp"

@@ -2,6 +2,7 @@
 // One rank calls something with other arguments than the others: all ranks throw the same, before data move.
 #include "support/disagreements.hpp"
 #include "gridlops/dist/redistribute.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "solve/run/every_solver.hpp"
 #include "support/problems.hpp"
 

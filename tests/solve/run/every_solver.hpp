@@ -9,6 +9,7 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/sparse_solver.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "support/problems.hpp"
 
