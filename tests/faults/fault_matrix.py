@@ -316,7 +316,7 @@ ROWS = [
     (3, "the network loses packets", "5 % of all frames, each way", "as without; nothing is said", lossy, False),
     *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
        in_a_program(f"{name}:1:differ", 2, rf"{text}: .* on ranks .* on rank {{0}}|{text}: .* on rank {{0}}, .* on ranks"), name == "tolerance")
-      for name, text in {"tolerance": "the tolerance", "iterations": "the limit of iterations", "damp": "the damping", "solver": "the solver",
+      for name, text in {"tolerance": "tolerance", "iterations": "max_iterations", "damp": "damp", "solver": "the solver",
                          "alpha": "alpha", "columns": "the model", "root": "the root"}.items()),
     (5, "an exception between calls", "`product:50:throw`", "70; its type, text and rank",
      in_a_program("product:50:throw", 70, r"^gridlops: rank {} on \S+: std::runtime_error: the flux is negative"), True),
