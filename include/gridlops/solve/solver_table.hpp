@@ -41,7 +41,7 @@ enum class Feature : unsigned {
   one_pass = 32,            ///< an iteration can read A once
   penalty = 64,             ///< λ, and a step length that is given or estimated
   threshold = 128,          ///< the penalty belongs to a threshold
-  momentum = 256,           ///< with optional restarts
+  momentum = 256,           ///< momentum, which may restart
   acceleration = 512,       ///< a choice of momentum
   preconditioner = 1024,    ///< needs SolverOperands::preconditioner
   proximal_operator = 2048  ///< needs SolverOperands::penalty
