@@ -36,10 +36,11 @@ struct RankCost {
 GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
                                       int col, bool adjoint, Index panel = 0);
 
-/// Returns the cost of one LinearOperator::normal_product() with a packed stationary_a on that rank.
+/// Returns the cost of one LinearOperator::normal_product() with a packed stationary_a on the rank at (row,
+/// col).
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
-/// Returns the cost of one redistribute() on that rank.
+/// Returns the cost of one redistribute() on the rank at (row, col).
 GRIDLOPS_EXPORT RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                              ScalarType type, int row, int col);
 
@@ -67,8 +68,7 @@ GRIDLOPS_EXPORT ProductChoices product_choices(ScalarType type);
 /// The time of one kind of operation on a rank while all ranks perform it.
 struct LinkModel {
   double seconds_per_call = 5e-6;
-  double seconds_per_byte =
-      1.0 / 5e9;  ///< per byte that the rank receives; for a root, per byte that the others receive or give
+  double seconds_per_byte = 1.0 / 5e9;  ///< received by the rank; of a root: received or given by the others
 };
 
 /// Describes the speed of the machine's ranks while all work at once, and which of them read each other's

@@ -118,11 +118,9 @@ GRIDLOPS_EXPORT const char* name_of(AtRestart state);
 
 /// A row of the options table.
 struct SolverOption {
-  const char*
-      name;  ///< its name in `gridlops solve` and its reports, without the dashes; null: not available there
-  const char*
-      field;        ///< its name in SolveOptions; null: `gridlops solve` derives it from files and estimates
-  Feature feature;  ///< a solver takes the option only if it has this feature
+  const char* name;   ///< in `gridlops solve` and its reports, without the dashes; null: not there
+  const char* field;  ///< of SolveOptions; null: `gridlops solve` derives it from files and estimates
+  Feature feature;    ///< a solver takes the option only if it has this feature
   AtRestart at_restart;
   const char* group = "";        ///< the heading in the help text
   const char* placeholder = "";  ///< stands for the value in the help text

@@ -44,8 +44,7 @@ struct ColumnReport {
   double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm
   double condition = 0;      ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
   double reference_norm = 0;  ///< the reference of the tolerance: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
-  double tested_norm =
-      0;  ///< the norm compared with the tolerance, from its definition, divided by its reference
+  double tested_norm = 0;  ///< the norm that is tested, from its definition, divided by its reference
 };
 
 /// Entry k of `residual_norms` and `tested_norms` belongs to right-hand side `columns[k]`. Only columns that

@@ -153,8 +153,7 @@ class StationaryA final : public StationaryMatrix<T> {
   using StationaryMatrix<T>::A_;
 
   void do_connect(Op) const override {
-    FailureScope
-        failures;  // whatever the first step throws: other ranks wait for this one in the second step
+    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     failures.run([&] { models_->connect(); });
     failures.run([&] { data_->connect(); });
   }

@@ -111,8 +111,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 template <Scalar T>
 void LinearOperator<T>::reserve(Product product, const Partition& columns) const {
   if (product == Product::normal) {
-    FailureScope
-        failures;  // whatever the first step throws: other ranks wait for this one in the second step
+    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     if (!has_one_pass())
       for (const Op op : {Op::none, Op::adjoint}) failures.run([&] { do_connect(op); });
     do_reserve_normal_product(columns);
