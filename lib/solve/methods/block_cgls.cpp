@@ -24,7 +24,7 @@ namespace {
 /// corresponding singular vectors of a matrix, ACM TOMS 7, 1981). The iterates are those of conjugate
 /// gradients with blocks of residuals (O'Leary: The block conjugate gradient algorithm and related methods,
 /// Linear Algebra Appl. 29, 1980). Since no residuals are kept, their growing linear dependence cannot spoil
-/// the directions. The directions of a column that has ended therefore stay in the space until all have
+/// the directions. In return, the directions of a column that has ended must stay in the space until all have
 /// ended. Without them the other columns would lose the conjugacy of their directions, and take many times as
 /// long.
 ///

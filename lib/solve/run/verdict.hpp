@@ -31,9 +31,8 @@ struct VerdictLimits {
   double tolerance = 0;           ///< T
   double absolute_tolerance = 0;  ///< for the method's own test
   double atol = 0, btol = 0;      ///< for the test of the backward error
-  bool x_is_correction =
-      false;           ///< x corrects a guess: the norm of their sum, which this test needs, is unknown
-  double epsilon = 0;  ///< of the elements' type
+  bool x_is_correction = false;   ///< x corrects a guess; the norm of their sum, for that test, is not known
+  double epsilon = 0;             ///< of the elements' type
 };
 
 /// The relative errors of the computed norms.
