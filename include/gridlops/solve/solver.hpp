@@ -60,7 +60,7 @@ struct IterationRecord {
 /// found.
 struct GuardAlarm {
   enum class Kind {
-    gap,        ///< `found` is the distance between x and the recurrence, relative to b
+    gap,        ///< `found` is the distance between x and the recurrence, in the units of b
     norm,       ///< `found` is a value of ‖A‖ that the recurrence cannot have produced
     non_finite  ///< NaN or infinity appeared after the start
   };
