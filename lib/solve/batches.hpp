@@ -9,13 +9,13 @@
 
 namespace gridlops {
 
-/// Columns that are solved together: of every part k of a column partition, sizes.size(k) columns from
-/// first[k] on.
+/// Columns that are solved together: for every part k of a column partition, the sizes.size(k) columns that
+/// start at first[k].
 struct ColumnBatch {
   std::vector<Index> first;
   Partition sizes;
 
-  /// The columns' numbers in the whole, in the order in which they lie.
+  /// The columns' numbers in the whole, in storage order.
   std::vector<Index> numbers_in(const Partition& whole) const {
     std::vector<Index> numbers;
     for (int part = 0; part < whole.parts(); ++part)
@@ -24,13 +24,13 @@ struct ColumnBatch {
   }
 };
 
-/// The most columns that a batch takes of one part. A batch has at most `batch` columns (0: any number), but
-/// may have one of each part.
+/// The maximum number of columns that a batch takes from one part. A batch has at most `batch` columns (0:
+/// any number), but may have one from each part.
 inline Index batch_width(const Partition& columns, Index batch) {
   return batch == 0 ? std::max<Index>(columns.largest(), 1) : std::max<Index>(batch / columns.parts(), 1);
 }
 
-/// Cuts all columns into batches. There is at least one, which may be empty.
+/// Divides all columns into batches. There is at least one batch, which may be empty.
 inline std::vector<ColumnBatch> column_batches(const Partition& columns, Index batch) {
   const Index width = batch_width(columns, batch);
   std::vector<ColumnBatch> batches;

@@ -8,14 +8,14 @@
 
 namespace gridlops {
 
-/// This rank's block of column j of a matrix. It has no columns if other ranks have them.
+/// This rank's block of column j of a matrix. It has no columns if other ranks hold the column.
 template <Scalar T>
 MatrixView<T> column_block(DistMatrix<T>& X, Index j) {
   const Range mine = X.local_col_range();
   return X.local().col_block(intersect({j - mine.begin, 1}, {0, mine.size}));
 }
 
-/// yⱼ ← xⱼ for the columns j with chosen[j]. Neighbours go in one copy.
+/// yⱼ ← xⱼ for the columns j with chosen[j]. Adjacent columns go in one copy.
 template <Scalar T>
 void copy_columns(const std::vector<char>& chosen, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   const Range mine = X.local_col_range();

@@ -16,11 +16,11 @@ template <class Value>
 constexpr bool is_list = std::is_same_v<Value, PerColumn> || std::is_same_v<Value, std::vector<double>>;
 template <class Value>
 constexpr bool is_optional = std::is_same_v<Value, std::optional<double>>;
-/// Whether checkpoints keep values of this type as numbers.
+/// Whether checkpoints store values of this type as numbers.
 template <class Value>
 constexpr bool is_numbers = is_list<Value> || is_optional<Value>;
 
-// The numbers of an option, none if it is unset.
+// The numbers of an option; none if it is unset.
 std::vector<double> numbers_of(double value) { return {value}; }
 std::vector<double> numbers_of(Index value) { return {static_cast<double>(value)}; }
 std::vector<double> numbers_of(const std::vector<double>& values) { return values; }
@@ -93,7 +93,7 @@ std::string fixed_words(Feature features, const SolveOptions& options) {
   for_each_option([&](const SolverOption& option, auto field) {
     using Value = std::remove_cvref_t<decltype(options.*field)>;
     if (option.at_restart != AtRestart::fixed || !has(features, option.feature) || is_numbers<Value>) return;
-    if (option.field == std::string_view("initial_guess")) return;  // of which a fingerprint is kept
+    if (option.field == std::string_view("initial_guess")) return;  // a fingerprint is kept of it
     words += message(words.empty() ? "" : ", ", option.field, " ", text_of(options.*field));
   });
   return words;

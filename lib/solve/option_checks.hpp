@@ -8,25 +8,25 @@
 
 namespace gridlops {
 
-/// Names all options of the table to an agreement, and the directories of checkpoints.
+/// Adds all options of the table, and the directories of checkpoints, to an agreement.
 void describe_options(Agreement& agreement, const SolveOptions& options);
 
 /// Throws UsageError or ShapeError if a method with these features does not take an option that is given, or
-/// if an option has an impossible value.
+/// if an option has an invalid value.
 void check_options(const char* method, Feature features, const SolveOptions& options, Index nrhs);
 
-/// The options, with their values in words, that a checkpoint fixes and keeps in words, since they are no
-/// numbers: those that these features allow.
+/// The fixed options that a checkpoint stores as words because they are not numbers, with their values; only
+/// those that these features allow.
 std::string fixed_words(Feature features, const SolveOptions& options);
 
-/// An option that a checkpoint fixes and keeps as numbers: none, one, or one for each column.
+/// A fixed option that a checkpoint stores as numbers: none, one, or one per column.
 struct FixedNumbers {
   const char* name;
   std::vector<double> values;
 };
-/// Those that these features allow, for `nrhs` columns.
+/// The options of this kind that these features allow, for `nrhs` columns.
 std::vector<FixedNumbers> fixed_numbers(Feature features, const SolveOptions& options, Index nrhs);
-/// Sets such an option to the values of a checkpoint.
+/// Sets such an option to the values from a checkpoint.
 void set_fixed_numbers(const FixedNumbers& option, SolveOptions& options);
 
 }  // namespace gridlops

@@ -9,7 +9,7 @@ namespace gridlops {
 
 namespace {
 
-/// The larger part of a dimension that is cut over so many ranks.
+/// The larger part of a dimension that is cut over this many ranks.
 double part(Index size, int ranks) { return static_cast<double>(balanced_part(size, ranks, 0).size); }
 
 double seconds_of_vectors(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
@@ -24,7 +24,7 @@ double seconds_of_vectors(const PlannedIteration& iteration, GridShape grid, con
     data = part(shape.rows, Q) * part(shape.nrhs, P);
   }
   const SolverRow& solver = row_of(iteration.solver);
-  // A copied byte is read and written.
+  // Each copied byte is read once and written once.
   return (solver.model_passes * models + solver.data_passes * data) *
          static_cast<double>(size_of(shape.type)) * machine.seconds_per_copied_byte / 2;
 }

@@ -45,7 +45,7 @@ void ScaledOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T be
   A_->apply_adjoint(alpha * half_, scaled(range(), Y), beta, X);
 }
 
-// AᴴAp of an A that is to be scaled may be out of range.
+// If A is to be scaled, AᴴAp may be out of range.
 template <Scalar T>
 void ScaledOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
                                        DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {

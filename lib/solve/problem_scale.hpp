@@ -6,14 +6,15 @@
 
 namespace gridlops {
 
-/// The largest power of two, up or down, that norms of A, D and b may have without being scaled. Within it no
-/// square of a norm of least squares or of conjugate gradients leaves the range of double precision, and no
-/// element of A AᴴA b that of T, at the start or where norms have fallen to ε of what they were.
+/// The largest power of two, up or down, that norms of A, D and b may have without scaling. Within this
+/// limit, no square of a norm in least squares or conjugate gradients leaves the range of double precision,
+/// and no element of A AᴴA b leaves that of T, either at the start or once norms have fallen to ε of their
+/// initial values.
 template <Scalar T>
 inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
 
-/// 2^power · A for an even power. Where the power is not 0, half of it multiplies the operand before the
-/// product, and half of it the product, so that nothing within leaves the range of T.
+/// 2^power · A for an even power. If the power is not 0, half of it multiplies the operand before the
+/// product, and the other half the result, so that no intermediate value leaves the range of T.
 template <Scalar T>
 class ScaledOperator {
  public:
@@ -27,7 +28,7 @@ class ScaledOperator {
   Index cols() const { return A_->cols(); }
 
   /// Takes memory for operands with these columns unless the power is 0 (collective over the grid). All ranks
-  /// throw OutOfMemory if one of them has not enough.
+  /// throw OutOfMemory if one of them does not have enough.
   void set_power(int power, const Partition& columns);
 
   // These are the operator's.

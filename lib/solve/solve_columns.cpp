@@ -77,7 +77,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   std::optional<MethodState<T>> own_state;
   if (before.state == nullptr) method.describe(own_state.emplace(method.op().domain()));
   MethodState<T>& state = before.state == nullptr ? *own_state : *before.state;
-  Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // and X and the numbers
+  Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // plus X and the numbers
   if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
   const Solve<T> solve{method, options, state, log, checkpoints, guard, B, before.residuals, X};
@@ -87,7 +87,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   };
   const Index first = log.batch(), ended = log.has_other_limits() ? first : 0;
   for (Index batch = first; batch < static_cast<Index>(batches.size()); ++batch) run_of(batch).solve();
-  // What was solved before a restart under other limits may not be, under these.
+  // A column solved before a restart under other limits may not count as solved under these.
   for (Index batch = 0; batch < ended; ++batch) run_of(batch).solve_again();
   log.end();
   failures.settle(B.grid()->comm());

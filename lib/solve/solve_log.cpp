@@ -105,7 +105,7 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
   }
 }
 
-/// What a verdict depends on besides norms.
+/// The inputs of a verdict other than norms.
 template <Scalar T>
 std::vector<double> SolveLog<T>::limits() const {
   const double unset = -1;

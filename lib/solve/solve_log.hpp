@@ -10,17 +10,17 @@
 
 namespace gridlops {
 
-/// Keeps the report of a solve over all its batches, with its history, and tells observers the last known
-/// norms.
+/// Collects the report of a solve over all its batches, including its history, and passes the last known
+/// norms to observers.
 template <Scalar T>
 class SolveLog {
  public:
   SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X);
 
   SolveReport& report() { return report_; }
-  /// Whether an observer on this rank wants the end. Other ranks learn that in a reduction.
+  /// Whether an observer on this rank has requested the end. Other ranks learn of it in a reduction.
   bool stop_is_wanted() const { return stop_is_wanted_; }
-  /// Whether an observer on any rank wants it, as all ranks know.
+  /// Whether an observer on any rank has requested the end, as all ranks know by now.
   bool stop_is_asked() const { return stop_is_asked_; }
   void set_stop_is_asked(bool asked) { stop_is_asked_ = asked; }
 
@@ -30,11 +30,11 @@ class SolveLog {
   void begin_batch(Index batch, const ColumnBatch& columns);
   Index batch() const { return batch_; }
   const std::vector<Index>& numbers() const { return numbers_; }
-  /// Takes the norms after an iteration.
+  /// Records the norms after an iteration.
   void record(Index iteration, const ActiveColumns& columns, const Verdicts& verdicts);
-  /// Tells observers of an iteration. If one of them throws on one rank, the others are called all the same,
+  /// Notifies observers of an iteration. If one of them throws on one rank, the others are still called,
   /// since they may communicate.
-  /// X: as it is, columns in these places.
+  /// X: the current iterate, with its columns in these places.
   void tell_observers(const ConstDistMatrix<T>& X, Index iteration, bool at_start,
                       const ActiveColumns& columns, const Verdicts& verdicts);
   /// Writes the final verdicts of a batch to the report.
@@ -44,7 +44,7 @@ class SolveLog {
   void count_guard_products(Index columns) { report_.guard_products += columns; }
 
   void visit(StateArchive& archive);
-  /// Whether a visit has loaded a state that was saved under other limits or tolerances.
+  /// Whether a visit has loaded a state that was saved with other limits or tolerances.
   bool has_other_limits() const { return has_other_limits_; }
 
  private:
@@ -56,12 +56,12 @@ class SolveLog {
   const ConstDistMatrix<T>& X_;
   SolveReport report_;
   std::vector<double> residual_norms_, first_residual_norms_, tested_norms_, x_norms_,
-      objectives_;  // the last known, per column of B; the second at the start
+      objectives_;  // last known, per column of B; the second: at the start
   bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;
-  Index first_here_ = 0;       // of the batch, among this rank's columns
-  std::vector<Index> places_;  // where this rank's columns lie
+  Index first_here_ = 0;       // position of the batch's first column among this rank's
+  std::vector<Index> places_;  // the places of this rank's columns
 };
 
 }  // namespace gridlops

@@ -149,7 +149,7 @@ class Table final : public SolveObserver {
   bool has_header_ = false;
   SolveStart start_;
   std::chrono::steady_clock::time_point begin_;
-  std::optional<std::string> pending_;  // the last row, while it is not printed
+  std::optional<std::string> pending_;  // the last row, until it is printed
 };
 
 }  // namespace
@@ -177,7 +177,7 @@ void Iterate::copy_to(DistMatrix<T>& Y) const {
   require_same_layout(X, Y, "copy");
   const auto columns = static_cast<Index>(places_.size());
   for (Index begin = 0, end = 0; begin < columns; begin = end) {
-    // Neighbours go in one copy.
+    // Adjacent columns go in one copy.
     for (end = begin + 1; end < columns && places_[at(end)] == places_[at(end - 1)] + 1;) ++end;
     X.grid()->backend()->template kernels<T>().copy(X.local().col_block({places_[at(begin)], end - begin}),
                                                     Y.local().col_block({begin, end - begin}));

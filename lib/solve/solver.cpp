@@ -79,7 +79,7 @@ void check_operands(const SolverRow& row, const SolverOperands<T>& operands, con
   require_apart<T>(X, variances, row.name, "its solutions and its variances");
 }
 
-/// One for each column, or none on an idle rank.
+/// One value per column; empty on an idle rank.
 std::vector<double> of_each_column(const PerColumn& values, const SolveReport& report) {
   std::vector<double> each;
   for (Index j = 0; j < std::ssize(report.columns); ++j) each.push_back(values[j]);
@@ -131,7 +131,7 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     options.guard = of.guarded ? 1 : 0;
     const OperatorPtr<double> M = identity<double>(A.domain());
     MethodState<double> state(A.domain());
-    // This method is only described, and never run. Its operands have no elements.
+    // This method is only described, never run. Its operands have no elements.
     SolverOperands<double> operands;
     if (row_of(of.solver).has(Feature::preconditioner)) operands.preconditioner = M.get();
     make_method<double>({of.solver, A, options, operands})->describe(state);
@@ -141,8 +141,8 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const OperatorPtr<double> A = zero<double>(of.range, of.domain);
   if (!of.preconditioned) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
 
-  // The method works on [A; D·I] P. Its data come in addition, and with a guess its first residual. At the
-  // end a gradient takes the place of Z, and A P Z goes through P Z.
+  // The method works on [A; D·I] P. It needs memory for the stacked data, and with a guess for its first
+  // residual. At the end a gradient takes the place of Z, and A P Z is computed through P Z.
   const OperatorPtr<double> full = of.damped ? damped(A, 1) : A;
   const Index copies = of.damped && of.initial_guess ? 2 : 1;
   const Index data = copies * rows_in(full->range()) * mine, models = rows_in(of.domain) * mine,

@@ -11,7 +11,7 @@ namespace gridlops {
 
 namespace {
 
-/// The options of `gridlops solve` that are no fields of SolveOptions.
+/// The options of `gridlops solve` that are not fields of SolveOptions.
 const std::vector<SolverOption> of_the_program{
     {"tolerances", nullptr, Feature::none, AtRestart::honoured},
     {"damp-relative", nullptr, Feature::damping, AtRestart::fixed},

@@ -9,13 +9,13 @@
 
 namespace gridlops {
 
-// Operators on arrays of several dimensions (Space::dims), which may be cut along any of them, in any parts.
-// Functions that make them are not collective. They throw ShapeError or UsageError, on all ranks and without
-// communicating, if a dimension does not exist or sizes do not fit. A product that needs elements of other
-// ranks fetches them in one all_to_all_v, which travels while the others are computed.
+// Operators on arrays of several dimensions (Space::dims), which may be cut along any of them, into any
+// parts. The functions that make these operators are not collective. They throw ShapeError or UsageError, on
+// all ranks and without communicating, if a dimension does not exist or sizes do not fit. A product that
+// needs elements of other ranks fetches them in one all_to_all_v, and meanwhile computes the other elements.
 
-/// The product with a banded matrix along one dimension of the arrays of a space: a derivative (see
-/// Derivative), a convolution. The matrix is as large as the dimension.
+/// The product with a banded matrix along one dimension of the arrays of a space, for example a derivative
+/// (see Derivative) or a convolution. The size of the matrix is that of the dimension.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> band_operator(const Space& space, int dim, const Band& band);
 
@@ -25,39 +25,40 @@ struct LaplacianTerm {
   double weight = 1;
   double sampling = 1;
 };
-/// Σ weight · ∂²/∂dim² over the terms; the derivatives are second_derivative() with their own sampling.
+/// Σ weight · ∂²/∂dim² over the terms. Each derivative is a second_derivative() with its term's sampling.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> laplacian(const Space& space, const std::vector<LaplacianTerm>& terms,
                                          Derivative::Kind kind = Derivative::Kind::centered,
                                          bool edge = false);
 
-/// [∂/∂dim₀; ∂/∂dim₁; …], a stack of first_derivative() along all dimensions, each with its sampling.
+/// [∂/∂dim₀; ∂/∂dim₁; …], a stack of first_derivative() along all dimensions, each with its own sampling.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> gradient(const Space& space, const std::vector<double>& sampling,
                                         Derivative::Kind kind = Derivative::Kind::centered,
                                         bool edge = false);
 
-/// The space of the samples of arrays with these indices along one dimension, increasing. Every rank keeps
-/// those that it has, so its parts of that dimension may differ in size by more than one.
+/// The space of arrays restricted to these indices, in increasing order, along one dimension. Every rank
+/// keeps the samples that it holds, so the parts of that dimension may differ in size by more than one.
 GRIDLOPS_EXPORT Space restricted_space(const Space& space, int dim, const std::vector<Index>& indices);
-/// From arrays to those samples. The adjoint puts them back among zeros. Nothing moves.
+/// Maps arrays to those samples. The adjoint puts the samples back and fills the rest with zeros. Moves no
+/// data.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> restriction(const Space& space, int dim, const std::vector<Index>& indices);
 
-/// How many cells of its neighbours a block of an array gets, before and behind it along each dimension. They
-/// may be more than a neighbour has, and are then those of the ranks behind it.
+/// How many neighbouring cells a block of an array gets before and behind it along each dimension. A width
+/// may exceed the neighbour's block; the remaining cells then come from the ranks beyond it.
 struct HaloWidths {
-  std::vector<Index> before, behind;  ///< one ≥ 0 for each dimension
-  /// Whether blocks at the ends of the array get cells of zeros there, or none.
+  std::vector<Index> before, behind;  ///< one per dimension, ≥ 0
+  /// Whether blocks at the ends of the array get cells of zeros beyond the array, or no cells there.
   bool beyond_array = true;
 };
 
 /// The space of blocks with these halos.
 GRIDLOPS_EXPORT Space halo_space(const Space& space, const HaloWidths& widths);
-/// From blocks to blocks with halos, corners included. The adjoint sums what the copies of a cell hold.
+/// Maps blocks to blocks with halos, including corners. The adjoint sums all copies of a cell.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> halo(const Space& space, const HaloWidths& widths);
-/// From blocks with halos to blocks, without the halos: crop · halo = I.
+/// Maps blocks with halos to blocks without: crop · halo = I.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> crop(const Space& space, const HaloWidths& widths);
 

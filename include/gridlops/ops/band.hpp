@@ -9,14 +9,14 @@
 
 namespace gridlops {
 
-/// A real n × n matrix whose elements lie near the diagonal, most rows being alike: a derivative or a
-/// convolution along one dimension of an array. Element (i, j) is zero unless −lower ≤ j − i ≤ upper. The
-/// first `head` and the last `tail` rows have weights of their own; in the rows between, element (i, j)
-/// depends on j − i only. A value.
+/// A real n × n matrix whose elements lie near the diagonal and most of whose rows are alike, such as a
+/// derivative or a convolution along one dimension of an array. Element (i, j) is zero unless −lower ≤ j − i
+/// ≤ upper. The first `head` and the last `tail` rows have their own weights; in the rows between, element
+/// (i, j) depends only on j − i. A value type.
 class GRIDLOPS_EXPORT Band {
  public:
-  /// element(i, j) is asked for elements within the band and the matrix. All sizes are ≥ 0; otherwise it
-  /// throws UsageError.
+  /// Calls element(i, j) for elements within the band and the matrix. All sizes are ≥ 0; otherwise throws
+  /// UsageError.
   Band(Index n, Index lower, Index upper, Index head, Index tail,
        const std::function<double(Index i, Index j)>& element);
 
@@ -30,8 +30,8 @@ class GRIDLOPS_EXPORT Band {
 
   Band transposed() const;
 
-  /// The weights of rows 0 … head − 1, of one row between, and of the last `tail` rows, each for columns
-  /// i − lower … i + upper. If head + tail ≥ n there is one set for each row.
+  /// The weights of rows 0 … head − 1, of one row between, and of the last `tail` rows, each for columns i −
+  /// lower … i + upper. If head + tail ≥ n, there is one set per row.
   const std::vector<double>& weights() const { return weights_; }
 
  private:
@@ -39,7 +39,7 @@ class GRIDLOPS_EXPORT Band {
   std::vector<double> weights_;
 };
 
-/// A B, of two matrices of one size. Throws ShapeError if the sizes differ.
+/// The product A B of two matrices of the same size. Throws ShapeError if the sizes differ.
 GRIDLOPS_EXPORT Band product(const Band& A, const Band& B);
 
 /// How a derivative is formed in the interior. In y = D x / dᵏ, for the first derivative (k = 1):
@@ -61,18 +61,18 @@ struct Derivative {
   int order = 3;  ///< of the centered first derivative: 3 or 5
 };
 
-/// The matrices of these derivatives for n samples. An order n has too few samples for gives rows of zeros.
-/// Throw UsageError if the sampling is zero or not finite, or the order is not 3 or 5.
+/// The matrices of these derivatives for n samples. If n is too small for the order, all rows are zero. Both
+/// throw UsageError if the sampling is zero or not finite, or the order is not 3 or 5.
 GRIDLOPS_EXPORT Band first_derivative(Index n, const Derivative& how = {});
 GRIDLOPS_EXPORT Band second_derivative(Index n, const Derivative& how = {});
 
-/// yᵢ = Σₖ fₖ xᵢ₊c₋ₖ for n samples, where c is the centre: the convolution with a filter, as long as x.
-/// Throws UsageError unless the filter has a sample number `centre`.
+/// yᵢ = Σₖ fₖ xᵢ₊c₋ₖ for n samples, where c is the centre: convolution with a filter, with as many outputs as
+/// samples in x. Throws UsageError unless the filter has a sample number `centre`.
 GRIDLOPS_EXPORT Band convolution(Index n, const std::vector<double>& filter, Index centre);
 
-/// Smoothing without a shift: the mean of `length` neighbours, taken forwards and once more backwards, of n
-/// samples that go on oddly beyond their ends, x₋ₖ = 2x₀ − xₖ. It is SciPy's filtfilt(ones(length)/length, 1,
-/// x) and keeps straight lines. Throws UsageError unless 1 ≤ length ≤ n.
+/// Smoothing without a shift: a running mean of `length` samples, applied forwards and then backwards, to n
+/// samples that are continued oddly beyond their ends, x₋ₖ = 2x₀ − xₖ. It equals SciPy's
+/// filtfilt(ones(length)/length, 1, x) and preserves straight lines. Throws UsageError unless 1 ≤ length ≤ n.
 GRIDLOPS_EXPORT Band box_smoothing(Index n, Index length);
 
 }  // namespace gridlops

@@ -10,21 +10,22 @@
 
 namespace gridlops {
 
-// Discrete Fourier transforms along one dimension of the arrays of a space. The dimension must not be cut: an
-// array that is cut along it is brought into another cut by identity(), the transform's lines then being
-// whole. Nothing moves, and all right-hand sides are transformed at once. Functions that make these operators
-// are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
+// Discrete Fourier transforms along one dimension of the arrays of a space. The dimension must not be cut: if
+// it is, first redistribute the array with identity() so that the lines along it are whole. The transforms
+// themselves move no data, and transform all right-hand sides at once. The functions that make these
+// operators are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
 //
-// On the host a line takes O(n Σ p) operations for the prime factors p of n (KISS FFT), so that lengths with
-// large ones are slow; on a GPU O(n log n) for any n (cuFFT). There the first application takes memory for
-// two copies of one column and more for cuFFT, and each column takes one run of a plan.
+// On the host a line takes O(n Σ p) operations for the prime factors p of n (KISS FFT), so lengths with large
+// prime factors are slow. On a GPU a line takes O(n log n) operations for any n (cuFFT). There, the first
+// application takes memory for two copies of one column and some more for cuFFT, and each column takes one
+// execution of a plan.
 
-/// How a transform is scaled: by s = 1, 1/n or 1/√n. With 1/√n it is unitary.
+/// The scale s of a transform: 1, 1/n or 1/√n. With 1/√n the transform is unitary.
 enum class FourierNorm { none, by_n, ortho };
 
-/// Which indices time 0 and frequency 0 have, and the scale. Indices are taken modulo n. For an axis that is
-/// ordered as time, its origin in the middle, time_zero is n/2 (NumPy's ifftshift before a transform); for
-/// ordered frequencies frequency_zero is n/2 (fftshift after it).
+/// The indices of time 0 and of frequency 0, taken modulo n, and the scale. For a time axis with its origin
+/// in the middle, time_zero is n/2 (NumPy's ifftshift before a transform). For frequencies in increasing
+/// order, frequency_zero is n/2 (fftshift after it).
 struct FourierOptions {
   FourierNorm norm = FourierNorm::ortho;
   Index time_zero = 0;
@@ -38,36 +39,37 @@ GRIDLOPS_EXPORT OperatorPtr<std::complex<R>> fourier(const Space& space, int dim
                                                      const FourierOptions& options = {});
 
 /// The frequencies 0 … frequencies − 1 of real samples, as pairs of numbers:
+///
 ///   y_k = s_k Σ_i exp(−2πi (i−c) k/n) x_i,    s_k² = 2/n, but 1/n for k = 0 and for 2k = n,
+///
 /// along dimension `dim` of n ≥ 1 samples, where c is time_zero. In the range the dimension has `frequencies`
-/// ≤ n/2 + 1 elements (0: all of them), and after the last dimension there is one of 2 for real and imaginary
-/// parts (see paired_space()). With these scales norms are kept: ‖F x‖ = ‖x‖ for all x that have no other
-/// frequencies, and F Fᵀ is the identity but for the imaginary parts of frequencies 0 and n/2, which F makes
-/// zero.
+/// ≤ n/2 + 1 elements (0: all of them), and a new last dimension of 2 holds the real and imaginary parts (see
+/// paired_space()). These scales preserve norms: ‖F x‖ = ‖x‖ for all x that have no other frequencies. F Fᵀ
+/// is the identity except for the imaginary parts of frequencies 0 and n/2, which F sets to zero.
 template <std::floating_point R>
 GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, int dim, Index frequencies = 0,
                                             Index time_zero = 0);
 
-/// The convolution with a real filter along one dimension, as convolution() in band.hpp defines it, by
-/// transforms of n + filter samples and more, zeros beside the array: O(n log n) operations a line instead of
+/// The convolution with a real filter along one dimension, as defined by convolution() in band.hpp. It pads
+/// the array with zeros and transforms at least n + filter samples: O(n log n) operations per line instead of
 /// O(n · filter). It takes memory for three arrays and a spectrum for each right-hand side. The space has at
 /// most four dimensions. Throws UsageError unless the filter has a sample number `centre`, and OutOfMemory on
-/// this rank alone.
+/// this rank only.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fourier_convolution(const Space& space, int dim,
                                                    const std::vector<double>& filter, Index centre);
 
-/// The space of real matrices whose rows are the real and imaginary parts, in turn, of those of complex
-/// matrices in `space`; arrays get a last dimension of 2. The memory of both is the same, and so are norms.
+/// The space of real matrices whose rows are alternately the real and imaginary parts of the rows of complex
+/// matrices in `space`; arrays get a last dimension of 2. Memory layout and norms are the same for both.
 GRIDLOPS_EXPORT Space paired_space(const Space& space);
 
-/// The matrix of pairs that lies in the memory of X, a matrix in `space`; columns may be further apart than
-/// they are long.
+/// A matrix of pairs in the memory of X, which is a matrix in `space`. The stride may exceed the number of
+/// rows.
 template <std::floating_point R>
 GRIDLOPS_EXPORT DistMatrix<R> pairs_of(const Space& space, DistMatrix<std::complex<R>>& X);
 
-/// A complex operator as the real one between pairs. Its adjoint is that of A: Re⟨Ax, y⟩ is the inner product
-/// of pairs.
+/// A complex operator as a real one on pairs. Its adjoint corresponds to that of A: the inner product of
+/// pairs is Re⟨Ax, y⟩.
 template <std::floating_point R>
 GRIDLOPS_EXPORT OperatorPtr<R> on_pairs(OperatorPtr<std::complex<R>> A);
 

@@ -12,8 +12,8 @@
 
 namespace gridlops {
 
-/// How often an operator was used, with the columns of all applications added up. A normal product is one
-/// forward and two adjoint applications.
+/// How often an operator was applied, and the total number of columns. A normal product counts as one forward
+/// and two adjoint applications.
 struct OperatorActivity {
   Index forward_applications = 0;
   Index adjoint_applications = 0;
@@ -21,10 +21,10 @@ struct OperatorActivity {
   Index adjoint_columns = 0;
 };
 
-/// A linear map from its domain to its range (A is range().dimension() × domain().dimension()) that is
-/// applied to many columns at once. Both spaces are on one grid, and a model and its data have their columns
-/// on the same axis, cut at the same places. Operators are immutable; applying one may use scratch memory of
-/// its own, so it is not for two threads at a time.
+/// A linear map from its domain to its range (A is range().dimension() × domain().dimension()), applied to
+/// many columns at once. Both spaces are on one grid, and a model and its data have their columns on the same
+/// axis, cut at the same places. Operators are immutable, but applying one may use its scratch memory, so two
+/// threads must not use it at the same time.
 template <Scalar T>
 class GRIDLOPS_EXPORT LinearOperator {
  public:
@@ -38,73 +38,75 @@ class GRIDLOPS_EXPORT LinearOperator {
   Index cols() const { return domain_.dimension(); }
 
   /// Y ← α A X + β Y (collective over the grid; idle ranks return at once).
-  /// X: in domain(), Y: in range(), the same column partition, any number of columns. They must not overlap:
-  /// throws UsageError, on all ranks at the first application, later on those where they do.
-  /// With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
+  /// X: in domain(), Y: in range(), with the same column partition and any number of columns. X and Y must
+  /// not overlap: throws UsageError, at the first application on all ranks, later only on the ranks whose
+  /// blocks overlap. With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
   /// return.
-  /// Throws ShapeError on all ranks before data are sent, and at the first application UsageError if the
-  /// ranks disagree about it (GRIDLOPS_CHECK). Scratch memory is taken before data are sent, the first time
-  /// that there are so many columns: if there is not enough on some rank, all throw OutOfMemory, and may try
-  /// again. What a do_apply() or a function of the caller's throws on one rank all ranks throw, but not
-  /// before all else that the operator is made of has been applied. By then that rank must have taken its
-  /// part in what do_apply() itself communicates: other ranks wait for it there.
+  /// Throws ShapeError on all ranks before sending data. At the first application, throws UsageError if the
+  /// ranks disagree about it (GRIDLOPS_CHECK). The operator takes scratch memory before it sends data,
+  /// whenever it meets more columns than before. If any rank runs out of memory, all throw OutOfMemory, and
+  /// the caller may try again. If user code, such as a do_apply(), throws on one rank, all ranks throw that
+  /// error once the whole operator has been applied. The failing rank must first finish the communication
+  /// inside its own do_apply(): other ranks wait for it there.
   void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
-  /// X ← α Aᴴ Y + β X. Everything else is as for apply().
+  /// X ← α Aᴴ Y + β X. In all other respects like apply().
   void apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
 
-  /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once): the products of an
-  /// iteration of least squares that reads A once, if has_one_pass(). Other operators are applied once, and
-  /// their adjoint twice.
+  /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q (collective over the grid; idle ranks return at once): the products of a
+  /// least-squares iteration that reads A once, if has_one_pass(). For other operators this applies A once
+  /// and Aᴴ twice.
   /// P, U, V: in domain(); R, Q: in range(); all with the same column partition; none may overlap another.
-  /// Memory, order and errors are as for apply().
+  /// Memory, ordering and errors are as for apply().
   void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                       DistMatrix<T>& U, DistMatrix<T>& V) const;
 
-  /// Whether normal_product() reads A from memory once; the same on all ranks.
+  /// Whether normal_product() reads A from memory only once; the same on all ranks.
   virtual bool has_one_pass() const { return false; }
 
-  /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and their
-  /// columns are cut at the same places. The text begins with the caller's name, if it gives one.
+  /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have
+  /// the same column partition. The message begins with `caller`, if given.
   void require_operands(const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
                         std::string_view caller = {}) const;
 
   const OperatorActivity& activity() const { return activity_; }
 
  protected:
-  /// Throws ShapeError if the two spaces cannot be an operator's: different grids or column axes.
+  /// Throws ShapeError if no operator can connect the two spaces: their grids or column axes differ.
   LinearOperator(Space range, Space domain);
 
-  // These are called with at least one column, on members of the grid only, and after operands were checked.
+  // The library calls these only on members of the grid, with at least one column, and after checking the
+  // operands.
 
-  /// Does what normal_product() does once its memory is there; by default one product and two adjoint ones.
+  /// Computes normal_product() once its memory has been taken. The default applies A once and Aᴴ twice.
   virtual void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                                  DistMatrix<T>& U, DistMatrix<T>& V) const;
-  /// Takes the memory that do_normal_product() needs, on the conditions of do_reserve(); by default that of
-  /// both directions.
+  /// Takes the memory that do_normal_product() needs, under the conditions of do_reserve(). The default
+  /// reserves for both directions.
   virtual void do_reserve_normal_product(const Partition& columns) const;
 
  private:
-  // These are called with at least one column, on members of the grid only, and after layouts were checked.
+  // The library calls these only on members of the grid, with at least one column, and after checking the
+  // layouts.
 
-  /// Sets up what do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) needs to communicate (collective
-  /// over the grid), before do_reserve(). It is called again and again, so it does nothing where all is set
-  /// up. A rank that throws must have taken its part in all that it sends here. A normal product connects in
-  /// both directions unless has_one_pass().
+  /// Sets up communication for do_apply() (Op::none) or do_apply_adjoint() (Op::adjoint) (collective over the
+  /// grid). It is called repeatedly, each time before do_reserve(), so it must do nothing if everything is
+  /// already set up. A rank that throws must first complete its part in everything that this function sends.
+  /// A normal product connects both directions unless has_one_pass().
   virtual void do_connect(Op) const {}
-  /// Takes the memory that do_apply() or do_apply_adjoint() needs for columns that are cut like this, and
-  /// sends nothing. It is called on all ranks before they apply the operator to more columns than ever. What
-  /// it throws on one rank all ranks throw. It is then called again before the next application.
+  /// Takes the memory that do_apply() or do_apply_adjoint() needs for this column partition, and sends
+  /// nothing. It is called on all ranks before they apply the operator to more columns than ever before. If
+  /// it throws on one rank, all ranks throw that error, and it is called again before the next application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
-  /// Whether do_apply() may throw on one rank alone, as code can that is not this library's own.
+  /// Whether do_apply() may throw on a single rank, as user code may.
   virtual bool runs_callers_code() const { return true; }
 
   enum class Product { forward, adjoint, normal };
-  /// What ranks have agreed on before they applied the operator: that they do it, and memory for so many
-  /// columns of each part.
+  /// What the ranks have agreed on before applying the operator: that they all apply it, and the number of
+  /// columns of each part that memory has been taken for.
   struct Preparation {
     bool is_agreed = false;
     std::vector<Index> most;
@@ -112,7 +114,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   template <class Name, class Test>
   bool prepare(Product product, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
                Name&& name_factors, Test&& test) const;
-  /// Connects and takes memory, within an agreement.
+  /// Connects and takes memory; called within an agreement.
   void reserve(Product product, const Partition& columns) const;
   template <class Multiply>
   void carry_out(Multiply&& multiply) const;
@@ -122,8 +124,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   mutable std::array<Preparation, 3> prepared_;  // by Product
 };
 
-/// A shared operator. A function that keeps an operator, if only in one that it makes of it, takes an
-/// OperatorPtr; one that uses it until it returns takes a const LinearOperator&.
+/// A shared operator. Take an OperatorPtr to keep an operator, even if only inside another operator. Take a
+/// const LinearOperator& to use it during the call.
 template <Scalar T>
 using OperatorPtr = std::shared_ptr<const LinearOperator<T>>;
 

@@ -8,26 +8,27 @@
 
 namespace gridlops {
 
-/// What one rank does with its blocks: out ← B in, where B is this rank's own matrix (or its adjoint), and
-/// the blocks have one column for each right-hand side of the rank. `out` holds anything before; columns may
-/// be further apart than they are long. Blocks are in the memory of the grid's backend. On a GPU, work is
-/// ordered by giving it to Backend::native_queue(), and nothing need be waited for.
+/// The product that one rank computes with its blocks: out ← B in, where B is this rank's own matrix (or its
+/// adjoint). The blocks have one column for each right-hand side of the rank. The previous contents of `out`
+/// are undefined, and strides may exceed the number of rows. Blocks are in the memory of the grid's backend.
+/// On a GPU, submit work to Backend::native_queue(); this orders it, and the function need not wait for
+/// anything.
 template <Scalar T>
 using LocalProduct = std::function<void(MatrixView<const T> in, MatrixView<T> out)>;
 
-/// The operator that is made of one matrix B for each part, given by its products with B and Bᴴ (not
-/// collective). Which one depends on how the rows of the two spaces lie:
+/// The operator made of one matrix B per part, given by the products with B and Bᴴ (not collective). Its form
+/// depends on how the rows of the two spaces lie:
 ///
-///   range cut, domain cut along the same axis     [B₀ 0; 0 B₁ …]    nothing moves
+///   range cut, domain cut along the same axis     [B₀ 0; 0 B₁ …]    no data move
 ///   range cut, domain uncut                       [B₀; B₁; …]       the adjoint sums models over the parts
 ///   range uncut, domain cut                       [B₀ B₁ …]         the forward product sums data
-///   both uncut                                    B                 every rank does the same
+///   both uncut                                    B                 every rank computes the same
 ///   range cut along grid rows, domain along       [B₀₀ B₀₁ …;       both sum, over the ranks of a row of the
 ///   grid columns, or the other way round           B₁₀ B₁₁ …]       grid, or of a column
 ///
-/// The functions are called for blocks without rows, too, but not without columns. What one throws on one
-/// rank all ranks throw, as LinearOperator::apply() says. Throws ShapeError, on all ranks, if both are cut
-/// along axes that share a dimension of the grid.
+/// The functions are also called for blocks without rows, but never without columns. If one throws on one
+/// rank, all ranks throw that error, as described at LinearOperator::apply(). Throws ShapeError, on all
+/// ranks, if both spaces are cut along axes that share a dimension of the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> local_operator(Space range, Space domain, LocalProduct<T> forward,
                                               LocalProduct<T> adjoint);

@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-// These operators are made of others, and share ownership of them. Functions that make them are not
-// collective. They throw ShapeError, on all ranks and without communicating, if the others do not fit
+// These operators are built from others, and share ownership of them. The functions that make them are not
+// collective. They throw ShapeError, on all ranks and without communicating, if the operands do not fit
 // together.
 
 /// Aᴴ.
@@ -21,17 +21,18 @@ GRIDLOPS_EXPORT OperatorPtr<T> adjoint(OperatorPtr<T> A);
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> scale(T factor, OperatorPtr<T> A);
 
-/// A + B: same domain, same range.
+/// A + B. Both have the same domain and the same range.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> sum(OperatorPtr<T> A, OperatorPtr<T> B);
 
-/// A B, which applies B first: the range of B is the domain of A.
+/// A B, which applies B first. The range of B must be the domain of A.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> product(OperatorPtr<T> A, OperatorPtr<T> B);
 
-/// I between two spaces of one dimension. With domain = range it is the identity. Otherwise it redistributes,
-/// so that operators whose layouts differ can be put together, and its adjoint redistributes back. Between
-/// two spaces of one array that is cut in different ways (Space::dims) every element stays itself.
+/// I between two spaces of the same dimension. If domain = range, it is the identity. Otherwise it
+/// redistributes, so that operators with different layouts can be combined, and its adjoint redistributes
+/// back. Between two spaces of the same array, cut in different ways (Space::dims), it preserves the array's
+/// elements.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> identity(Space range, Space domain);
 template <Scalar T>
@@ -42,41 +43,42 @@ OperatorPtr<T> identity(const Space& space) {
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 
-/// diag(d). d is one uncut column, whose rows are cut as those of the space. It is taken over.
+/// diag(d). d is one uncut column, whose rows are cut as those of the space. The operator takes ownership of
+/// d.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
-/// The same in this space, which may be one of arrays.
+/// The same in this space, which may be a space of arrays.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d);
 
-// Stacks. The rows of a stacked space are ordered part by part: a rank has its rows of the first space, below
-// them its rows of the second, and so on. So nothing moves when operators are stacked, and dots, norms and
-// solvers take a matrix in a stacked space as any other. The spaces must be held by the same ranks part for
-// part: cut along the same axis, or along `all` and `all_transposed`.
+// Stacks. The rows of a stacked space are ordered part by part: a rank has its rows of the first space,
+// followed by its rows of the second, and so on. Stacking therefore moves no data, and dots, norms and
+// solvers treat a matrix in a stacked space as any other. The same ranks must hold corresponding parts of all
+// the spaces: they are cut along the same axis, or along `all` and `all_transposed`.
 
-/// [A₁; A₂; …]: same domain.
+/// [A₁; A₂; …]. All have the same domain.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> operators);
 
-/// [A₁ A₂ …]: same range.
+/// [A₁ A₂ …]. All have the same range.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> horizontal_stack(std::vector<OperatorPtr<T>> operators);
 
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>> operators);
 
-/// [A; damp · I], the operator of Tikhonov regularisation. Where model and data are not held by the same
-/// ranks part for part, the identity redistributes the model to where the data are.
+/// [A; damp · I], the operator of Tikhonov regularisation. If different ranks hold corresponding parts of
+/// model and data, the identity redistributes the model to the ranks that hold the data.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> damped(OperatorPtr<T> A, double damp);
-/// The two spaces that its range is a stack of: that of the data, and that in which the identity puts the
+/// The two spaces whose stack is its range: that of the data, and that in which the identity places the
 /// model.
 GRIDLOPS_EXPORT std::vector<Space> damped_range(const Space& data, const Space& model);
 
-/// The space that is a stack of these.
+/// The space that stacks these.
 GRIDLOPS_EXPORT Space stack_spaces(const std::vector<Space>& spaces);
-/// The rows that belong to spaces[k] of a matrix X in the stack of these spaces: a matrix in spaces[k], in
-/// the memory of X.
+/// The rows of X that belong to spaces[k], where X is a matrix in the stack of these spaces. The result is a
+/// matrix in spaces[k] in the memory of X.
 template <Scalar T>
 GRIDLOPS_EXPORT DistMatrix<T> stack_rows(const std::vector<Space>& spaces, std::size_t k, DistMatrix<T>& X);
 template <Scalar T>

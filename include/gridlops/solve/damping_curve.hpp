@@ -12,15 +12,15 @@
 
 namespace gridlops {
 
-/// How a damping is chosen from those of a sweep (SolveOptions::damps), whose columns are one right-hand
-/// side.
+/// How to choose a damping from a sweep (SolveOptions::damp) whose columns are one right-hand side.
 enum class DampingRule {
   none,
   /// The largest curvature of log ‖x‖ over log ‖b − Ax‖ (Hansen, O'Leary: The use of the L-curve in the
-  /// regularization of discrete ill-posed problems, SIAM J. Sci. Comput. 14, 1993). Between D and D + dD
-  /// ‖b − Ax‖² changes by −D² times what ‖x‖² does, so that the curvature follows from the first derivative
-  /// of ‖x‖² alone (Hansen: The L-curve and its use in the numerical treatment of inverse problems, 2001,
-  /// eq. 14), which is taken by differences of neighbours. D > 0, and the ends have none.
+  /// regularization of discrete ill-posed problems, SIAM J. Sci. Comput. 14, 1993). From D to D + dD, the
+  /// change of ‖b − Ax‖² is −D² times the change of ‖x‖². The curvature therefore follows from the first
+  /// derivative of ‖x‖² alone (Hansen: The L-curve and its use in the numerical treatment of inverse
+  /// problems, 2001, eq. 14), computed here by differences of neighbours. D > 0; the two ends have no
+  /// curvature.
   lcurve,
   /// The largest D with ‖b − Ax‖ ≤ the norm of the noise (Morozov 1966).
   discrepancy,
@@ -28,52 +28,51 @@ enum class DampingRule {
   /// as a method for choosing a good ridge parameter, Technometrics 21, 1979). D > 0.
   gcv
 };
-/// The name as of --choose: "lcurve", …
+/// The name used by --choose: "lcurve", …
 GRIDLOPS_EXPORT const char* name_of(DampingRule rule);
 
-/// The solution with one damping.
+/// The solution for one damping.
 struct CurvePoint {
   double damp = 0;
   double residual_norm = 0;  ///< ‖b − Ax‖
   double x_norm = 0;         ///< ‖x‖
   StopReason reason = StopReason::converged;
-  /// For gcv an estimate of trace(I − A(AᴴA + D²I)⁻¹Aᴴ), NaN if there is none.
+  /// For gcv, an estimate of trace(I − A(AᴴA + D²I)⁻¹Aᴴ); NaN if there is none.
   double free_dimensions = std::numeric_limits<double>::quiet_NaN();
-  /// What the rule compares: the curvature, or the GCV function. NaN where it is not known.
+  /// The value that the rule compares: the curvature, or the GCV function. NaN if unknown.
   double merit = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// What a sweep found.
+/// The result of a sweep.
 struct DampingCurve {
   DampingRule rule = DampingRule::none;
-  double noise = 0;                ///< of discrepancy: the norm of the noise in b
+  double noise = 0;                ///< for discrepancy: the norm of the noise in b
   std::vector<CurvePoint> points;  ///< in the order of the columns
-  std::optional<Index> chosen;     ///< the column; none if the rule can choose none
-  std::string remark;              ///< why nothing was chosen, or what to think of the choice
+  std::optional<Index> chosen;     ///< the chosen column; none if the rule cannot choose
+  std::string remark;              ///< why the rule chose nothing, or a caveat about the choice
 
   bool lacks_choice() const { return rule != DampingRule::none && !chosen; }
 };
 
-/// Chooses anew by the rule from the points, and notes merits. Only columns that were solved count. Not
+/// Applies the rule to the points again, and sets their merits. Considers only columns that were solved. Not
 /// collective.
 GRIDLOPS_EXPORT void choose_damping(DampingCurve& curve);
 
-/// Element `row` of a vector of ±1, the same on all ranks and in all runs. For gcv B has as many columns
-/// behind those of b as there are dampings, and all are this vector; damps holds the dampings twice.
+/// Element `row` of a vector of ±1, the same on all ranks and in all runs. For gcv, append to the columns of
+/// b as many columns as there are dampings, each equal to this vector, and list the dampings twice in damps.
 GRIDLOPS_EXPORT double gcv_probe(Index row);
 
 /// The curve of a sweep, with the choice (collective over the grid; the same on all members, and without
-/// points on idle ranks). damps: one for each column of b. report and X: of a solver of least squares, or of
-/// cg() for discrepancy. noise: for discrepancy. Throws ShapeError on all members if columns of X or of the
-/// report are not those of damps, and UsageError if they disagree, or a damping is negative or NaN.
+/// points on idle ranks). damps: one for each column of b. report and X: from a least-squares solver, or from
+/// cg() for discrepancy. noise: for discrepancy. Throws ShapeError on all members if the columns of X or of
+/// the report do not match damps, and UsageError if the members disagree, or a damping is negative or NaN.
 ///
-/// For gcv the trace is estimated from the columns of gcv_probe(). A random z of independent ±1 has
-/// trace M = E zᴴMz (Girard: A fast "Monte-Carlo cross-validation" procedure for large least squares problems
-/// with noisy data, Numer. Math. 56, 1989; Hutchinson: A stochastic estimator of the trace of the influence
-/// matrix for Laplacian smoothing splines, Commun. Statist. Simul. 18, 1989). With r = z − Ax of the damped
-/// solution x for z, zᴴ(I − A(AᴴA + D²I)⁻¹Aᴴ)z = zᴴr = ‖r‖² + D²‖x‖², since Aᴴr = D²x. That is the least
-/// value of what is minimised, so the error of x counts squared. One z serves all D, which keeps the curve
-/// smooth.
+/// For gcv the trace is estimated from the columns of gcv_probe(). A random z of independent ±1 has trace M =
+/// E zᴴMz (Girard: A fast "Monte-Carlo cross-validation" procedure for large least squares problems with
+/// noisy data, Numer. Math. 56, 1989; Hutchinson: A stochastic estimator of the trace of the influence matrix
+/// for Laplacian smoothing splines, Commun. Statist. Simul. 18, 1989). With r = z − Ax of the damped solution
+/// x for z, zᴴ(I − A(AᴴA + D²I)⁻¹Aᴴ)z = zᴴr = ‖r‖² + D²‖x‖², since Aᴴr = D²x. This is the minimum of the
+/// objective, so the error of x enters squared. All D share one z, which keeps the curve smooth.
 template <Scalar T>
 GRIDLOPS_EXPORT DampingCurve damping_curve(const std::vector<double>& damps, const SolveReport& report,
                                            const ConstDistMatrix<T>& X,

@@ -7,20 +7,20 @@
 
 namespace gridlops {
 
-/// Returns how an algorithm cuts the columns of X and Y on a grid.
+/// Returns the column partition that an algorithm gives X and Y on a grid.
 GRIDLOPS_EXPORT Partition columns_of(Algorithm algorithm, Index nrhs, GridShape grid);
 
-/// Returns the shape of a solver's products with its first and largest batch of columns; `batch` is that of
+/// Returns the shape of a solver's products with its first and largest batch of columns; `batch` is as in
 /// SolveOptions.
 GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid,
                                          Index batch);
 
-/// An iteration of a solver with a matrix as its operator.
+/// An iteration of a solver whose operator is a matrix.
 struct PlannedIteration {
   Solver solver = Solver::cgls;
-  bool one_pass = false;  ///< of cgls, with stationary_a
+  bool one_pass = false;  ///< for cgls, with stationary_a
   Algorithm algorithm = Algorithm::stationary_a;
-  ProductShape shape;  ///< with as many columns as are active at once
+  ProductShape shape;  ///< nrhs is the number of columns active at once
   Index panel = 0;     ///< as in MatrixMultOptions
 };
 
@@ -29,8 +29,8 @@ struct PlannedIteration {
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
                                          const MachineModel& machine = {});
 
-/// Returns what the rank at (row, col) of the grid does in the products of one iteration, exactly as the
-/// counters of the communicators will show it. Not collective.
+/// Returns the cost of the products of one iteration for the rank at (row, col) of the grid, exactly as the
+/// communicators' counters will show it. Not collective.
 GRIDLOPS_EXPORT RankCost iteration_cost(const PlannedIteration& iteration, GridShape grid, int row, int col);
 
 }  // namespace gridlops

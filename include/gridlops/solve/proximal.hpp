@@ -10,13 +10,13 @@
 
 namespace gridlops {
 
-/// A function f of vectors, which may be +∞, that is known by its values and by its proximal map (Parikh,
-/// Boyd: Proximal algorithms, Foundations and Trends in Optimization 1, 2014):
+/// A function f of vectors, possibly +∞, defined by its values and by its proximal map (Parikh, Boyd:
+/// Proximal algorithms, Foundations and Trends in Optimization 1, 2014):
 ///
 ///   prox_τf(v) = argmin_x f(x) + ‖x − v‖²/(2τ)
 ///
-/// It is applied to the columns of matrices, to each with its own τ. Immutable, but it may use scratch memory
-/// of its own, so it is not for two threads at a time.
+/// It acts on the columns of matrices, each with its own τ. Objects are immutable, but may use their own
+/// scratch memory, so two threads must not use one at the same time.
 template <Scalar T>
 class GRIDLOPS_EXPORT ProximalOperator {
  public:
@@ -24,23 +24,23 @@ class GRIDLOPS_EXPORT ProximalOperator {
   ProximalOperator(const ProximalOperator&) = delete;
   ProximalOperator& operator=(const ProximalOperator&) = delete;
 
-  /// Says in words what f is: a checkpoint of a solver goes on with the same words only.
+  /// Describes f in words. A checkpoint of a solver can be continued only if the words are the same.
   virtual std::string describe() const = 0;
 
-  // These are collective over the grid of X, whose idle ranks return at once. They take scratch memory the
-  // first time that there are so many columns; if there is not enough on some rank, all throw OutOfMemory.
+  // These are collective over the grid of X; idle ranks return at once. They take scratch memory whenever X
+  // has more columns than before. If any rank runs out of memory, all throw OutOfMemory.
 
   /// xⱼ ← prox_τf(xⱼ) with τ = τⱼ ≥ 0. On a GPU ordered, not finished, on return.
   virtual void prox(ColumnOperand tau, DistMatrix<T>& X) const = 0;
-  /// The sum over all rows from which values() has f(xⱼ). It refers to X, or to memory of this operator until
-  /// that is used again.
+  /// The sum over all rows from which values() computes f(xⱼ). It refers to X, or to memory of this operator,
+  /// and is valid until the operator is used again.
   virtual ColumnSum<T> sum(const ConstDistMatrix<T>& X) const = 0;
 
-  /// f of each column, from these sums. Not collective.
+  /// Computes f of each column from these sums. Not collective.
   ColumnScalars values(const ColumnScalars& sums) const;
 
-  /// Throws UsageError, on all ranks, if f differs from column to column and there is more than one: solvers
-  /// take columns out once they have ended.
+  /// Throws UsageError, on all ranks, if f differs from column to column and there is more than one. Solvers
+  /// remove columns that have ended, so they cannot use such an f.
   void require_any_columns(Index columns, const char* solver) const;
 
  protected:
@@ -58,29 +58,31 @@ using ProximalPtr = std::shared_ptr<const ProximalOperator<T>>;
 template <Scalar T>
 GRIDLOPS_EXPORT ColumnScalars value(const ProximalOperator<T>& f, const ConstDistMatrix<T>& X);
 
-/// The same for the conjugate f*(y) = sup_x Re xᴴy − f(x) by Moreau's decomposition: xⱼ ← prox_τf*(xⱼ) = xⱼ −
-/// τ prox_{f/τ}(xⱼ/τ), τ = τⱼ > 0. W: scratch with the layout of X.
+/// Applies the proximal map of the conjugate f*(y) = sup_x Re xᴴy − f(x) by Moreau's decomposition: xⱼ ←
+/// prox_τf*(xⱼ) = xⱼ − τ prox_{f/τ}(xⱼ/τ), τ = τⱼ > 0. W: scratch with the layout of X. Otherwise like
+/// prox().
 template <Scalar T>
 GRIDLOPS_EXPORT void prox_of_conjugate(const ProximalOperator<T>& f, ColumnOperand tau, DistMatrix<T>& X,
                                        DistMatrix<T>& W);
 
-// Functions that make proximal operators are not collective. They throw UsageError, on all ranks, if a number
-// is out of its range.
+// The functions below make proximal operators and are not collective. They throw UsageError, on all ranks, if
+// a number is out of range.
 
-/// σ times the penalty of a threshold: for soft ‖x‖₁, for hard ‖x‖₀, the number of elements that are not 0.
-/// Its map is threshold() with τσ. σ ≥ 0.
+/// σ times the penalty of a threshold: ‖x‖₁ for soft, and ‖x‖₀, the number of nonzero elements, for hard. Its
+/// proximal map is threshold() with τσ. σ ≥ 0.
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> threshold_penalty(Threshold kind, double sigma = 1);
 
-/// 0 where all elements are within [lower, upper], of complex numbers both parts, and else +∞; bounds may be
-/// infinite. The map, the same for all τ, is the projection onto that box.
+/// 0 if all elements are within [lower, upper], otherwise +∞. Of complex elements, both parts must be within.
+/// Bounds may be infinite. The proximal map, the same for all τ, projects onto that box.
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> box(double lower, double upper);
 
-/// σ/2 ‖A x − b‖². The map solves least squares by cgls(), from v: x = v + z, where z minimises ‖A z −
-/// (b − A v)‖² + ‖z‖²/(τσ). Columns with different τ are solved for one by one. B: in A.range(), with as many
-/// columns as there are models; its memory must outlive this. Each map takes the workspace of cgls() anew.
-/// `solve`: options of cgls(), without damping or guess. σ ≥ 0.
+/// σ/2 ‖A x − b‖². The proximal map solves a least-squares problem by cgls(), starting from v: x = v + z,
+/// where z minimises ‖A z − (b − A v)‖² + ‖z‖²/(τσ). Columns with different τ are solved one by one. B: in
+/// A.range(), with as many columns as there are models; its memory must outlive the result. Each call of the
+/// map allocates the workspace of cgls() anew. `solve`: options of cgls(), without damping or initial guess.
+/// σ ≥ 0.
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix<T>& B, double sigma = 1,
                                          SolveOptions solve = {});
@@ -88,10 +90,10 @@ GRIDLOPS_EXPORT ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix
 /// Minimises ½‖A xⱼ − bⱼ‖² + λⱼ g(xⱼ) for every column j by the proximal gradient method (Parikh, Boyd 2014,
 /// §4.2 and 4.3) with options.acceleration,
 ///
-///   x₊ = prox_αλg(y + α Aᴴ(b − A y)),    y₊ = x₊ + ω(x₊ − x),
+///   x₊ = prox_αλg(y + α Aᴴ(b − A y)),    y₊ = x₊ + ω(x₊ − x).
 ///
-/// in everything else as ista() and fista(), whose threshold() it has for g = threshold_penalty(kind). For
-/// σ/2 ‖A x − b‖² divide λ by σ, and multiply α.
+/// In all other respects it behaves like ista() and fista(), and for g = threshold_penalty(kind) it uses the
+/// same threshold(). For σ/2 ‖A x − b‖² divide λ by σ, and multiply α by σ.
 template <Scalar T>
 SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& g,
                               const ConstDistMatrix<T>& B, DistMatrix<T>& X,
@@ -100,7 +102,7 @@ SolveReport proximal_gradient(const LinearOperator<T>& A, const ProximalPtr<T>& 
 }
 
 struct AdmmOptions {
-  /// Those of the other solvers; iterations are those over x, z and u.
+  /// The options shared with other solvers; an iteration updates x, z and u.
   SolveOptions common{};
   double tau = 1;               ///< > 0
   Index inner_iterations = 20;  ///< ≥ 1, of cgls() for x
@@ -110,19 +112,23 @@ struct AdmmOptions {
 /// Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) for every column j by the alternating direction method of multipliers
 /// (Boyd, Parikh, Chu, Peleato, Eckstein: Distributed optimization and statistical learning via the
 /// alternating direction method of multipliers, Foundations and Trends in Machine Learning 3, 2011, §3 and
-/// 6.4), from z = L x and u = 0:
+/// 6.4), starting from z = L x and u = 0:
 ///
 ///   x = argmin ½‖A x − b‖² + ‖L x − z + u‖²/(2τ)    z = prox_τg(L x + u)    u += L x − z
 ///
-/// x by cgls() on [A; L/√τ], from the last x. With gradient() for L and g = threshold_penalty(soft, σ) this
-/// is total variation. Each column has its own test, verdict and history (collective over the grid; idle
-/// ranks return at once). Column j has converged when, after an iteration at least, T bounds both relative
-/// residuals of the optimality conditions (§3.3.1 there), ‖L x − z‖/max(‖L x‖, ‖z‖) and ‖Aᴴ(b − A x) −
-/// Lᴴy‖/‖Lᴴy‖ with y = u/τ, or they are at rounding level, as they must be where the optimum has L x = 0 or y
-/// = 0: below 10ε‖Aᴴb‖, and 10ε of ‖L‖‖b‖²/‖Aᴴb‖. The larger is the tested norm, at most 1, and the residual
-/// norm is ‖b − A x‖. An iteration takes those of cgls(), whose memory is kept, and one product with A, L and
-/// their adjoints each. B: in A.range(); X: in A.domain(), same column partition; the ranges of
-/// A and L can be stacked. Throws ShapeError or UsageError on all ranks before any communication.
+/// cgls() solves for x with [A; L/√τ], starting from the last x. With gradient() for L and g =
+/// threshold_penalty(soft, σ) this is total variation. Each column has its own convergence test, verdict and
+/// history (collective over the grid; idle ranks return at once).
+///
+/// Column j has converged when, after at least one iteration, T bounds both relative residuals of the
+/// optimality conditions (§3.3.1 there), ‖L x − z‖/max(‖L x‖, ‖z‖) and ‖Aᴴ(b − A x) − Lᴴy‖/‖Lᴴy‖ with y =
+/// u/τ, or when the residuals are at rounding level, as they must be if the optimum has L x = 0 or y = 0:
+/// below 10ε‖Aᴴb‖, and 10ε of ‖L‖‖b‖²/‖Aᴴb‖. The tested norm is the larger relative residual, at most 1, and
+/// the residual norm is ‖b − A x‖.
+///
+/// An iteration takes the iterations of cgls(), whose memory is kept, and one product each with A, L and
+/// their adjoints. B: in A.range(); X: in A.domain(), same column partition; the ranges of A and L must be
+/// stackable. Throws ShapeError or UsageError on all ranks before any communication.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g,
                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,

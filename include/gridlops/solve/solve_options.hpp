@@ -20,19 +20,19 @@ namespace gridlops {
 
 class SolveObserver;
 
-/// One number for all columns of B, or one for each.
+/// One number for all columns of B, or one per column.
 class PerColumn {
  public:
   PerColumn(double all) : values_{all} {}
   PerColumn(std::vector<double> each) : values_(std::move(each)) {}
   PerColumn(std::initializer_list<double> each) : values_(each) {}
 
-  /// Whether there is one number for all columns.
+  /// Whether one number applies to all columns.
   bool is_one() const { return values_.size() == 1; }
-  /// The number for all columns; `otherwise` if each has its own.
+  /// The number for all columns, or `otherwise` if each column has its own.
   double one_or(double otherwise) const { return is_one() ? values_.front() : otherwise; }
   double operator[](Index column) const { return values_[is_one() ? 0 : static_cast<std::size_t>(column)]; }
-  /// Whether some column's number is not 0.
+  /// Whether any column's number is nonzero.
   bool any() const {
     return std::any_of(values_.begin(), values_.end(), [](double value) { return value != 0; });
   }
@@ -43,62 +43,64 @@ class PerColumn {
   std::vector<double> values_;
 };
 
-/// The momentum of steps from y = x + ω(x − x₋): none; ω = (k − 1)/(k + 2) in iteration k (Vandenberghe's
+/// The momentum ω of steps from y = x + ω(x − x₋): none; ω = (k − 1)/(k + 2) in iteration k (Vandenberghe's
 /// lectures); or FISTA's.
 enum class Acceleration { none, fista, vandenberghe };
 /// "none", "fista" or "vandenberghe".
 GRIDLOPS_EXPORT const char* name_of(Acceleration acceleration);
 
-/// The options of all solvers. for_each_option() says which solver takes which; a solver refuses an option
-/// that it does not take.
+/// The options of all solvers. for_each_option() says which solver takes which option. A solver refuses an
+/// option that it does not take.
 struct SolveOptions {
   Index max_iterations = 100;
-  /// Relative; SolverRow::test says what it is for. Unset: 1e-8 in double, 1e-4 in single precision. 0 never
-  /// converges.
+  /// Relative to the norm that SolverRow::test names. If unset, 1e-8 in double and 1e-4 in single precision.
+  /// With 0 a column never converges.
   std::optional<PerColumn> tolerance{};
-  /// D ≥ 0. The columns of a sweep of D over one right-hand side are copies of it, and share every product
-  /// with A.
+  /// D ≥ 0. To sweep over D, pass copies of one right-hand side as columns: they share every product with A.
   PerColumn damp = 0;
-  // atol is relative to ‖A‖‖r‖ and btol to ‖b‖; unset, they are the tolerance. The limit is one of cond(A);
-  // 0: none.
+  // atol is relative to ‖A‖‖r‖ and btol to ‖b‖. If unset, they equal the tolerance. condition_limit bounds
+  // cond(A); 0 means no limit.
   std::optional<double> atol{}, btol{};
   double condition_limit = 0;
-  /// A column ends with user_stop once its ‖b − Ax‖ is at most this part of that at the start. 0: never.
+  /// A column ends with user_stop once its ‖b − Ax‖ is at most this fraction of its initial value. 0: never.
   double residual_ratio = 0;
-  bool initial_guess = false;  ///< X holds one; otherwise X is overwritten and starts from zero
+  bool initial_guess = false;  ///< start from the values in X; otherwise start from zero and overwrite X
   /// Solves about this many columns at a time to limit memory; each part of the column partition supplies its
-  /// share, at least one. 0: all.
+  /// share, at least one. 0: all columns at once.
   Index batch = 0;
-  /// Sums over ranks are in rank order. If the operator is column-stable, too, no bit of a column depends on
-  /// the other columns.
+  /// Sums over ranks in rank order. If the operator is column-stable too, no bit of a column depends on the
+  /// other columns.
   bool column_stable = false;
   bool record_history = true;
-  /// One A.normal_product() gives q = A p, Aᴴr and Aᴴq, and the next gradient is Aᴴr − α Aᴴq − D²x. So an
-  /// iteration reads A once if A.has_one_pass(). The iterates are as accurate as without, since r itself is
-  /// updated and no error of a gradient is carried on. An iteration takes half as many operations again, so
-  /// this is for a few columns only; one_pass_is_faster() says when.
+  /// Computes q = A p, Aᴴr and Aᴴq with one A.normal_product(). The next gradient is Aᴴr − α Aᴴq − D²x, so an
+  /// iteration reads A once if A.has_one_pass(). The iterates are as accurate as without this option: r
+  /// itself is updated, and errors in the gradient do not accumulate. An iteration takes 50 % more
+  /// operations, so this pays off only for a few columns; one_pass_is_faster() says when.
   bool one_pass = false;
-  /// After every `guard` iterations, counted from the start of a batch, the solver computes b − Ax anew and
-  /// compares it with the recurrence; once more when columns have ended. Where they differ by more than
-  /// rounding explains, as after a flipped bit, the column goes back to the last iterate that was checked,
-  /// and begins anew from there once the others have ended. If it fails again at once, it ends as corrupted.
-  /// Takes a product for each check, and ten products of one column to estimate ‖A‖. 0: never.
+  /// After every `guard` iterations, counted from the start of a batch, and once more when columns have
+  /// ended, the solver recomputes b − Ax and compares it with the recurrence. If they differ by more than
+  /// rounding explains, for example after a flipped bit, the column returns to the last iterate that passed a
+  /// check, and restarts from there once the others have ended. If it fails again at once, it ends as
+  /// corrupted. Each check takes one product, and estimating ‖A‖ takes ten products with one column. 0:
+  /// never.
   Index guard = 0;
 
   PerColumn lambda = 0;  ///< λ ≥ 0, the weight of the penalty
   Threshold threshold = Threshold::soft;
   Acceleration acceleration = Acceleration::fista;
-  /// Iteration k of a column thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+  /// Iteration k of a column uses the threshold decay[k]·λ; the last entry applies to all later iterations.
+  /// Empty: λ.
   std::vector<double> decay{};
-  /// α > 0; unset: 1/(1.02‖A‖)² with ‖A‖ as estimate_norm() has it in 20 steps. The estimate is from below,
-  /// by less than the 2 per cent unless the spectrum is very dense. Also then α is far below 2/‖A‖².
+  /// α > 0. If unset, 1/(1.02‖A‖)², where ‖A‖ is estimated by estimate_norm() in 20 steps. The estimate is a
+  /// lower bound, and less than 2 per cent too small unless the spectrum is very dense. Even then α is far
+  /// below 2/‖A‖².
   std::optional<double> step{};
-  /// Each column begins with α, or with 1/‖A‖² as estimated without the 2 per cent. If it proves too large,
-  /// α‖A(x₊ − y)‖² > ‖x₊ − y‖², the iteration leaves x as it is and makes α smaller, at least by half.
+  /// Each column starts with α, or with 1/‖A‖² as estimated, without the 2 per cent margin. If α proves too
+  /// large, α‖A(x₊ − y)‖² > ‖x₊ − y‖², the iteration leaves x unchanged and reduces α, at least by half.
   bool backtracking = false;
-  /// Where the objective rises the step is not taken and the momentum starts anew, so that the objective
-  /// falls monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes, Found.
-  /// Comput. Math. 15, 2015).
+  /// If a step would increase the objective, the solver rejects it and restarts the momentum, so that the
+  /// objective decreases monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient
+  /// schemes, Found. Comput. Math. 15, 2015).
   bool monotone = false;
   double absolute_tolerance = 0;
 
@@ -106,32 +108,32 @@ struct SolveOptions {
   CheckpointOptions checkpoint{};
 };
 
-/// What a restart does with an option that has another value than in the run that wrote the checkpoint.
+/// How a restart treats an option whose value differs from that in the run that wrote the checkpoint.
 enum class AtRestart {
-  honoured,  ///< the new value counts from there on
-  fixed      ///< the recurrence rests on the old value, so another one is refused
+  honoured,  ///< the new value applies from there on
+  fixed      ///< the recurrence depends on the old value, so the restart refuses another one
 };
 /// "honoured" or "fixed".
 GRIDLOPS_EXPORT const char* name_of(AtRestart state);
 
-/// A row of the table of options.
+/// A row of the options table.
 struct SolverOption {
-  const char* name;   ///< as `gridlops solve` and its reports have it, without the dashes; null: not there
-  const char* field;  ///< of SolveOptions; null: `gridlops solve` makes it from files and estimates
-  Feature feature;    ///< that a solver needs to take it
+  const char* name;   ///< in `gridlops solve` and its reports, without the dashes; null: not there
+  const char* field;  ///< of SolveOptions; null: `gridlops solve` derives it from files and estimates
+  Feature feature;    ///< a solver takes the option only if it has this feature
   AtRestart at_restart;
-  const char* group = "";        ///< the heading in the help
-  const char* placeholder = "";  ///< for the value in the help
+  const char* group = "";        ///< the heading in the help text
+  const char* placeholder = "";  ///< stands for the value in the help text
   const char* help = "";
 
   constexpr bool is_taken_by(Solver solver) const { return row_of(solver).has(feature); }
-  /// The option's name, or else its field's.
+  /// The option's name, or its field's if it has none.
   constexpr const char* title() const { return name != nullptr ? name : field; }
 };
 
-/// The one table of options: calls visit(option, &SolveOptions::field) for each. Ranks agree on these fields,
-/// and numbers among them are checked to be finite and not negative. Solvers refuse those that they do not
-/// take, checkpoints keep those that are fixed, and the program, its reports and Python have them all.
+/// The only table of options: calls visit(option, &SolveOptions::field) for each. Ranks agree on these
+/// fields, and numbers among them must be finite and not negative. Solvers refuse options that they do not
+/// take, checkpoints store the fixed ones, and the program, its reports and Python have all of them.
 template <class Visit>
 void for_each_option(Visit&& visit) {
   using O = SolveOptions;
@@ -180,12 +182,12 @@ void for_each_option(Visit&& visit) {
   option({nullptr, "absolute_tolerance", penalty, honoured}, &O::absolute_tolerance);
 }
 
-/// Returns the table without the fields, and with the options that `gridlops solve` has besides.
+/// Returns the table without the fields, plus the options that only `gridlops solve` has.
 GRIDLOPS_EXPORT const std::vector<SolverOption>& solver_options();
 /// Returns the option of this name. Throws UsageError if there is none.
 GRIDLOPS_EXPORT const SolverOption& solver_option(std::string_view name);
 
-/// Returns SolveOptions::tolerance where it is unset.
+/// Returns the tolerance used if SolveOptions::tolerance is unset.
 GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
 
 }  // namespace gridlops

@@ -10,67 +10,67 @@
 
 namespace gridlops {
 
-/// The solvers that solve() calls.
+/// The solvers that solve() can call.
 enum class Solver { cgls, lsqr, lsmr, block_cgls, cg, pcg, minres, ista, fista, proximal_gradient };
 
-/// The problem that a solver is for.
+/// The problem that a solver solves.
 enum class ProblemKind {
   least_squares,  ///< minimises ‖A x − b‖² + D²‖x‖²
   hermitian,      ///< solves (A + D²I) x = b for a Hermitian A
   sparse          ///< minimises ½‖A x − b‖² + λ P(x)
 };
 
-/// The test that a solver's tolerance T is for.
+/// The convergence test to which a solver's tolerance T applies.
 enum class ToleranceTest {
   gradient,        ///< ‖Aᴴ(b − Ax) − D²x‖ ≤ T‖Aᴴb‖
   residual,        ///< ‖b − Ax − D²x‖ ≤ T‖b‖
-  backward_error,  ///< those of Paige and Saunders (ACM TOMS 8, 1982, §6) for the damped system
+  backward_error,  ///< the tests of Paige and Saunders (ACM TOMS 8, 1982, §6) for the damped system
   own              ///< a norm of the method's own, relative to a reference of its own: how far a step moves x
 };
-/// The test as a formula in ASCII, for help texts.
+/// The test as an ASCII formula for help texts.
 GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
 
-/// What some solvers take and others do not. Values are bits of a set.
+/// What some solvers support and others do not. The values are bits of a set.
 enum class Feature : unsigned {
   none = 0,
   damping = 1,              ///< D > 0
-  damping_per_column = 2,   ///< a D for each column of B
+  damping_per_column = 2,   ///< a separate D for each column of B
   column_scaling = 4,       ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
-  backward_error = 8,       ///< atol, btol and a limit of cond(A)
+  backward_error = 8,       ///< atol, btol and a limit on cond(A)
   variances = 16,           ///< estimates of the diagonal of (AᴴA + D²I)⁻¹
-  one_pass = 32,            ///< one reading of A in an iteration
-  penalty = 64,             ///< λ, and steps of a length that is given or estimated
-  threshold = 128,          ///< the penalty is that of a threshold
-  momentum = 256,           ///< which may begin anew
-  acceleration = 512,       ///< the momentum is chosen
+  one_pass = 32,            ///< an iteration can read A once
+  penalty = 64,             ///< λ, and a step length that is given or estimated
+  threshold = 128,          ///< the penalty belongs to a threshold
+  momentum = 256,           ///< momentum, which may restart
+  acceleration = 512,       ///< a choice of momentum
   preconditioner = 1024,    ///< needs SolverOperands::preconditioner
   proximal_operator = 2048  ///< needs SolverOperands::penalty
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
-/// Whether `set` has all of these.
+/// Whether `set` contains all of `wanted`.
 constexpr bool has(Feature set, Feature wanted) {
   return (static_cast<unsigned>(set) & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
 }
 
-/// A row of the table of solvers.
+/// A row of the solver table.
 struct SolverRow {
   Solver solver;
-  const char* name;  ///< in reports, on command lines and in Python
+  const char* name;  ///< used in reports, on command lines and in Python
   ProblemKind problem;
   ToleranceTest test;
   Feature features;
   const char* about;  ///< for help texts
-  /// How often an iteration reads or writes a vector of models, and one of data, besides its products.
+  /// How often an iteration reads or writes a vector of models, and a vector of data, outside its products.
   double model_passes, data_passes;
 
   constexpr bool has(Feature wanted) const { return gridlops::has(features, wanted); }
-  /// Whether SolverOperands must hold something for it.
+  /// Whether the solver requires an operand in SolverOperands.
   constexpr bool needs_operand() const {
     return has(Feature::preconditioner) || has(Feature::proximal_operator);
   }
-  /// Whether an iteration multiplies with Aᴴ, too.
+  /// Whether an iteration also multiplies with Aᴴ.
   constexpr bool multiplies_with_adjoint() const { return problem != ProblemKind::hermitian; }
 };
 
@@ -80,7 +80,7 @@ constexpr Feature bidiagonal = least_squares | Feature::damping_per_column | Fea
 constexpr Feature hermitian = Feature::damping | Feature::damping_per_column;
 }  // namespace solver_features
 
-/// The one table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
+/// The only table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
 /// benchmark, Python and the documentation read it. Rows are in the order of enum Solver.
 inline constexpr std::array solver_rows{
     SolverRow{Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
@@ -116,16 +116,16 @@ static_assert([] {
   return true;
 }());
 
-/// The name as in reports: "cgls", "block-cgls", …; cgls() in one pass is "one-pass-cgls" there.
+/// The name used in reports: "cgls", "block-cgls", …; reports call cgls() in one pass "one-pass-cgls".
 constexpr const char* name_of(Solver solver) { return row_of(solver).name; }
-/// Returns the solvers with all of these features, and no others; those that need an operand besides A, B and
-/// X only if it is among the features.
+/// Returns the solvers that have all of these features. Solvers that need an operand besides A, B and X are
+/// included only if that operand is among the features.
 GRIDLOPS_EXPORT std::vector<Solver> solvers_with(Feature features);
-/// Returns the solvers of B, A and options alone.
+/// Returns the solvers that need only A, B and options.
 inline std::vector<Solver> named_solvers() { return solvers_with(Feature::none); }
-/// Returns the solver of this name. Throws UsageError, which lists the names, if there is none.
+/// Returns the solver of this name. If there is none, throws a UsageError that lists the names.
 GRIDLOPS_EXPORT Solver parse_solver(std::string_view name);
-/// Returns "lsqr, lsmr".
+/// Returns a list such as "lsqr, lsmr".
 GRIDLOPS_EXPORT std::string names_of(const std::vector<Solver>& solvers);
 
 }  // namespace gridlops

@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-/// Estimates ‖A‖₂ from below, by `steps` steps of Golub–Kahan bidiagonalisation from a random start
+/// Computes a lower bound of ‖A‖₂ by `steps` steps of Golub–Kahan bidiagonalisation from a random start
 /// (collective over the grid; the same on all members, 0 on idle ranks). It is within a per cent after 20
 /// steps unless the largest singular values cluster.
 template <Scalar T>
@@ -24,11 +24,12 @@ struct DominantEigenpair {
 };
 
 /// Finds the eigenvalue of largest modulus by power iteration from a random start (collective over the grid;
-/// the same on all members, 0 on idle ranks). It has converged when ‖Av − λv‖ ≤ tolerance · |λ|, so that v is
-/// an eigenvector of A, and of a Hermitian A some eigenvalue is as near to λ. It does not converge if
-/// different eigenvalues share the largest modulus, as λ and −λ do, or the pairs of a real skew-symmetric A:
-/// λ is none of them then. Shift A so that one is larger, or take lanczos_extremes() if A is Hermitian.
-/// Throws ShapeError, on all ranks, unless A's domain is its range.
+/// the same on all members, 0 on idle ranks). It has converged when ‖Av − λv‖ ≤ tolerance · |λ|. Then v is an
+/// approximate eigenvector of A, and if A is Hermitian, it has an eigenvalue equally close to λ. The
+/// iteration does not converge if different eigenvalues share the largest modulus, such as λ and −λ, or the
+/// pairs of a real skew-symmetric A. The λ returned is then no eigenvalue. Shift A so that one of them is
+/// larger, or use lanczos_extremes() if A is Hermitian. Throws ShapeError, on all ranks, unless A's domain is
+/// its range.
 template <Scalar T>
 GRIDLOPS_EXPORT DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_iterations = 100,
                                                      double tolerance = 1e-5, std::uint64_t seed = 1);
@@ -38,10 +39,11 @@ struct SpectrumExtremes {
   double largest = 0;
 };
 
-/// Estimates the smallest and the largest eigenvalue of a Hermitian A, both from within the spectrum, by
-/// Lanczos' method with full reorthogonalisation (Golub, Van Loan: Matrix Computations, §10.3) from a random
-/// start; collective as above. It takes and keeps `steps` vectors, but no more than the dimension. Few steps
-/// find eigenvalues at well separated ends. Whether A is Hermitian is not checked.
+/// Estimates the smallest and the largest eigenvalue of a Hermitian A, both from inside the spectrum, by the
+/// Lanczos method with full reorthogonalisation (Golub, Van Loan: Matrix Computations, §10.3) from a random
+/// start; collective as above. It allocates and keeps `steps` vectors, but no more than the dimension. A few
+/// steps are enough if the extreme eigenvalues are well separated. The function does not check that A is
+/// Hermitian.
 template <Scalar T>
 GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps = 30,
                                                   std::uint64_t seed = 1);

@@ -13,7 +13,7 @@ namespace gridlops {
 
 namespace {
 
-/// A row that stands for all rows of a set of weights.
+/// A row that represents all rows with this set of weights.
 Index row_of_set(Index set, Index n, Index head, Index tail) {
   return set <= head ? set : head + tail < n ? n - tail + (set - head - 1) : set;
 }
@@ -26,7 +26,7 @@ Band::Band(Index n, Index lower, Index upper, Index head, Index tail,
   require<UsageError>(n >= 0 && lower >= 0 && upper >= 0 && head >= 0 && tail >= 0, "a band of order ", n,
                       " with ", lower, " and ", upper, " diagonals beside the main one and ", head, " and ",
                       tail, " rows at its ends has a negative size");
-  // Rows between reach no end of the matrix, so that their weights are those of any of them.
+  // No row between reaches an end of the matrix, so all rows between have the same weights.
   head_ = std::min(n, std::max(head_, lower));
   tail_ = std::min(n - head_, std::max(tail_, upper));
   const Index sets = head_ + tail_ < n ? head_ + 1 + tail_ : n;
@@ -50,7 +50,8 @@ Band Band::transposed() const {
 Band product(const Band& A, const Band& B) {
   const Index n = A.size();
   require<ShapeError>(B.size() == n, "bands of order ", n, " and ", B.size(), " have no product");
-  // A row between is made of rows between: its own of A, and those of B that it has weights for.
+  // A row between of the product combines a row between of A with the rows between of B that A's weights
+  // reach.
   const Index head = std::max(A.head(), A.lower() + B.head()),
               tail = std::max(A.tail(), A.upper() + B.tail());
   return {n, A.lower() + B.lower(), A.upper() + B.upper(), head, tail, [&](Index i, Index j) {
@@ -70,7 +71,7 @@ struct Stencil {
 };
 
 /// The band with this stencil, relative to the row, wherever it fits within `margin` rows of either end, and
-/// these at the ends; the last rows mirror the first ones with this sign.
+/// with these stencils at the ends; the last rows mirror the first ones with this sign.
 Band band_of(Index n, const Stencil& interior, Index head, Index tail, double factor,
              const std::vector<Stencil>& first_rows, double mirror_sign) {
   const auto reach = static_cast<Index>(interior.weights.size()) - 1 + interior.first;
@@ -153,7 +154,7 @@ Band box_smoothing(Index n, Index length) {
     const auto L = static_cast<double>(length);
     return std::max(0.0, (L - static_cast<double>(std::abs(k))) / (L * L));
   };
-  // By how much a sample at an end counts for all those beyond it, seen from a row at this distance.
+  // The weight of the sample at an end for all samples beyond it, seen from a row at this distance.
   const auto beyond = [&](Index distance) {
     double sum = 0;
     for (Index k = distance + 1; k < length; ++k) sum += 2 * triangle(k);

@@ -56,7 +56,7 @@ class BandProduct {
     halo_.reserve(backend, size * local_columns);
   }
 
-  /// Y ← α A X + β Y. The rows that need only this rank's block are computed while the others' travel.
+  /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
   void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
     const ArrayKernels<T>& kernels = space_.grid->backend()->template kernels<T>().arrays();
     const BandWeights<Real<T>> A{weights_.data(), band_.size(),

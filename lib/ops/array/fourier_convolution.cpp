@@ -17,7 +17,7 @@ namespace gridlops {
 
 namespace {
 
-/// The smallest number ≥ n without prime factors above 5.
+/// The smallest number ≥ n whose prime factors are at most 5.
 Index smooth(Index n) {
   for (;; ++n) {
     Index rest = n;
@@ -27,7 +27,7 @@ Index smooth(Index n) {
   }
 }
 
-/// These arrays with n samples along one dimension, which is not cut.
+/// The same arrays with n samples along one dimension, which is not cut.
 Space with_samples(const Space& space, int dim, Index n) {
   std::vector<Partition> cuts;
   for (int d = 0; d < space.dims.count(); ++d)
@@ -46,7 +46,7 @@ std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter,
   return values;
 }
 
-/// The product of every line of spectra along a dimension with these numbers.
+/// Multiplies every line of spectra along a dimension by these numbers, element by element.
 template <class Complex>
 OperatorPtr<Complex> multiplication(const Space& spectra, int dim,
                                     const std::vector<std::complex<double>>& values) {
@@ -92,7 +92,7 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
     H = on_pairs<T>(multiplication<std::complex<T>>(with_samples(space, dim, frequencies), dim,
                                                     eigenvalues(filter, centre, n, frequencies)));
   }
-  // Zeros are put behind the samples, and what the filter spreads there is dropped.
+  // The zeros behind the samples receive what the filter spreads there, and are then dropped.
   return product(cut, product(adjoint(F), product(H, product(F, adjoint(cut)))));
 }
 

@@ -17,7 +17,7 @@ namespace gridlops {
 
 namespace {
 
-/// The space of arrays (slices, elements) whose slices lie as those of a kernel.
+/// The space of arrays (slices, elements) with the slices of a kernel.
 Space slices_of(const Space& kernel, Index elements, Axis columns) {
   return array_space(kernel.grid, Dims({kernel.dims.cut(0), Partition::balanced(elements, 1)}),
                      kernel.rows.axis, columns);
@@ -48,7 +48,7 @@ class Fredholm final : public LibraryOperator<T> {
     for (Index f = 0; f < slices_; ++f)
       kernels().gemm(Op::adjoint, Op::none, alpha, slice(f), data(f, Y), beta, model(f, X));
   }
-  /// All products with a slice while it is in cache.
+  /// Computes all products with a slice while it is in cache.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     count_products(3, P.local().cols);

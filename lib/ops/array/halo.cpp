@@ -12,7 +12,7 @@ namespace gridlops {
 
 namespace {
 
-/// The box with the halo that these widths give it.
+/// The box including its halo of these widths.
 Box with_halo(const Box& block, const HaloWidths& widths, const Dims& dims) {
   Box larger = block;
   for (std::size_t d = 0; d < block.size(); ++d) {
@@ -50,7 +50,7 @@ class Halo final : public LibraryOperator<T> {
   std::optional<BoxExchange<T>> exchange_;
 };
 
-/// From blocks with halos to blocks. Every rank exchanges with itself only.
+/// Maps blocks with halos to blocks. Every rank exchanges only with itself.
 template <Scalar T>
 class Crop final : public LibraryOperator<T> {
  public:

@@ -19,7 +19,7 @@ namespace gridlops {
 
 namespace {
 
-/// The numbers of the elements of a box in the C order of an array.
+/// The positions of a box's elements in the C order of an array.
 std::vector<Index> elements_of(const Box& box, const Dims& dims) {
   std::vector<Index> numbers{0};
   for (std::size_t d = 0; d < box.size(); ++d) {
@@ -37,7 +37,7 @@ class Kirchhoff final : public LibraryOperator<T> {
  public:
   Kirchhoff(const Space& data, const Space& image, TravelTimes times, Recording recording)
       : LibraryOperator<T>(data, image), times_(std::move(times)), recording_(std::move(recording)) {
-    // It is this object's own, so that it may refer to it.
+    // traces_ belongs to this object, so its functions may refer to `this`.
     traces_ = library_local_operator<T>(
         data, image,
         [this](MatrixView<const T> in, MatrixView<T> out) {
@@ -124,7 +124,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   mutable MigrationTables<Real<T>> tables_;
 };
 
-/// The distance of two points whose coordinates are read one after the other.
+/// The distance between two points, computed one coordinate at a time.
 double distance(const std::vector<Index>& sizes, const ImageAxes& axes, Index point, const Position& end) {
   double squares = 0;
   for (std::size_t d = sizes.size(); d-- > 0; point /= sizes[d])

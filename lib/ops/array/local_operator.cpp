@@ -14,7 +14,7 @@ namespace gridlops {
 
 namespace {
 
-/// Base: LinearOperator for functions of the caller's, LibraryOperator for those of the library.
+/// Base: LinearOperator for the caller's functions, LibraryOperator for the library's.
 template <Scalar T, class Base>
 class LocalOperator final : public Base {
  public:
@@ -44,14 +44,14 @@ class LocalOperator final : public Base {
     multiply(adjoint_, this->range(), alpha, Y, beta, this->domain(), X);
   }
 
-  /// out ← α B in + β out, summed over the parts of `in` unless `out` is cut likewise.
+  /// out ← α B in + β out, summed over the parts of `in` unless `out` is cut in the same way.
   void multiply(const LocalProduct<T>& product, const Space& from, T alpha, const ConstDistMatrix<T>& in,
                 T beta, const Space& to, DistMatrix<T>& out) const {
     const bool sums = from.rows.axis != Axis::uncut && to.rows.axis != from.rows.axis;
     const MatrixView<T> result = out.local();
     const bool in_place = alpha == T(1) && beta == T(0) && (result.contiguous() || !sums);
     const MatrixView<T> target = in_place ? result : memory_.matrix(result.rows, result.cols);
-    // A rank whose function throws still takes part in the sum, where the others wait for it.
+    // A rank whose function throws still takes part in the sum: the others wait for it there.
     FailureScope failures;
     failures.run([&] {
       if (target.cols > 0) product(in.local(), target);

@@ -13,10 +13,10 @@ namespace gridlops {
 
 namespace {
 
-/// Samples of a block that are as far apart as the first two of them, along one dimension.
+/// Equally spaced samples of a block along one dimension; the first two define the spacing.
 struct Samples {
   Index first = 0, step = 1, count = 0;
-  Index in_range = 0;  // where the first lies among those that are kept
+  Index in_range = 0;  // position of the first sample among those kept
 };
 
 template <Scalar T>
@@ -63,7 +63,7 @@ class Restriction final : public LibraryOperator<T> {
                         loops(samples, x.cols, {y.stride, kept_rows_, 1}, {x.stride, rows_, samples.step}));
   }
 
-  /// How far columns are apart, and in units of `inner` elements slices and samples.
+  /// The distance between columns, and, in units of `inner` elements, between slices and between samples.
   struct Strides {
     Index column, slice, sample;
   };

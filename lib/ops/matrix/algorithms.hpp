@@ -5,7 +5,7 @@
 
 namespace gridlops {
 
-// matrix_mult() makes these operators, each in a file of its own. A lies as matrix_layout() says, and the
+// matrix_mult() makes these operators, each in its own file. A has the layout of matrix_layout(), and the
 // options have been checked.
 
 template <Scalar T>
@@ -21,8 +21,7 @@ constexpr bool never_moves_A(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
 }
 
-/// The spaces of the data and of the models where A lies in two-dimensional blocks: they lie in such blocks,
-/// too.
+/// The spaces of data and models for an A in two-dimensional blocks. Data and models lie in such blocks too.
 template <Scalar T>
 Space range_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), A.layout().rows, Axis::grid_cols};
@@ -45,7 +44,7 @@ Space domain_nested(const ConstDistMatrix<T>& A) {
           Axis::uncut};
 }
 
-/// The order in which ranks are summed: a fixed one, if columns are to be stable.
+/// The order in which sums over ranks are computed: fixed, if columns must be stable.
 inline ReductionOrder reduction_order(const MatrixMultOptions& options) {
   return options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
 }

@@ -15,7 +15,7 @@ namespace {
 // A matrix whose rows are cut over ranks travels as an array of parts in rank order. Each part is a matrix
 // without gaps that has all columns of its rows. `counts` has the number of elements of each part.
 
-/// whole ← the parts, one below the other.
+/// whole ← the parts, stacked by rows.
 template <Scalar T>
 void unstack(const Kernels<T>& kernels, const T* parts, std::span<const Index> counts, MatrixView<T> whole) {
   if (whole.empty()) return;
@@ -157,7 +157,7 @@ class PeerExchange final : public BlockExchange<T> {
   }
 
   /// Calls use(rank, part) in rank order, where the part is rows(rank) of what that rank publishes. Each rank
-  /// begins to read at itself, so that not all read from one rank at a time.
+  /// first reads from itself, so that the ranks do not all read from one rank at the same time.
   void read_from_all(MatrixView<const T> mine, auto&& rows, auto&& use) {
     peers_->publish(mine);
     for (std::size_t turn = 0; turn < parts_.size(); ++turn) {

@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-/// A block of X or Y that the ranks of `comm` hold in parts, one below the other: rank k has part
-/// first_part + k of `rows`.
+/// A block of X or Y that the ranks of `comm` hold in parts, stacked by rows: rank k has part first_part + k
+/// of `rows`.
 struct CutBlock {
   Communicator& comm;
   const Partition& rows;
@@ -22,8 +22,7 @@ struct CutBlock {
   Index height() const { return part(parts() - 1).end(); }
 };
 
-// The blocks of which this rank has a part. The data are cut as range_nested() says, and the models as
-// domain_nested().
+// The blocks of which this rank has a part. range_nested() cuts the data, and domain_nested() the models.
 template <Scalar T>
 CutBlock block_of_models(const LinearOperator<T>& A) {
   const ProcessGrid& grid = *A.domain().grid;
@@ -35,7 +34,7 @@ CutBlock block_of_data(const LinearOperator<T>& A) {
   return {grid.row_comm(), A.range().rows.partition, grid.my_row() * grid.cols()};
 }
 
-/// Gathers blocks that the ranks of a communicator hold in parts, and sums blocks over these ranks.
+/// Gathers blocks whose parts are on the ranks of a communicator, and sums blocks over these ranks.
 template <Scalar T>
 class BlockExchange {
  public:
@@ -43,14 +42,14 @@ class BlockExchange {
   BlockExchange(const BlockExchange&) = delete;
   BlockExchange& operator=(const BlockExchange&) = delete;
 
-  /// Sets up what exchanges need (collective over the ranks; all of them throw what one throws).
+  /// Sets up exchanges (collective over the ranks; if one throws, all throw that error).
   virtual void connect() {}
-  /// Take the memory for gathering and for summing blocks of that many columns. They send nothing.
+  /// These take the memory for gathering and for summing blocks with this many columns. They send nothing.
   virtual void reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) = 0;
   virtual void reserve_sum(const CutBlock& block, Index cols) = 0;
 
-  /// Returns the block with all its parts (collective over the block's ranks). It lies in `whole`, or, if it
-  /// has one part only, where that part lies.
+  /// Returns the complete block (collective over the block's ranks). It lies in `whole`, or, if it has only
+  /// one part, where that part lies.
   virtual MatrixView<const T> gather(MatrixView<const T> mine, const CutBlock& block, Buffer<T>& whole) = 0;
 
   /// Returns memory for this rank's `partial`.
@@ -59,7 +58,7 @@ class BlockExchange {
   virtual void reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
                               MatrixView<T> mine) = 0;
 
-  /// Waits until no rank reads what this rank has given. From then on it may change.
+  /// Waits until no rank reads this rank's contribution any more. After that it may change.
   virtual void await_readers() = 0;
 
  protected:
@@ -72,8 +71,8 @@ class BlockExchange {
   std::shared_ptr<Backend> backend_;
 };
 
-/// Makes an exchange that reads the other ranks' memory where the ranks of comm can do that, and otherwise
-/// one that sends messages. Exchanges that read sum in rank order. comm must outlive the exchange.
+/// Makes an exchange that reads the other ranks' memory if the ranks of comm can do that, and otherwise one
+/// that sends messages. Exchanges that read sum in rank order. comm must outlive the exchange.
 template <Scalar T>
 std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::shared_ptr<Backend> backend,
                                                       ReductionOrder order);

@@ -89,8 +89,8 @@ Storage faster_storage(Algorithm algorithm, const ProductShape& shape, GridShape
 
 bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
   const bool is_complex = shape.type == ScalarType::c64 || shape.type == ScalarType::c128;
-  // More columns do not pay where the ranks of a grid row wait for each other within a pass. That is not in
-  // the measurements, which may only speak against one pass there.
+  // More columns do not pay off if the ranks of a grid row wait for each other within a pass. The
+  // measurements do not include this wait, so they can only rule out one pass there.
   const bool waits = grid.cols > 1;
   const Index most_columns = waits ? (is_complex ? 0 : 3) : (is_complex ? 1 : 4);
   const bool usual = shape.nrhs > 0 && shape.nrhs <= most_columns;
@@ -100,7 +100,7 @@ bool one_pass_is_faster(const ProductShape& shape, GridShape grid) {
 
 ProductChoices product_choices(ScalarType type) {
   constexpr Index large = 1 << 14, most = 128;
-  // "1-16, 64" for the numbers of columns that it holds for.
+  // The numbers of columns for which `holds` is true, such as "1-16, 64".
   const auto ranges = [](const auto& holds) {
     std::string text;
     for (Index begin = 1, end = 0; begin <= most; begin = end + 1) {
@@ -128,7 +128,7 @@ ProductChoices product_choices(ScalarType type) {
 
 namespace {
 
-/// What a rank's operations take in communicators of P·Q ranks, or rather of their rows and columns.
+/// The time of a rank's operations in communicators of P·Q ranks; more precisely, in their rows and columns.
 double seconds_of(const Exchange& exchange, bool in_place, GridShape grid, ScalarType type,
                   const MachineModel& machine) {
   const double bytes = in_place ? 0 : static_cast<double>(exchange.moved * size_of(type));
@@ -141,7 +141,7 @@ double seconds_of_kernels(const RankWork& work, ScalarType type, const MachineMo
                   static_cast<double>(work.read * size_of(type)) * machine.seconds_per_read_byte);
 }
 
-/// The most seconds of any rank. Each takes a microsecond to find, so that all are asked.
+/// The maximum over all ranks. One evaluation takes a microsecond, so all ranks are evaluated.
 template <class SecondsOfRank>
 double slowest(GridShape grid, const SecondsOfRank& seconds_of_rank) {
   double most = 0;
@@ -154,7 +154,7 @@ double slowest(GridShape grid, const SecondsOfRank& seconds_of_rank) {
 
 double MachineModel::seconds(CommOperation operation, int ranks, Index calls, double bytes) const {
   const LinkModel& link = links[static_cast<std::size_t>(operation)];
-  // Collectives go along trees, whose depth grows with the logarithm of the ranks.
+  // Collectives follow trees whose depth grows with the logarithm of the number of ranks.
   const double depth = std::log2(std::max(ranks, 2)) / std::log2(std::max(ranks_of_links, 2));
   return static_cast<double>(calls) * link.seconds_per_call * depth + bytes * link.seconds_per_byte;
 }
@@ -191,7 +191,7 @@ double normal_product_seconds(const ProductShape& shape, GridShape grid, const M
 
 MachineModel with_shared_memory(MachineModel machine, const ProcessGrid& grid) {
   if (!grid.is_member()) return machine;
-  // Where ranks are on several machines some rows or columns may share memory, and others not.
+  // If ranks are on several machines, some rows or columns may share memory and others not.
   const auto shares = [](const Communicator& comm) { return comm.peer_access() == PeerAccess::in_place; };
   std::array<std::int32_t, 2> all{shares(grid.row_comm()), shares(grid.col_comm())};
   grid.comm().all_reduce(all, ReduceOp::min);
@@ -217,7 +217,7 @@ Algorithm choose_algorithm(const ProductShape& shape, GridShape grid, const Mach
   const bool few_columns = shape.nrhs <= std::min(shape.rows, shape.cols) / 4;
   const double enough = (few_columns ? 1.10 : 1.01) * least;
   std::erase_if(candidates, [enough](const auto& candidate) { return candidate.second > enough; });
-  // What never moves A comes first, then what is faster.
+  // Algorithms that never move A come first, then faster ones.
   const auto best = std::min_element(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
     return std::pair(!never_moves_A(a.first), a.second) < std::pair(!never_moves_A(b.first), b.second);
   });

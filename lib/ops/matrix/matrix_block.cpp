@@ -12,7 +12,7 @@
 
 namespace gridlops {
 
-// Memory is taken even if no group needs filling up now, since columns may leave later.
+// This takes the memory even if no group needs padding now, since columns may leave later.
 template <Scalar T>
 void BlockProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
   if (!pads()) return;
@@ -103,7 +103,7 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
   const TraceRegion region("local product");
   trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
   if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
-  // A is empty: the products are zero, but Q is a sum in which the other ranks wait for this one.
+  // A is empty, so the products are zero. But the other ranks wait for this one in the sum for Q.
   const Kernels<T>& kernels = backend()->template kernels<T>();
   kernels.fill(T(0), Q);
   for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);

@@ -14,9 +14,9 @@ namespace gridlops {
 
 /// Multiplies local blocks: Y ← α op(A) X + β Y, with few or many columns in X.
 ///
-/// With column_stable, the host multiplies by few_columns_gemm(). A GPU multiplies by its BLAS in groups of a
-/// fixed number of columns, and the last group is filled up with zeros. The BLAS then does the same to a
-/// column however many there are.
+/// With column_stable, the host multiplies by few_columns_gemm(). A GPU's BLAS multiplies groups with a fixed
+/// number of columns, the last one padded with zeros, and so treats a column in the same way however many
+/// there are.
 template <Scalar T>
 class BlockProduct {
  public:
@@ -25,7 +25,7 @@ class BlockProduct {
 
   bool column_stable() const { return column_stable_; }
 
-  /// Takes the memory for products in which X and Y have at most so many rows.
+  /// Takes the memory for products in which X and Y have at most this many rows.
   void reserve(Index rows_of_X, Index rows_of_Y) const;
 
   void multiply(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
@@ -33,7 +33,7 @@ class BlockProduct {
  private:
   bool pads() const { return column_stable_ && backend_->memory_space() != MemorySpace::host; }
 
-  /// A multiple of the number of columns of every micro-kernel that BLAS libraries are known to have.
+  /// A multiple of the number of columns of every micro-kernel known in BLAS libraries.
   static constexpr Index group = 8;
 
   std::shared_ptr<Backend> backend_;
@@ -41,7 +41,7 @@ class BlockProduct {
   mutable Buffer<T> padded_X_, padded_Y_;
 };
 
-/// A rank's block of an A that never moves. It is stored as the options say.
+/// A rank's block of a matrix A that never moves, stored as the options say.
 template <Scalar T>
 class MatrixBlock {
  public:
@@ -53,20 +53,20 @@ class MatrixBlock {
   const Layout& layout() const { return A_.matrix().layout(); }
   const ProcessGrid& grid() const { return *A_.matrix().grid(); }
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
-  /// Of the elements, the same however they are stored.
+  /// Hash of the elements, independent of how they are stored.
   std::uint64_t hash() const;
-  /// The matrix, whose block is null on this rank if it is packed and was not the caller's.
+  /// The matrix. Its block on this rank is null if it is packed and did not belong to the caller.
   GivenMatrix<T>& given() { return A_; }
-  /// Packs the block anew if it is packed: the caller has changed it.
+  /// If the block is packed, packs it anew after the caller has changed it.
   void renew_copies();
-  /// Whether it is packed from its first product on; the same on all ranks.
+  /// Whether the block is packed from its first product on; the same on all ranks.
   bool is_packed() const { return is_packed_; }
 
-  /// Packs the block if that is still to be done, and takes the memory for products with op(A).
+  /// Packs the block if necessary, and takes the memory for products with op(A).
   void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
-  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q] with A read once: see PackedMatrix. The
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q], reading A once: see PackedMatrix. The
   /// block must be packed.
   void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
                      const typename PackedMatrix<T>::Completion& completed);
@@ -77,7 +77,7 @@ class MatrixBlock {
   GivenMatrix<T> A_;
   BlockProduct<T> product_;
   bool is_packed_;
-  PackedMatrix<T> packed_;  // empty before the first product, and where A is
+  PackedMatrix<T> packed_;  // empty before the first product, and where A is empty
 };
 
 /// An operator whose A never moves.

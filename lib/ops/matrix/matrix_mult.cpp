@@ -38,7 +38,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
                       "; block and stationary-a never move it");
-  // An A without elements may still be so long that memory cannot hold the list of its panels.
+  // Even if A has no elements, it may be so long that the list of its panels does not fit in memory.
   if (!never_moves_A(algorithm) && (A.rows() == 0 || A.cols() == 0))
     return zero<T>(range_in_blocks(A), domain_in_blocks(A));
   switch (algorithm) {

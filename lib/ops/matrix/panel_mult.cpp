@@ -19,7 +19,7 @@ PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, PanelPlan<T> for_A,
 
 template <Scalar T>
 void PanelMult<T>::do_connect(Op op) const {
-  FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+  FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
   failures.run([&] { plan(op).A->connect(); });
   failures.run([&] { plan(op).B->connect(); });
 }

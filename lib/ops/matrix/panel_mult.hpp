@@ -15,22 +15,22 @@
 
 namespace gridlops {
 
-/// A product with op(A) in steps: where its operands come from, and where its sums go.
+/// A product with op(A) in steps, with the sources of its operands and the destination of its sums.
 template <Scalar T>
 struct PanelPlan {
   std::size_t steps = 0, lookahead = 0;     ///< panels begin to travel `lookahead` steps before their use
-  std::function<Panel(std::size_t)> panel;  ///< of the step with this number
+  std::function<Panel(std::size_t)> panel;  ///< the panel of a step
   std::shared_ptr<PanelSource<T>> A, B;
   std::shared_ptr<PanelSum<T>> C;
-  Communicator* family = nullptr;  ///< if given, what A and B start for a step goes out as one group
+  Communicator* family = nullptr;  ///< if not null, the messages for A and B of one step start as one group
 };
 
-/// C ← α op(A) B + β C. A, B, C: this rank's blocks. summa.cpp has it.
+/// C ← α op(A) B + β C. A, B, C: this rank's blocks. Implemented in summa.cpp.
 template <Scalar T>
 void multiply_in_panels(const PanelPlan<T>& by, const BlockProduct<T>& product, Op op, T alpha,
                         MatrixView<const T> A, MatrixView<const T> B, T beta, MatrixView<T> C);
 
-/// Multiplies op(A) with B in panels. summa and stationary_b are this operator with plans of their own.
+/// Multiplies op(A) with B in panels. summa and stationary_b are this operator with their own plans.
 template <Scalar T>
 class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  public:

@@ -10,11 +10,11 @@
 
 namespace gridlops {
 
-// These classes bring the operands of a product in panels to the ranks, and its sums to their owners. Several
-// steps are under way at a time, each in a slot of its own.
+// These classes bring the operands of a panel product to the ranks, and its sums to their owners. Several
+// steps are under way at a time, each in its own slot.
 
-/// Brings the panels of one operand to the ranks that need them. This base takes them from the rank's own
-/// block, so that nothing travels.
+/// Brings the panels of one operand to the ranks that need them. This base class takes them from the rank's
+/// own block, so no data move.
 template <Scalar T>
 class PanelSource {
  public:
@@ -23,24 +23,24 @@ class PanelSource {
   PanelSource(const PanelSource&) = delete;
   PanelSource& operator=(const PanelSource&) = delete;
 
-  /// Sets up what products need (collective; all ranks throw what one throws).
+  /// Sets up communication for products (collective; if one rank throws, all throw that error).
   virtual void connect() {}
-  /// Take the memory for a block of this shape, at this place or, if that is null, at any; and then for the
-  /// steps of a product with it, in their order. They send nothing.
+  /// These take memory: first for a block of this shape, at this address or, if that is null, at any; then
+  /// for the steps of a product with it, in order. They send nothing.
   virtual void reserve_block(MatrixView<const T> block) { block_ = block; }
   virtual void reserve(std::size_t /*step*/, const Part&) {}
 
-  /// Begins a product in which this is the rank's block (collective over the ranks that take its panels).
+  /// Begins a product with this as the rank's block (collective over the ranks that take its panels).
   virtual void begin(MatrixView<const T> block) { block_ = block; }
   /// Begins to bring a part to the ranks that take the step.
   virtual void start(std::size_t step, const Part& part) { slot(step).panel = own(part); }
-  /// Waits for that part, and returns it.
+  /// Waits for that part and returns it.
   virtual MatrixView<const T> arrived(std::size_t step);
-  /// Lets what is under way advance: many MPI libraries move data only while they are called.
+  /// Advances pending transfers: many MPI libraries move data only while they are called.
   virtual void advance();
-  /// Ends the product (collective). On return the block may change, unless it is the operator's.
+  /// Ends the product (collective). On return the block may change, unless the operator owns it.
   virtual void end() {}
-  /// Says that a block that stays has other elements now (on all ranks, between products).
+  /// Says that a permanent block now has other elements (on all ranks, between products).
   virtual void renew() {}
 
  protected:
@@ -60,7 +60,7 @@ class PanelSource {
   std::vector<std::size_t> places_;  // the slot of each step under way
 };
 
-/// Memory for what travels, one buffer for each slot.
+/// Memory for transfers, with one buffer per slot.
 template <Scalar T>
 using SlotMemory = std::vector<Buffer<T>>;
 template <Scalar T>
@@ -68,23 +68,23 @@ std::shared_ptr<SlotMemory<T>> slot_memory(std::size_t slots) {
   return std::make_shared<SlotMemory<T>>(slots);
 }
 
-/// Makes a source whose panels are broadcast to the ranks of comm. Owners send from their own memory where
-/// that has no gaps.
+/// Makes a source that broadcasts panels to the ranks of comm. Owners send from their own memory if it has no
+/// gaps.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                                  std::shared_ptr<SlotMemory<T>> memory);
 
-/// What block a source of panels takes: another one in each product, or always the same. That may belong to
-/// the caller, who may change it between products and before renew().
+/// Which block a source of panels takes: a new one for each product, or always the same. The latter may
+/// belong to the caller, who may change it between products, before calling renew().
 enum class SourceBlock { of_product, of_operator, of_caller };
 
-/// Makes a source whose panels the ranks of comm read in, or get from, their owners' memory. Of a block that
-/// stays the others learn once, until renew() is called.
+/// Makes a source whose panels the ranks of comm read in place or copy from their owners' memory. They learn
+/// of a permanent block once, until renew() is called.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> peer_panels(Communicator& comm, std::shared_ptr<Backend> backend,
                                             std::size_t slots, SourceBlock kind);
 
-/// Adds up the products of the steps. This base adds them to the rank's own block C at once.
+/// Adds up the products of the steps. This base class adds them directly to the rank's own block C.
 template <Scalar T>
 class PanelSum {
  public:
@@ -93,7 +93,7 @@ class PanelSum {
   PanelSum(const PanelSum&) = delete;
   PanelSum& operator=(const PanelSum&) = delete;
 
-  /// Takes the memory for a step with so many columns. Sends nothing.
+  /// Takes the memory for a step with this many columns. Sends nothing.
   virtual void reserve(const Panel&, Index /*cols*/) {}
 
   /// Begins a product: C ← sums + β C.
@@ -101,10 +101,10 @@ class PanelSum {
     beta_ = beta;
     C_ = C;
   }
-  /// Returns the rows that the step's product goes to: rows ← product + beta(K) · rows.
+  /// Returns the rows that receive the step's product: rows ← product + beta(K) · rows.
   virtual MatrixView<T> rows(const Panel& K) { return own(K); }
   virtual T beta(const Panel& K) const { return K.is_first ? beta_ : T(1); }
-  /// start() begins to bring the step's product to its owner, advance() lets what is under way advance, and
+  /// start() begins to send the step's product to its owner, advance() advances pending transfers, and
   /// finish() waits for the step.
   virtual void start(const Panel&) {}
   virtual void advance() {}
@@ -120,7 +120,7 @@ class PanelSum {
   MatrixView<T> C_;
 };
 
-/// Makes sums over the ranks of comm, which are reduced to the owners of the rows.
+/// Makes an object that sums over the ranks of comm and reduces the sums to the owners of the rows.
 template <Scalar T>
 std::shared_ptr<PanelSum<T>> reduced_sum(Communicator& comm, std::shared_ptr<Backend> backend,
                                          std::shared_ptr<SlotMemory<T>> memory, ReductionOrder order);

@@ -8,35 +8,35 @@
 
 namespace gridlops {
 
-/// A part of a block. One rank of a communicator, the owner, has that block.
+/// A part of a block that one rank of a communicator, the owner, holds.
 struct Part {
   int owner = 0;
   Range rows, cols;
 
   Index size() const { return rows.size * cols.size; }
-  /// The same rows of a block with so many columns, all of which are taken.
+  /// The same rows of a block with this many columns, all of which are taken.
   Part all_of(Index columns) const { return {owner, rows, {0, columns}}; }
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// One step of a product C ← op(A) B in panels: rows of C += op(part of A) · rows of B. It takes all columns
-/// of B and C.
+/// One step of a panel product C ← op(A) B: rows of C += op(part of A) · rows of B. It takes all columns of B
+/// and C.
 struct Panel {
   std::size_t step = 0;
   Part A, B, C;
-  bool is_first = true;  ///< of the steps that add to these rows of C
+  bool is_first = true;  ///< the first step that adds to these rows of C
 };
 
-/// How many steps before its use a panel begins to travel: no more than there are steps.
+/// The number of steps by which panels travel ahead of their use, at most the number of steps.
 inline std::size_t steps_ahead(int lookahead, std::size_t steps) {
   return std::clamp<std::size_t>(steps, 1, static_cast<std::size_t>(lookahead));
 }
 
-/// The width of the panels that travel: the one asked for, or one that is wide enough for a product near peak
-/// speed and narrow enough that many of them overlap.
+/// The width of the panels that travel: the requested width, or a default that is wide enough for nearly peak
+/// speed and narrow enough for many panels to overlap.
 inline Index panel_width(Index asked) { return asked > 0 ? asked : 256; }
 
-/// How many pieces of at most `width` a block of this size is cut into.
+/// The number of pieces, each at most `width` wide, that a block of this size is cut into.
 inline Index panel_count(Index size, Index width) { return size / width + (size % width > 0); }
 inline Index panel_count(const std::vector<Range>& blocks, Index width) {
   Index count = 0;
@@ -44,7 +44,7 @@ inline Index panel_count(const std::vector<Range>& blocks, Index width) {
   return count;
 }
 
-/// Each block cut again into pieces of at most `width`.
+/// Cuts each block further into pieces at most `width` wide.
 inline std::vector<Range> cut_into_panels(const std::vector<Range>& blocks, Index width) {
   std::vector<Range> panels;
   panels.reserve(static_cast<std::size_t>(panel_count(blocks, width)));
@@ -54,7 +54,7 @@ inline std::vector<Range> cut_into_panels(const std::vector<Range>& blocks, Inde
   return panels;
 }
 
-/// The steps of SUMMA: the inner dimension cut wherever the owner of A's columns or of X's rows changes, and
+/// The steps of SUMMA: cuts the inner dimension wherever the owner of A's columns or of X's rows changes, and
 /// at the panel width.
 inline std::vector<Range> summa_panels(const Partition& columns_of_A, const Partition& rows_of_X,
                                        Index width) {
@@ -68,10 +68,10 @@ inline std::vector<Range> blocks_of(const Partition& partition) {
   return blocks;
 }
 
-/// How many rows are summed over a grid row at a time while a normal product passes over A. The blocks of A
-/// have at most `cols` columns, and the number is the same on all ranks of the row. It is so small that what
-/// waits for its sum is still in a cache, and so large that reading the rows takes much longer than the few
-/// microseconds in which a sum starts and ends.
+/// The number of rows summed over a grid row at a time while a normal product passes over A. The blocks of A
+/// have at most `cols` columns, and the number is the same on all ranks of the row. It is small enough that
+/// rows waiting for their sum stay in a cache, and large enough that reading them takes much longer than the
+/// few microseconds needed to start and finish a sum.
 inline Index one_pass_chunk(Index cols, Index element_bytes) {
   constexpr Index bytes = Index{1} << 19, unit = 8;
   return std::max<Index>(bytes / (std::max<Index>(cols, 1) * element_bytes * unit), 1) * unit;

@@ -32,7 +32,7 @@ PeerPart<T> PeerBlocks<T>::start_reading(int rank, Range rows, Range cols, Buffe
 
 namespace {
 
-/// Parts are read in place. What lies in memory that is not shared is copied to some that is.
+/// Reads parts in place. Copies blocks that are not in shared memory to shared memory.
 template <Scalar T>
 class SharedBlocks final : public PeerBlocks<T> {
  public:
@@ -68,7 +68,7 @@ class SharedBlocks final : public PeerBlocks<T> {
 
   void do_publish(MatrixView<const T> mine) override { round_ = window().publish(*shared_, shareable(mine)); }
 
-  // All learn in the first round where the others' blocks are. They begin later rounds without waiting.
+  // In the first round all ranks learn where the others' blocks are. They start later rounds without waiting.
   void do_publish_for_good(MatrixView<const T> mine) override {
     if (!blocks_.empty()) {
       round_ = window().publish(*shared_, MatrixView<const T>{});
@@ -87,7 +87,7 @@ class SharedBlocks final : public PeerBlocks<T> {
     return {part, {}};
   }
 
-  /// X, or a copy of it where X itself is not shared.
+  /// X, or a copy of it if X itself is not shared.
   MatrixView<const T> shareable(MatrixView<const T> X) {
     if (X.empty() || shared_address(*shared_, X.data).is_shared()) return X;
     const MatrixView<T> copy = scratch(copy_, X.rows, X.cols);
@@ -99,17 +99,17 @@ class SharedBlocks final : public PeerBlocks<T> {
     return memory.matrix(rows, cols);
   }
 
-  static constexpr Index least_bytes = Index{1} << 16;  // smaller ones are not shared
+  static constexpr Index least_bytes = Index{1} << 16;  // smaller blocks are not shared
 
   std::shared_ptr<Backend> shared_;
   SharedWindow::Round round_ = 0;
   Buffer<T> copy_, publishable_;
-  std::vector<MatrixView<const T>> blocks_;  // published for good, by rank
+  std::vector<MatrixView<const T>> blocks_;  // published permanently, by rank
 };
 
-/// Parts are got from a window of MPI. Ranks tell each other where their blocks are. A barrier says that all
-/// have got what they wanted. It is under way until the next one, or until the memory is to be written or
-/// given back.
+/// Gets parts from an MPI window. Ranks tell each other where their blocks are. A barrier confirms that all
+/// have got what they wanted. It stays under way until the next one, or until the memory is to be written or
+/// freed.
 template <Scalar T>
 class WindowBlocks final : public PeerBlocks<T> {
  public:
@@ -121,7 +121,7 @@ class WindowBlocks final : public PeerBlocks<T> {
   }
 
   void connect() override { window(); }
-  // A block with a place is published for good, from where it is unless the window cannot have that.
+  // A block with an address is published permanently from there, unless the window cannot hold it.
   void reserve_copy(MatrixView<const T> mine) override {
     if (mine.data != nullptr) return;
     readers_done_.wait();
@@ -139,7 +139,7 @@ class WindowBlocks final : public PeerBlocks<T> {
     return scratch(publishable_, rows, cols);
   }
   void done_reading() override { readers_done_ = this->comm().start_barrier(); }
-  // What is published is publishable() memory, or a copy.
+  // The rank publishes publishable() memory, or a copy.
   void await_readers() override {}
   void await_every_reader() override { readers_done_.wait(); }
 
@@ -157,7 +157,8 @@ class WindowBlocks final : public PeerBlocks<T> {
     tell(mine);
   }
 
-  // The others learn of it again only where the window has let it go since, which is so on all ranks alike.
+  // The others must learn of the block again only if the window has released it since. This is the same on
+  // all ranks.
   void do_publish_for_good(MatrixView<const T> mine) override {
     const bool is_known = !blocks_.empty() && window().holds(round_);
     round_ = window().begin_round();

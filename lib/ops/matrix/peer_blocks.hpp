@@ -10,22 +10,22 @@
 
 namespace gridlops {
 
-/// A part of some rank's block. It has arrived when its request is complete.
+/// A part of some rank's block. It has arrived once its request is complete.
 template <Scalar T>
 struct PeerPart {
   MatrixView<const T> block;
   Request arrival;
 };
 
-/// Blocks that the ranks of a communicator publish to each other. Owners take no part in the reading. All
-/// ranks go through the same rounds:
+/// Blocks that the ranks of a communicator publish to each other. Their owners take no part when others read.
+/// All ranks go through the same rounds:
 ///
 ///   publish(mine)    begins a round (collective)
-///   start_reading()  begins to read a part of what a rank publishes
-///   done_reading()   says that this rank has read all that it wants in this round
-///   await_readers()  waits until mine may change, unless it was published for good
+///   start_reading()  begins to read a part of a block that a rank publishes
+///   done_reading()   says that this rank has finished reading in this round
+///   await_readers()  waits until mine may change, unless it was published permanently
 ///
-/// A round begins with publish_for_good(mine) instead if the block is the same in every round.
+/// If the block is the same in every round, begin each round with publish_for_good(mine) instead.
 template <Scalar T>
 class PeerBlocks {
  public:
@@ -33,19 +33,19 @@ class PeerBlocks {
   PeerBlocks(const PeerBlocks&) = delete;
   PeerBlocks& operator=(const PeerBlocks&) = delete;
 
-  /// Sets up what rounds need (collective; all ranks throw what one throws). Once it has succeeded, further
+  /// Sets up the rounds (collective; if one rank throws, all throw that error). After one success, further
   /// calls do nothing.
   virtual void connect() = 0;
-  /// Takes the memory for publishing a block of this shape, at this place or, if that is null, anywhere in
-  /// the backend's memory.
+  /// Takes the memory for publishing a block of this shape. The block is at this address or, if that is null,
+  /// anywhere in the backend's memory.
   virtual void reserve_copy(MatrixView<const T> mine) = 0;
   virtual void reserve_publishable(Index rows, Index cols) = 0;
-  /// Takes the memory that start_reading() needs for so many elements.
+  /// Takes the memory that start_reading() needs for this many elements.
   void reserve_part(Buffer<T>& memory, Index elements) const {
     if (!in_place()) memory.reserve(backend_, elements);
   }
 
-  /// Whether parts are read where they are, so that nothing is won by reading them ahead of their use.
+  /// Whether parts are read in place, so that reading them ahead of their use gains nothing.
   virtual bool in_place() const = 0;
   /// Returns memory that publish() need not copy. It is valid until the next call.
   virtual MatrixView<T> publishable(Index rows, Index cols) = 0;
@@ -54,16 +54,16 @@ class PeerBlocks {
   /// Collective.
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
-  /// The same also for a block that was published for good.
+  /// The same, also for a block that was published permanently.
   virtual void await_every_reader() = 0;
 
-  /// Begins a round (collective). The block stays where and as it is until renew() is called, so that others
-  /// need not learn of it again.
+  /// Begins a round (collective). The block stays in place and unchanged until renew() is called, so the
+  /// others need not learn of it again.
   void publish_for_good(MatrixView<const T> mine);
-  /// Says that blocks that are published for good have other elements now (on all ranks, between rounds).
+  /// Says that permanently published blocks now have other elements (on all ranks, between rounds).
   virtual void renew() = 0;
 
-  /// Begins to read this part of the block that `rank` publishes. `memory` is for parts that travel.
+  /// Begins to read this part of the block that `rank` publishes. `memory` holds parts that travel.
   PeerPart<T> start_reading(int rank, Range rows, Range cols, Buffer<T>& memory);
 
  protected:
@@ -84,8 +84,8 @@ class PeerBlocks {
   MatrixView<const T> mine_;
 };
 
-/// Makes those that suit the transport of comm, which must outlive them. Nothing is sent before the first
-/// round.
+/// Makes the peer blocks that suit the transport of comm, which must outlive them. Sends nothing before the
+/// first round.
 template <Scalar T>
 std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_ptr<Backend> backend);
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr int lookahead = MatrixMultOptions{}.lookahead;
 
-/// An all-gather of `all` elements over s ranks, of which this one has `own`.
+/// An all-gather of `all` elements over s ranks; this rank has `own` of them.
 Exchange gathered(bool in_row, Index all, Index own, int s) {
   return {CommOperation::all_gather, in_row, s > 1, all - own, own * (s - 1), all - own};
 }
 
-/// A reduce-scatter of `all` elements over s ranks, of which this one gets `own`.
+/// A reduce-scatter of `all` elements over s ranks; this rank gets `own` of them.
 Exchange spread(bool in_row, Index all, Index own, int s) {
   return {CommOperation::reduce_scatter, in_row, s > 1, own * (s - 1), all - own, own * (s - 1)};
 }
@@ -30,12 +30,12 @@ Exchange summed(Index calls, Index N, int s, int q) {
   return {CommOperation::all_reduce, true, calls, calls * each, calls * each, calls * each};
 }
 
-/// Panels of `all` elements together, each broadcast over s ranks by its owner; this rank owns `own` of them.
+/// Broadcasts of panels over s ranks, `all` elements in total; this rank owns `own` of them.
 Exchange broadcast(bool in_row, Index steps, Index all, Index own, int s) {
   return {CommOperation::broadcast, in_row, s > 1 ? steps : 0, all - own, own * (s - 1), s > 1 ? all : 0};
 }
 
-/// The same in the other direction: panels that are summed to their owners.
+/// The reverse: panels summed to their owners.
 Exchange reduced(bool in_row, Index steps, Index all, Index own, int s) {
   return {CommOperation::reduce, in_row, s > 1 ? steps : 0, own * (s - 1), all - own, s > 1 ? all : 0};
 }
@@ -98,7 +98,7 @@ RankWork ProductFormulas::block(bool adjoint, int p, int q) const {
 RankWork ProductFormulas::summa(bool adjoint, int p, int q) const {
   const Index m_p = rows_.size(p), n_q = cols_.size(q), n_p = model_rows_.size(p), r_q = model_cols_.size(q);
   RankWork work;
-  if (m_ == 0 || n_ == 0) return work;  // nothing is done
+  if (m_ == 0 || n_ == 0) return work;  // nothing to do
   work.flops = flops(m_p, n_, r_q);
   work.read = m_p * n_;
   work.exchanges[0] = broadcast(true, summa_steps_, m_p * n_, m_p * n_q, Q_);
@@ -108,8 +108,8 @@ RankWork ProductFormulas::summa(bool adjoint, int p, int q) const {
   return work;
 }
 
-/// Forward: X is gathered in the grid column, Y is reduce-scattered in the grid row. The adjoint exchanges
-/// the roles.
+/// Forward: X is gathered in the grid column, Y is reduce-scattered in the grid row. The adjoint swaps the
+/// roles.
 RankWork ProductFormulas::stationary_a(bool adjoint, int p, int q) const {
   const Index m_p = rows_.size(p), n_q = cols_.size(q);
   const Index own_m = balanced_part(m_p, Q_, q).size, own_n = balanced_part(n_q, P_, p).size;
@@ -162,10 +162,10 @@ RankWork ProductFormulas::normal_product(int p, int q) const {
 
 RankWork ProductFormulas::stationary_b(bool adjoint, int p, int q) const {
   const Index m_p = rows_.size(p), n_q = cols_.size(q), n_p = model_rows_.size(p), r_q = model_cols_.size(q);
-  // The columns of A that are here and needed here.
+  // The columns of A that this rank has and needs.
   const Index meet = intersect(cols_.range(q), model_rows_.range(p)).size;
   RankWork work;
-  if (m_ == 0 || n_ == 0) return work;  // nothing is done
+  if (m_ == 0 || n_ == 0) return work;  // nothing to do
   const Index steps = stationary_b_steps_;
   work.flops = flops(m_, n_p, r_q);
   work.read = m_ * n_p;
@@ -196,12 +196,12 @@ Index ProductFormulas::copied(Algorithm algorithm, bool adjoint, int p, int q, b
     case Algorithm::block:
       return adjoint && Q_ > 1 ? n_ * balanced_part(r_, P_, p).size : 0;
     case Algorithm::stationary_a: {
-      // The rank copies what it gathers or sums, and its own part, too, unless others read that in place.
+      // The rank copies what it gathers or sums, including its own part unless others read that in place.
       const Index models = n_q + (columns_share ? 0 : balanced_part(n_q, P_, p).size);
       const Index data = m_p + (rows_share ? 0 : balanced_part(m_p, Q_, q).size);
       return ((P_ > 1 ? models : 0) + (Q_ > 1 ? data : 0)) * r_;
     }
-    // BLAS packs the matrix that stays anew for each panel of A: Y in the adjoint of summa, X in the forward
+    // BLAS packs the stationary matrix again for each panel of A: Y in the adjoint of summa, X in the forward
     // product of stationary-b.
     case Algorithm::summa: {
       const bool in_place = rows_share && columns_share;

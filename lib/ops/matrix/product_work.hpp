@@ -10,42 +10,43 @@
 
 namespace gridlops {
 
-/// What the operations of one kind do in a product, on one rank, in elements.
+/// The operations of one kind in a product on one rank, in elements.
 struct Exchange {
   CommOperation operation = CommOperation::barrier;
   bool in_row = false;  ///< among the ranks of a grid row; otherwise of a grid column
   Index calls = 0;
   Index received = 0, sent = 0;
-  /// By which the time is reckoned. It is what the rank receives, but with a broadcast, a scatter or a
-  /// reduction to one rank what any rank but the root receives or gives, also where this rank is the root.
+  /// The basis for the time: usually the elements that the rank receives. For a broadcast, a scatter or a
+  /// reduction to one rank, it is what any rank except the root receives or gives, even if this rank is the
+  /// root.
   Index moved = 0;
 };
 
-/// What one rank does in a product, in elements.
+/// The work of one rank in one product, in elements.
 struct RankWork {
-  double flops = 0;  ///< of real numbers
+  double flops = 0;  ///< on real numbers
   Index read = 0;    ///< of A, by the kernels
   Index workspace = 0;
   std::array<Exchange, 4> exchanges{};
 };
 
-/// The formulas for the ranks of a P × Q grid. A is m × n, and X is n × r. What all ranks have in common is
-/// reckoned once.
+/// The formulas for the ranks of a P × Q grid. A is m × n, and X is n × r. The object computes values common
+/// to all ranks once.
 class ProductFormulas {
  public:
-  /// `panel` is that of MatrixMultOptions.
+  /// `panel` is as in MatrixMultOptions.
   ProductFormulas(const ProductShape& shape, GridShape grid, Index panel = 0);
 
-  /// What the rank at (p, q) does. Throws UsageError for Algorithm::automatic.
+  /// The work of the rank at (p, q). Throws UsageError for Algorithm::automatic.
   RankWork product(Algorithm algorithm, bool adjoint, int p, int q) const;
-  /// The same of LinearOperator::normal_product() with a packed stationary_a.
+  /// The same for LinearOperator::normal_product() with a packed stationary_a.
   RankWork normal_product(int p, int q) const;
 
-  /// Whether the kernels read at its owner what such an exchange would bring. `rows_share` and
-  /// `columns_share` say whether ranks of a grid row, or column, read each other's memory.
+  /// Whether the kernels read at the owner, instead of receiving, the data of such an exchange. `rows_share`
+  /// and `columns_share` say whether the ranks of a grid row, or column, read each other's memory.
   static bool reads_in_place(Algorithm algorithm, const Exchange& exchange, bool rows_share,
                              bool columns_share);
-  /// The elements that the rank at (p, q) copies, packs or adds up besides a product.
+  /// The elements that the rank at (p, q) copies, packs or adds up outside the product itself.
   Index copied(Algorithm algorithm, bool adjoint, int p, int q, bool rows_share, bool columns_share) const;
   /// The same for a normal product.
   Index copied_in_normal_product(int p, int q) const;

@@ -14,23 +14,23 @@ namespace gridlops {
 
 namespace {
 
-/// Sums a block over ranks while it is still being computed. The block is cut into chunks of rows, the same
-/// on all ranks, and a chunk travels as soon as it is computed.
+/// Sums a block over ranks while computing it. The block is cut into chunks of rows, the same on all ranks,
+/// and each chunk travels as soon as it is computed.
 template <Scalar T>
 class RowSum {
  public:
-  /// Each rank's Y becomes the sum. `memory` is where chunks travel.
+  /// Replaces each rank's Y by the sum. `memory` is for chunks that travel.
   RowSum(Communicator& comm, ReductionOrder order, const Kernels<T>& kernels, std::vector<Range> chunks,
          MatrixView<T> Y, MatrixView<T> memory)
       : comm_(comm), order_(order), kernels_(kernels), chunks_(std::move(chunks)), Y_(Y), memory_(memory) {}
 
-  /// Is told that the first `computed` rows of Y are there, and returns how many rows are summed. It waits
-  /// for one chunk if too many travel, or if all rows are there, and else for none. The ranks of comm must
-  /// all come to the last row, but each may come in steps of its own.
+  /// Call this once the first `computed` rows of Y are ready. Returns the number of rows summed. Waits for
+  /// one chunk if too many are travelling, or if all rows are computed; otherwise does not wait. All ranks of
+  /// comm must reach the last row, but may take different steps.
   Index advance(Index computed);
 
  private:
-  /// How many chunks may travel while the next one is computed.
+  /// The number of chunks that may travel while the next one is computed.
   static constexpr std::size_t most_travelling = 1;
 
   MatrixView<T> place_of(const Range& rows) const {
@@ -73,17 +73,17 @@ void RowSum<T>::finish_first() {
   kernels_.copy(place_of(rows), Y_.row_block(rows));
 }
 
-/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q with each rank's packed block read once: P is gathered in the grid column and
-/// R in the grid row, Q is summed over the grid row some rows at a time while the next ones are multiplied,
-/// and U and V are reduce-scattered together. It always sends messages: no rank may wait for another at every
-/// chunk of rows.
+/// Computes Q ← A P, U ← Aᴴ R, V ← Aᴴ Q and reads each rank's packed block once. P is gathered in the grid
+/// column and R in the grid row. Q is summed over the grid row a few rows at a time while the next ones are
+/// multiplied. U and V are reduce-scattered together. It always sends messages, so that no rank need wait for
+/// another at every chunk of rows.
 template <Scalar T>
 class NormalProduct {
  public:
   NormalProduct(std::shared_ptr<Backend> backend, ReductionOrder order)
       : backend_(std::move(backend)), order_(order), exchange_(backend_, order) {}
 
-  /// Takes the memory for so many columns.
+  /// Takes the memory for this many columns.
   void reserve(const CutBlock& models, const CutBlock& data, Index count) {
     exchange_.reserve_gather(models, count, models_);
     exchange_.reserve_gather(data, count, data_);
@@ -109,7 +109,7 @@ class NormalProduct {
       A.multiply_once(all_P, all_R, Q, partial, {});
     } else {
       const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
-      // All ranks of a grid row have the same chunks, also those without columns of A.
+      // All ranks of a grid row have the same chunks, even those without columns of A.
       const Index chunk = one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T));
       RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
                     travelling_.matrix(all_Q.rows, count));
@@ -132,9 +132,9 @@ class NormalProduct {
   Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
 };
 
-/// Rank (p, q) keeps A(p, q). Block q of X lies cut over the P ranks of grid column q, block p of Y over the
-/// Q ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q
-/// of A(p, q) X(q) in the grid row. The adjoint is the same with rows and columns of the grid exchanged.
+/// Rank (p, q) keeps A(p, q). Block q of X is cut over the P ranks of grid column q, block p of Y over the Q
+/// ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q of
+/// A(p, q) X(q) in the grid row. The adjoint swaps the rows and columns of the grid.
 template <Scalar T>
 class StationaryA final : public StationaryMatrix<T> {
  public:
@@ -153,7 +153,7 @@ class StationaryA final : public StationaryMatrix<T> {
   using StationaryMatrix<T>::A_;
 
   void do_connect(Op) const override {
-    FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     failures.run([&] { models_->connect(); });
     failures.run([&] { data_->connect(); });
   }

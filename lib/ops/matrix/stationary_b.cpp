@@ -11,8 +11,9 @@ namespace gridlops {
 
 namespace {
 
-/// Rows S of A, which one grid row owns, come to grid row p as A(S, K(p)) in two moves, K(p) being its rows
+/// Rows S of A, which one grid row owns, reach grid row p as A(S, K(p)) in two moves, where K(p) are its rows
 /// of X and C(q) the columns of A in grid column q:
+///
 ///   scatter  within grid column q the owner sends every grid row the columns of C(q) ∩ K(p) that it needs;
 ///   gather   within grid row p these pieces are gathered, in column order, to A(S, K(p)).
 template <Scalar T>
@@ -80,7 +81,7 @@ class TwoMovePanels final : public PanelSource<T> {
     this->slot(step) = {whole, grid_.row_comm().start_all_gather_v(
                                    own_piece(next), {whole.data, whole.size()}, next.gather_counts)};
   }
-  /// This rank's piece of A(S, K(p)), in its place in the whole.
+  /// This rank's piece of A(S, K(p)), at its position in the whole.
   Elements own_piece(const Move& move) const {
     const auto mine = move.gather_counts.begin() + grid_.my_col();
     return {move.whole.data() + std::accumulate(move.gather_counts.begin(), mine, Index{0}), *mine};
@@ -92,13 +93,15 @@ class TwoMovePanels final : public PanelSource<T> {
 
   const ProcessGrid& grid_;
   Index width_;                               // of K(p)
-  std::vector<Index> columns_to_grid_row_;    // of A here, that grid row p needs
-  std::vector<Index> columns_from_grid_col_;  // of A that this grid row needs, from grid column q
+  std::vector<Index> columns_to_grid_row_;    // of A on this rank, needed by grid row p
+  std::vector<Index> columns_from_grid_col_;  // of A in grid column q, needed by this grid row
   std::vector<Move> moves_;
   std::size_t started_ = 0;
 };
 
-/// The steps of stationary-b on rank (p, q). Step S takes rows S of A, which lie in one grid row, and of Y:
+/// The steps of stationary-b on rank (p, q). Each step takes rows S of A, which lie in one grid row, and of
+/// Y:
+///
 ///   forward  Y(S, q) = Σ over p of A(S, K(p)) X(p, q);
 ///   adjoint  X(p, q) += A(S, K(p))ᴴ Y(S, q).
 struct StationaryBSteps {
@@ -118,8 +121,8 @@ struct StationaryBSteps {
 
 }  // namespace
 
-/// X stays where it is. The sums of the forward product are reduced along grid column q to the owner of Y(S,
-/// q), which broadcasts it there in the adjoint.
+/// X stays in place. The forward product reduces sums along grid column q to the owner of Y(S, q). In the
+/// adjoint the owner broadcasts Y(S, q) along the grid column.
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options) {
   const ProcessGrid& grid = *A.grid();
@@ -135,7 +138,7 @@ OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& optio
   const std::size_t lookahead = steps_ahead(options.lookahead, steps), slots = lookahead + 1;
 
   const auto A_panels = std::make_shared<TwoMovePanels<T>>(grid, A.layout().cols.partition, K, slots);
-  const auto memory = slot_memory<T>(slots);  // of what travels in the grid column, in either direction
+  const auto memory = slot_memory<T>(slots);  // for what travels in the grid column, in either direction
   const auto X_panels = std::make_shared<PanelSource<T>>(slots);
   const auto Y_panels = broadcast_panels<T>(grid.col_comm(), backend, memory);
   const auto in_C = std::make_shared<PanelSum<T>>();

@@ -57,17 +57,18 @@ void multiply_in_panels(const PanelPlan<T>& by, const BlockProduct<T>& product, 
 
 namespace {
 
-/// The steps of SUMMA on rank (p, q). Those with K take the columns K of A and the rows K of X, each of which
-/// have one owner in a grid row or column:
+/// The steps of SUMMA on rank (p, q). A step with K takes the columns K of A and the rows K of X. In a grid
+/// row or column, one rank owns them:
+///
 ///   forward  Y(p, q) += A(p, K) X(K, q);
-///   adjoint  X(K, q) += A(i, K)ᴴ Y(i, q), for i = p, and, if this rank reads at all ranks, then for all
-///   other i.
+///   adjoint  X(K, q) += A(i, K)ᴴ Y(i, q), for i = p and, if this rank reads from all ranks, for all other i
+///   too.
 struct SummaSteps {
   Op op;
   const ProcessGrid* grid;
   Partition rows_of_A, cols_of_A, rows_of_X;
-  bool reads_all;         ///< at every rank of the grid; else panels of A come from this grid row
-  std::vector<Range> Ks;  ///< in the order in which they are taken
+  bool reads_all;         ///< from every rank of the grid; otherwise panels of A come from this grid row
+  std::vector<Range> Ks;  ///< in the order of the steps
 
   std::size_t count() const {
     return Ks.size() * (op == Op::adjoint && reads_all ? static_cast<std::size_t>(grid->rows()) : 1);
@@ -88,11 +89,11 @@ struct SummaSteps {
 
 }  // namespace
 
-/// Y stays where it is (van de Geijn and Watts; the adjoint: Schatz, van de Geijn, Poulson, SIAM J. Sci.
-/// Comput. 38, 2016). With messages A(p, K) is broadcast along grid row p, X(K, q) along grid
-/// column q, and the adjoint's products are reduced along grid column q to the owner of X(K, q). Where the
-/// ranks of a grid row can read each other's blocks, A(p, K) is read at its owner. Where all ranks can, X and
-/// Y are, too, and each rank sums its own rows of X.
+/// Y stays in place (van de Geijn and Watts; the adjoint: Schatz, van de Geijn, Poulson, SIAM J. Sci. Comput.
+/// 38, 2016). With messages, A(p, K) is broadcast along grid row p, X(K, q) along grid column q, and the
+/// adjoint's products are reduced along grid column q to the owner of X(K, q). If the ranks of a grid row can
+/// read each other's blocks, they read A(p, K) from its owner. If all ranks can, they also read X and Y, and
+/// each rank sums its own rows of X.
 template <Scalar T>
 OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const ProcessGrid& grid = *A.grid();
@@ -109,7 +110,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
                      domain_in_blocks(A).rows.partition,
                      reads_all,
                      {}};
-  // Panels that are read in place need neither be narrow nor begin to travel before their use.
+  // Panels read in place need not be narrow, and need not travel ahead of their use.
   forward.Ks =
       summa_panels(forward.cols_of_A, forward.rows_of_X, in_place ? A.cols() : panel_width(options.panel));
   SummaSteps adjoint = forward;
@@ -117,8 +118,8 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   if (reads_all) {
     std::erase_if(adjoint.Ks,
                   [&](const Range& K) { return adjoint.rows_of_X.owner_of(K.begin) != grid.my_row(); });
-    // Each rank begins with its own columns of A, so that not all read one rank's block at a time. With
-    // stable columns all grid columns sum in one order instead.
+    // Each rank begins with its own columns of A, so that the ranks do not all read from one rank at the same
+    // time. With stable columns all grid columns sum in the same order instead.
     const auto own = std::find_if(forward.Ks.begin(), forward.Ks.end(), [&](const Range& K) {
       return forward.cols_of_A.owner_of(K.begin) == grid.my_col();
     });
@@ -140,7 +141,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
         PanelPlan<T>{forward.count(), lookahead, forward, A_panels, panels, in_C},
         PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, panels, in_C});
   }
-  const auto memory = slot_memory<T>(slots);  // of what travels in the grid column, in either direction
+  const auto memory = slot_memory<T>(slots);  // for what travels in the grid column, in either direction
   const auto X_panels = broadcast_panels<T>(grid.col_comm(), backend, memory);
   const auto Y_panels = std::make_shared<PanelSource<T>>(slots);
   const auto sum_of_X =

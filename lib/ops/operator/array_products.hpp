@@ -9,7 +9,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/space.hpp"
 
-// What operators on arrays share.
+// Helpers shared by operators on arrays.
 
 namespace gridlops {
 
@@ -22,7 +22,8 @@ void multiply_by(T beta, DistMatrix<T>& Y) {
   Y.grid()->backend()->template kernels<T>().add(beta, old.local(), T(0), Y.local());
 }
 
-/// The exchange in which each rank that holds a part of the space wants what `wants` makes of its block.
+/// The exchange in which each rank that holds a part of the space requests the box that `wants` returns for
+/// its block.
 template <Scalar T, class Wants>
 BoxExchange<T> exchange_in(const Space& space, Wants&& wants) {
   const AxisRanks ranks = ranks_along(*space.grid, space.rows.axis);
@@ -31,7 +32,7 @@ BoxExchange<T> exchange_in(const Space& space, Wants&& wants) {
   return {space.grid->backend(), ranks.comm, boxes};
 }
 
-/// Throws ShapeError, on all ranks, if the space has no arrays; `what` needs them.
+/// Throws ShapeError, on all ranks, if the space has no arrays. The message names `what`, which needs them.
 inline void require_dims(const Space& space, const char* what) {
   require<ShapeError>(space.dims.count() > 0, what, " needs a space of arrays, but this one, ",
                       space.describe(), ", has no dimensions; make it with array_space()");

@@ -21,8 +21,8 @@ namespace gridlops {
 namespace {
 
 /// Multiplies every column by a power of two, so that sums of products with it neither overflow nor vanish.
-/// Returns the exponents: column j was 2^(exponents[j]) times as long. Elements in single precision need
-/// none, since sums are in double precision.
+/// Returns the exponents: the original column j is 2^(exponents[j]) times as long. Elements in single
+/// precision need none, since sums are in double precision.
 template <Scalar T>
 std::vector<int> take_out_exponents(DistMatrix<T>& X, FailureScope& failures) {
   std::vector<int> exponents(static_cast<std::size_t>(X.cols()), 0);
@@ -73,8 +73,8 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
   const auto in_domain = column_dots(x, Ahy);
   const std::vector<double> norm_Ax = column_norms(Ax), norm_y = column_norms(y), norm_x = column_norms(x),
                             norm_Ahy = column_norms(Ahy);
-  // What underflow in the products may change: by half of the least positive number in each of the 4mn real
-  // products of complex numbers, once forwards and once backwards.
+  // The most that underflow in the products can change: half of the smallest positive number in each of the
+  // 4mn real products of complex numbers, once forwards and once backwards.
   const double lost = 4 * static_cast<double>(A.rows()) * static_cast<double>(A.cols()) *
                       static_cast<double>(std::numeric_limits<Real<T>>::denorm_min());
   for (std::size_t j = 0; j < in_range.size(); ++j) {
@@ -84,7 +84,7 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
     const double difference =
         std::abs(of_range * in_range[j] - of_domain * in_domain[j]) - std::ldexp(lost, -unit);
     if (difference <= 0) continue;
-    // Infinities make it NaN. Then the test fails, and the result stays NaN.
+    // Infinities turn this into NaN. The test then fails, and the result stays NaN.
     const double mismatch = difference / scale;
     if (!(mismatch <= result.tolerance)) result.passed = false;
     if (!(mismatch <= result.mismatch) && !std::isnan(result.mismatch)) result.mismatch = mismatch;

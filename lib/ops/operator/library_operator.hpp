@@ -7,7 +7,7 @@
 
 namespace gridlops {
 
-/// An operator that runs no code of the caller's, unless operators that it is made of do.
+/// An operator that runs no user code, unless an operator that it is built from does.
 template <Scalar T>
 class LibraryOperator : public LinearOperator<T> {
  protected:
@@ -17,12 +17,12 @@ class LibraryOperator : public LinearOperator<T> {
   bool runs_callers_code() const final { return false; }
 };
 
-/// local_operator() of functions of the library.
+/// local_operator() for functions of the library.
 template <Scalar T>
 OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T> forward,
                                       LocalProduct<T> adjoint);
 
-/// The identity between two spaces of one array whose elements are ordered differently.
+/// The identity between two spaces of one array with different orders of elements.
 template <Scalar T>
 OperatorPtr<T> recut(Space range, Space domain);
 

@@ -19,7 +19,7 @@ namespace gridlops {
 
 namespace {
 
-/// Whether memory for so many columns in each part is enough for these.
+/// Whether memory for this many columns in each part is enough for `columns`.
 bool covers(const std::vector<Index>& most, const Partition& columns) {
   for (int part = 0; part < columns.parts(); ++part)
     if (most.empty() || columns.size(part) > most[at(part)]) return false;
@@ -111,7 +111,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 template <Scalar T>
 void LinearOperator<T>::reserve(Product product, const Partition& columns) const {
   if (product == Product::normal) {
-    FailureScope failures;  // other ranks wait for this one in the second step, whatever the first one throws
+    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     if (!has_one_pass())
       for (const Op op : {Op::none, Op::adjoint}) failures.run([&] { do_connect(op); });
     do_reserve_normal_product(columns);
@@ -137,9 +137,9 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
   failures.close(domain_.grid->comm());
 }
 
-/// Tests the operands, and takes memory if some part has more columns than ever before. All ranks agree
-/// before the first application, and before and after memory is taken. Returns whether this rank has
-/// something to multiply.
+/// Checks the operands, and takes memory if some part has more columns than ever before. All ranks agree
+/// before the first application, and before and after taking memory. Returns whether this rank has something
+/// to multiply.
 template <Scalar T>
 template <class Name, class Test>
 bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model,
@@ -169,7 +169,7 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
       });
       if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(product, columns); });
     } catch (...) {
-      // Memory that other products use, too, may be gone.
+      // This may have freed memory that other products use as well.
       prepared_ = {};
       throw;
     }
@@ -181,7 +181,8 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
   return columns.total() > 0;
 }
 
-/// Multiplies. What runs code of the caller's alone, outside of solvers, agrees on how that went.
+/// Multiplies. If the operator runs user code, the ranks agree on its outcome at the end of the outermost
+/// FailureScope: this one, unless a solver has one around it.
 template <Scalar T>
 template <class Multiply>
 void LinearOperator<T>::carry_out(Multiply&& multiply) const {

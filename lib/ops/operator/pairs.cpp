@@ -11,7 +11,7 @@ namespace gridlops {
 
 namespace {
 
-/// A complex operator whose operands are pairs in the same memory; or in memory of its own, where columns
+/// A complex operator whose operands are pairs in the same memory, or copies in its own memory if columns
 /// begin in the middle of a complex number.
 template <std::floating_point R>
 class OnPairs final : public LibraryOperator<R> {
@@ -27,7 +27,7 @@ class OnPairs final : public LibraryOperator<R> {
     return X.stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(X.data) % sizeof(Complex) == 0;
   }
   static MatrixView<Complex> complex_view(MatrixView<const R> X) {
-    // Operands that are only read are given to operators as such again.
+    // Operands that are only read reach the operator as read-only operands again.
     return {reinterpret_cast<Complex*>(const_cast<R*>(X.data)), X.rows / 2, X.cols, X.stride / 2};
   }
 
@@ -37,7 +37,7 @@ class OnPairs final : public LibraryOperator<R> {
     data_.reserve(backend, this->range().local_rows() * this->range().local_columns(columns));
   }
 
-  /// X as a complex matrix in `space`, if need be copied into memory.
+  /// X as a complex matrix in `space`, copied into `memory` if necessary.
   DistMatrix<Complex> complex_matrix(const Space& space, const ConstDistMatrix<R>& X, const Buffer<R>& memory,
                                      bool is_read) const {
     MatrixView<const R> block = X.local();

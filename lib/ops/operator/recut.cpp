@@ -14,7 +14,7 @@ namespace gridlops {
 
 namespace {
 
-/// From an array to the same one, cut elsewhere.
+/// Maps an array to the same array, cut at other places.
 template <Scalar T>
 class Recut final : public LibraryOperator<T> {
  public:
@@ -29,7 +29,7 @@ class Recut final : public LibraryOperator<T> {
   }
 
  private:
-  /// Where columns are cut, among the ranks that have the same columns as this one.
+  /// Along cut columns, only ranks with the same columns as this one take part.
   static BoxExchange<T> between(const Space& from, const Space& to) {
     const ProcessGrid& grid = *from.grid;
     const Layout layout = from.layout(0);

@@ -10,7 +10,7 @@ namespace gridlops {
 
 namespace {
 
-/// The part that each rank of the grid holds along the axis. Ranks are in row-major order.
+/// The part that each rank of the grid holds along the axis, with ranks in row-major order.
 std::vector<int> parts_by_rank(const ProcessGrid& grid, Axis axis) {
   std::vector<int> parts;
   for (int row = 0; row < grid.rows(); ++row)
@@ -18,8 +18,7 @@ std::vector<int> parts_by_rank(const ProcessGrid& grid, Axis axis) {
   return parts;
 }
 
-/// Whether ranks that hold the same part along one axis always hold the same part along the other: whether
-/// there is one part along the other for each.
+/// Whether ranks that hold the same part along one axis also hold the same part along the other.
 bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
   constexpr int unknown = -1;
   std::vector<int> b_of_a(at(grid.parts(a)), unknown), a_of_b(at(grid.parts(b)), unknown);
@@ -35,7 +34,7 @@ bool held_by_same_ranks(const ProcessGrid& grid, Axis a, Axis b) {
   return true;
 }
 
-/// The rows of spaces[k], with X's columns, as a Matrix of its own in X's memory.
+/// The rows of spaces[k], with X's columns, as a Matrix in X's memory.
 template <class Matrix, class View>
 Matrix rows_of(const std::vector<Space>& spaces, std::size_t k, const Layout& layout_of_X, View local) {
   const Space& space = spaces.at(k);
@@ -67,7 +66,7 @@ const LinearOperator<T>& first_of(const std::vector<OperatorPtr<T>>& operators) 
   return *operators.front();
 }
 
-/// how: "vertically"; sides: "domains", which must be the same.
+/// how: for example "vertically"; sides: for example "domains", which must be the same.
 template <Scalar T>
 void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
                          const char* how, const char* sides) {

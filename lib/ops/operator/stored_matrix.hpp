@@ -8,25 +8,25 @@
 
 namespace gridlops {
 
-/// What operators that matrix_mult() makes have in common. On this rank:
+/// The interface common to operators made by matrix_mult(). On this rank:
 class StoredMatrix {
  public:
   /// See block_hash().
   virtual std::uint64_t hash() const = 0;
 
-  /// With GRIDLOPS_CHECK=all throws UsageError, on this rank, if the caller's block has other elements than
-  /// when the operator was made, or than when a change of it was last noted.
+  /// With GRIDLOPS_CHECK=all throws UsageError, on this rank, if the elements of the caller's block have
+  /// changed since the operator was made, or since a change was last noted.
   virtual void require_unchanged() const = 0;
   /// Notes that the caller has changed the block. Throws UsageError, on this rank, if the operator owns it.
   virtual void note_change() const = 0;
-  /// Makes what the operator keeps of the block be made anew. All ranks have noted the change.
+  /// Updates the operator's copies of the block. All ranks have noted the change.
   virtual void renew_copies() const = 0;
 
  protected:
   ~StoredMatrix() = default;
 };
 
-/// The matrix that an operator was given. A view stays the caller's, who may change its block.
+/// The matrix that was given to an operator. A view still belongs to the caller, who may change its block.
 template <Scalar T>
 class GivenMatrix {
  public:
@@ -37,9 +37,9 @@ class GivenMatrix {
   void require_unchanged() const;
   void note_change();
 
-  /// Of a block that the operator owns, and of which it has a copy: see DistMatrix.
+  /// For a block that the operator owns and has a copy of: see DistMatrix.
   void discard_local_columns(Index count) { A_.discard_local_columns(count); }
-  /// Keeps nothing of such a block but its shape.
+  /// Frees such a block and keeps only its shape.
   void discard();
 
  private:

@@ -31,13 +31,13 @@ void check_options(const CheckpointOptions& options) {
                       " seconds is impossible; 0 means that time is no reason for one");
 }
 
-/// The shortest text that this number alone has.
+/// The shortest text that identifies this number uniquely.
 std::string exact_text(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-/// Whether all are the same.
+/// Whether all values are the same.
 bool is_uniform(std::span<const double> values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
@@ -77,7 +77,7 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options
   if (!options_.restart.empty()) {
     open_saved(options_.restart, options);
   } else if (!options.initial_guess) {
-    X.set_zero();  // also the columns of batches to come, since they are saved
+    X.set_zero();  // including the columns of later batches, since they are saved
   }
 }
 
@@ -108,7 +108,7 @@ void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& opti
   saved_ = std::move(reader);
 }
 
-/// Compares the values of an option with those that were saved, or takes those.
+/// Compares the values of an option with the saved ones, or replaces them by the saved ones.
 template <Scalar T>
 void Checkpoints<T>::take_fixed(FixedNumbers& option, SolveOptions& options) {
   std::vector<double> saved;

@@ -17,37 +17,36 @@ namespace gridlops {
 template <Scalar T>
 class ColumnMethod;
 
-/// Knows when and where the state of one solve is saved, and has the saved state that it goes on from, if
-/// any.
+/// Decides when and where to save the state of one solve, and holds the saved state to continue from, if any.
 template <Scalar T>
 class Checkpoints {
  public:
-  /// Collective over the grid. matrices: how many a checkpoint has. Throws UsageError, OutputError if nothing
-  /// can be saved there, and InputError if the state to go on from is not one of this solve. Gives the
-  /// options the saved values of what was computed.
+  /// Collective over the grid. matrices: the number of matrices in a checkpoint. Throws UsageError,
+  /// OutputError if nothing can be saved there, and InputError if the state to continue from belongs to
+  /// another solve. Sets computed options to their saved values.
   Checkpoints(const ColumnMethod<T>& method, SolveOptions& options, const ConstDistMatrix<T>& B,
               DistMatrix<T>& X, Index matrices);
 
   bool saves() const { return !options_.directory.empty(); }
 
-  // Some rank alone knows that the clock or the user asks for a checkpoint. All learn it from flags at the
-  // end of the numbers that are summed.
+  // The clock or the user may request a checkpoint on one rank only. All ranks learn of it from flags
+  // appended to the numbers that are summed.
   void add_flags(std::vector<double>& numbers);
   void take_flags(std::vector<double>& numbers);
   /// Whether a checkpoint is due; the same on all ranks.
   bool due(Index iteration) const;
-  /// Whether the solver is to end once its state is saved; the same on all ranks.
+  /// Whether the solver must end once its state is saved; the same on all ranks.
   bool suspends() const { return suspends_; }
-  /// Begins the numbers of a state that is to be saved.
+  /// Begins the numbers of a state to be saved.
   StateArchive begin_numbers();
-  /// Throws Suspended if the user asked.
+  /// Throws Suspended if the user requested it.
   void save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices, Index iteration);
 
-  /// Whether there is a saved state that has not been taken yet.
+  /// Whether there is a saved state that has not been used yet.
   bool has_saved() const { return saved_ != nullptr; }
-  /// The numbers that were saved. They must be visited in the order in which they were saved.
+  /// The saved numbers. Visit them in the order in which they were saved.
   StateArchive& saved_numbers() { return saved_numbers_; }
-  /// Reads the saved matrices into these.
+  /// Reads the saved matrices into `matrices`.
   void take_saved(std::vector<NamedMatrix<T>> matrices);
 
  private:
@@ -64,7 +63,7 @@ class Checkpoints {
   const LinearOperator<T>& A_;
   DistMatrix<T>& X_;
   std::string problem_;
-  std::vector<double> fingerprint_, guess_;  // guess_: empty if the solve was begun from zero
+  std::vector<double> fingerprint_, guess_;  // guess_: empty if the solve started from zero
   std::vector<FixedNumbers> fixed_;
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;

@@ -17,9 +17,9 @@ namespace gridlops {
 namespace {
 
 constexpr std::uint64_t seed = 0x67726964;
-constexpr std::size_t per_vector = 3;  // norm, real and imaginary part of the dot with A z
+constexpr std::size_t per_vector = 3;  // norm, and real and imaginary part of the dot with A z
 
-/// Writes the norms of the columns of Y that this rank owns, and their dots with w, over this rank's rows.
+/// Computes the norms of the columns of Y that this rank owns, and their dots with w, over this rank's rows.
 template <Scalar T>
 void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t first,
                  std::vector<double>& values) {
@@ -52,8 +52,8 @@ DistMatrix<T> test_models(const LinearOperator<T>& A) {
   return Z;
 }
 
-/// Rounding moves norms and sums of products by about ε√(m + n) times what is summed. A hundred times as much
-/// is still far less than what another problem changes.
+/// Rounding changes norms and sums of products by about ε√(m + n) times the values summed. A hundred times as
+/// much is still far less than the change due to another problem.
 template <Scalar T>
 double allowed_for_rounding(const LinearOperator<T>& A) {
   return 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
@@ -61,7 +61,7 @@ double allowed_for_rounding(const LinearOperator<T>& A) {
 }
 
 bool close(double saved, double found, double allowed) {
-  // A number that is not finite is close to any other that is not.
+  // Two numbers that are not finite count as close to each other.
   if (!std::isfinite(saved) || !std::isfinite(found)) return std::isfinite(saved) == std::isfinite(found);
   return std::abs(saved - found) <= allowed;
 }
@@ -100,7 +100,7 @@ std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const Const
   return values;
 }
 
-// The bound of zᴴx uses ‖z‖ ≤ √(2n).
+// The bound for zᴴx uses ‖z‖ ≤ √(2n).
 template <Scalar T>
 bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
                 const std::vector<double>& found) {
@@ -114,7 +114,7 @@ bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
   return true;
 }
 
-// The first numbers are those of A z itself, whose dot with A z is ‖A z‖².
+// The first numbers belong to A z itself, whose dot with A z is ‖A z‖².
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found) {

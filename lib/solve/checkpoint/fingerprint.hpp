@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-/// Numbers that tell a problem from others, without a look into the operator. They are, for a fixed random
-/// model z, the norm of A z, and ‖b‖ and (A z)ᴴb of every column. They are the same on every grid up to
-/// rounding. Collective over the grid; one product.
+/// Numbers that identify a problem without inspecting the operator: for a fixed random model z, the norm of A
+/// z, and ‖b‖ and (A z)ᴴb of every column. They are the same on every grid up to rounding. Collective over
+/// the grid; one product.
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
 
@@ -23,8 +23,8 @@ template <Scalar T>
 bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
                 const std::vector<double>& found);
 
-/// Says in words what differs between two fingerprints of such a problem by more than rounding explains.
-/// Empty if nothing does.
+/// Describes in words what differs between two problems' fingerprints by more than rounding explains. Empty
+/// if nothing does.
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found);

@@ -20,13 +20,13 @@ bool SavedBatch<T>::is_due() const {
   const auto all = std::count_if(batch_.verdicts.all().begin(), batch_.verdicts.all().end(), is_at_limit);
   Index now = 0;
   for (Index k = 0; k < batch_.block.count(); ++k) now += is_at_limit(batch_.column(k)) ? 1 : 0;
-  // Once a column has come to the limit, a restart of other columns is something that a run with more
-  // iterations would not do. So the state after it is not saved to go on from.
+  // If other columns restart after a column has reached the iteration limit, they do something that a run
+  // with more iterations would not do. So the state after such a restart is not saved.
   if (all > now) return checkpoints.suspends();
   return now > 0 || checkpoints.due(batch_.iteration);
 }
 
-/// Columns are saved in their own places, so that any grid can go on with them.
+/// Columns are saved in their own places, so that a run on any grid can continue from them.
 template <Scalar T>
 void SavedBatch<T>::save() {
   const TraceRegion region("checkpoint");

@@ -7,23 +7,23 @@
 
 namespace gridlops {
 
-/// Saves a batch to checkpoints, and goes on from one.
+/// Saves a batch to checkpoints, and resumes it from one.
 template <Scalar T>
 class SavedBatch {
  public:
   explicit SavedBatch(Batch<T>& batch) : batch_(batch) {}
 
-  /// Whether the batch is to go on from a state that was saved.
+  /// Whether the batch will resume from a saved state.
   bool has_state() const { return batch_.solve.checkpoints.has_saved(); }
-  /// Goes on from there (collective over the grid).
+  /// Resumes from that state (collective over the grid).
   void resume(BatchScale<T>& scale);
-  /// Whether the state is saved after this iteration; the same on all ranks.
+  /// Whether to save the state after this iteration; the same on all ranks.
   bool is_due() const;
   /// Saves it (collective over the grid).
   void save();
 
-  // What some rank alone knows, that the end or a checkpoint is wanted, travels with the first sums of each
-  // iteration, and of start and end.
+  // Requests to stop or to save may be known to one rank only. They travel with the first sums of each
+  // iteration, of the start and of the end.
 
   void ask_again() { flags_are_due_ = true; }
   void add_flags(std::vector<double>& numbers);

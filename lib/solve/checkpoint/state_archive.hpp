@@ -11,14 +11,14 @@
 
 namespace gridlops {
 
-/// Saves the numbers of a solver's state to a checkpoint, or loads them from one. One function names them for
-/// both, in one order. They are the same on all ranks, and are kept as doubles, which hold whole numbers up
-/// to 2⁵³.
+/// Saves the numbers of a solver's state to a checkpoint, or loads them from one. The same function visits
+/// them for both, in the same order. They are the same on all ranks, and stored as doubles, which represent
+/// whole numbers up to 2⁵³ exactly.
 class StateArchive {
  public:
-  /// Makes an empty archive, to be filled.
+  /// Makes an empty archive to fill.
   StateArchive() = default;
-  /// Makes an archive to be read from. Visits throw InputError if there are fewer numbers than are asked for.
+  /// Makes an archive to read from. Visits throw InputError if it has too few numbers.
   explicit StateArchive(std::vector<double> numbers) : numbers_(std::move(numbers)), loading_(true) {}
 
   bool loading() const { return loading_; }
@@ -28,7 +28,7 @@ class StateArchive {
   void visit(Values&... values) {
     (visit_one(values), ...);
   }
-  /// Visits vectors of numbers, or of what has a visit(StateArchive&) of its own, with their lengths.
+  /// Visits a vector of numbers, or of values with their own visit(StateArchive&), including its length.
   template <class Value>
   void visit_list(std::vector<Value>& values) {
     auto size = static_cast<Index>(values.size());

@@ -7,13 +7,13 @@
 
 namespace gridlops {
 
-/// LSQR and LSMR share the lower bidiagonalisation of Golub and Kahan of [A; D·I], whose left vectors have
-/// the parts u and d,
+/// LSQR and LSMR share the lower Golub–Kahan bidiagonalisation of [A; D·I], whose left vectors have the parts
+/// u and d,
 ///
 ///   β₁ (u₁; d₁) = (b − A x₀; −D x₀),  α₁ v₁ = Aᴴ u₁ + D d₁,
 ///   β (u; d) ← (A v − α u; D v − α d),  α v ← Aᴴ u + D d − β v.
 ///
-/// So ‖b − A x‖² + D²‖x‖² is minimised from any x₀. The recurrences estimate the norm of the damped system's
+/// This minimises ‖b − A x‖² + D²‖x‖² from any x₀. The recurrences estimate the norm of the damped system's
 /// residual, ‖Aᴴ(b − Ax) − D²x‖, ‖A‖ and cond(A).
 template <Scalar T>
 class BidiagonalMethod : public ColumnMethod<T> {
@@ -80,7 +80,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   /// Begins the recurrence with u₁, d₁, v₁, α₁ and this β₁.
   virtual void begin_recurrence(const ColumnScalars& beta) = 0;
 
-  /// β (u; d) ← (A v − α u; D v − α d). Returns β, and the sum that travels with it.
+  /// β (u; d) ← (A v − α u; D v − α d). Returns β, and the sum that was reduced with it.
   struct NextU {
     ColumnScalars beta, other;
   };
@@ -107,7 +107,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     A.apply_adjoint(1, u, 1, v);
     if (damped_) v += run.damping() * d;
   }
-  /// Takes ‖v‖², and makes v a unit vector.
+  /// Takes ‖v‖², and scales v to unit norm.
   void normalise_v(const ColumnScalars& vv) {
     alpha = sqrt(vv);
     v *= ratio(1, alpha);
@@ -144,7 +144,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
 
   const bool guarded_, damped_;
-  DistMatrix<T> true_r;  // b − Ax, for the guard alone
+  DistMatrix<T> true_r;  // b − Ax, only for the guard
 };
 
 }  // namespace gridlops

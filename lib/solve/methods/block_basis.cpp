@@ -17,7 +17,7 @@ constexpr int most_passes = 4;
 template <Scalar T>
 constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
-/// Squared lengths below 100 ε times the largest are mostly rounding in a Gram matrix.
+/// In a Gram matrix, squared lengths below 100 ε times the largest are mostly rounding.
 template <Scalar T>
 constexpr double gram_floor = 100 * epsilon<T>;
 
@@ -55,7 +55,7 @@ void BlockBasis<T>::reserve(Index columns) {
     part.buffer->reserve(space_.grid->backend(), part.elements(space_.local_rows(), columns));
 }
 
-/// Copies a small matrix to the backend's memory. The copy made before becomes invalid.
+/// Copies a small matrix to the backend's memory. Invalidates the previous copy.
 template <Scalar T>
 MatrixView<const T> BlockBasis<T>::upload(const Small& small) {
   host_.clear();
@@ -93,7 +93,7 @@ void BlockBasis<T>::add_local_products(const ConstDistMatrix<T>& X, const ConstD
   std::copy_n(parts, elements * reals, numbers_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
-/// The products that begin at this position of the numbers, now summed over the ranks.
+/// The products that start at this position of the numbers, after summing over the ranks.
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::summed_products(std::size_t first, Index rows,
                                                              Index cols) const {
@@ -120,8 +120,8 @@ std::vector<double>& BlockBasis<T>::local_gram() {
   return numbers_;
 }
 
-/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result, and which part
-/// of each squared length there is rounding.
+/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result, and the
+/// fraction of each squared length there that is rounding.
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum,
                                                                std::vector<double>& floors) {
@@ -137,8 +137,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& su
   add_product(-1, U, cross, W);
   const Small taken = product(adjoint(cross), cross);
   for (Index j = 0; j < W.cols(); ++j) {
-    // What is left of a column that lay in U almost wholly is rounding here. The next pass sees how long it
-    // is.
+    // If a column lay almost entirely in U, the remainder is rounding here. The next pass finds its length.
     const double least = gram_floor<T> * std::real(gram(j, j));
     for (Index i = 0; i < W.cols(); ++i) gram(i, j) -= taken(i, j);
     gram(j, j) = std::max(std::real(gram(j, j)), least);
@@ -147,7 +146,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& su
   return gram;
 }
 
-/// candidate ← candidate · C, in place, a panel of rows at a time.
+/// candidate ← candidate · C, in place, one panel of rows at a time.
 template <Scalar T>
 void BlockBasis<T>::transform_candidate(const Small& C) {
   const MatrixView<T> W = candidate(candidate_width_).local();
@@ -165,7 +164,7 @@ template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double norm) {
   Small gram = summed_products(0, candidate_width_, candidate_width_);
   Small K = Small::identity(candidate_width_);
-  std::vector<double> lengths(at(candidate_width_), 1.0);  // of K's rows, as parts of the first candidate
+  std::vector<double> lengths(at(candidate_width_), 1.0);  // of K's rows, as fractions of the first candidate
   for (Index j = 0; j < gram.cols(); ++j) norm = std::max(norm, std::sqrt(std::real(gram(j, j))));
   for (int pass = 1; pass <= most_passes; ++pass) {
     std::vector<double> floors(at(candidate_width_), gram_floor<T>);
@@ -176,7 +175,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
     bool well_conditioned = true;
     for (std::size_t r = 0; r < factors.lengths.size(); ++r) {
       const double length = factors.lengths[r] * lengths[at(factors.origins[r])];
-      // Only the second pass knows how long a direction is that the first found hidden by others.
+      // If the first pass found a direction hidden by others, only the second pass knows its length.
       if (pass > 1 && length <= 30 * epsilon<T> * norm) continue;
       kept.push_back(static_cast<Index>(r));
       kept_lengths.push_back(length);

@@ -9,14 +9,14 @@
 
 namespace gridlops {
 
-/// How many rows of a tall block are multiplied in place at a time.
+/// The number of rows of a tall block that are multiplied in place at a time.
 inline constexpr Index block_panel_rows = 1024;
 
-/// The partition of columns that are not cut.
+/// The partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
 
-/// An orthonormal block of vectors, and the candidate for the next one, which is nearly orthogonal to it. The
-/// columns of the space are uncut.
+/// An orthonormal block of vectors, and the candidate for the next block, which is nearly orthogonal to it.
+/// The columns of the space are uncut.
 template <Scalar T>
 class BlockBasis {
  public:
@@ -24,14 +24,15 @@ class BlockBasis {
 
   explicit BlockBasis(const Space& space) : space_(space) {}
 
-  /// Names its memory to the state, and the block by this name. stack: the spaces that its own is a stack of.
+  /// Describes its memory to the state, and gives the block this name. stack: the spaces that make up its own
+  /// as a stack.
   void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
-  /// Takes the memory for blocks of so many columns.
+  /// Takes the memory for blocks with this many columns.
   void reserve(Index columns);
 
   Index width() const { return width_; }
   DistMatrix<T> block() { return matrix(current_, width_); }
-  /// The candidate, which has so many columns from now on: the first of those that it had before.
+  /// The candidate, reduced to its first `columns` columns.
   DistMatrix<T> candidate(Index columns);
   /// Drops the block.
   void forget() { width_ = 0; }
@@ -42,21 +43,20 @@ class BlockBasis {
   /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
   using SumOver = std::function<void(std::vector<double>&)>;
 
-  /// Returns this rank's share of the candidate's Gram matrix. The numbers must be summed over the ranks
-  /// before adopt().
+  /// Returns this rank's share of the candidate's Gram matrix. Sum the numbers over the ranks before adopt().
   std::vector<double>& local_gram();
-  /// Makes the candidate orthonormal, and then the block. Returns K with candidate = block · K, up to
-  /// rounding and the part in the old block. A direction that is short beside `norm`, or beside the
-  /// candidate's longest column if that is longer, is left out: it is nothing but rounding.
+  /// Makes the candidate orthonormal and then adopts it as the block. Returns K with candidate = block · K,
+  /// up to rounding and the component in the old block. Directions that are short compared with `norm`, or
+  /// with the candidate's longest column if that is longer, are only rounding and are left out.
   ///
   /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
   /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against the old block. It takes one
-  /// reduction besides the one already made. Up to two more passes follow, with one reduction each, as long
-  /// as the candidate was ill-conditioned.
+  /// reduction besides the one already made. Up to two more passes, each with one reduction, follow while the
+  /// candidate is ill-conditioned.
   Small adopt(const SumOver& sum, double norm);
 
  private:
-  /// A buffer, and how many elements it has for blocks with so many local rows and columns.
+  /// A buffer, and its number of elements for blocks with these numbers of local rows and columns.
   struct Part {
     Buffer<T>* buffer;
     Index (*elements)(Index rows, Index columns);
@@ -79,7 +79,7 @@ class BlockBasis {
   Index width_ = 0, candidate_width_ = 0;
   Buffer<T> factor_, products_, panel_;
   std::vector<T> host_;
-  std::vector<double> numbers_;  // products, column by column, complex ones in two
+  std::vector<double> numbers_;  // products, column by column; a complex number takes two entries
 };
 
 }  // namespace gridlops

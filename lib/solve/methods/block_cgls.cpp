@@ -16,18 +16,19 @@ namespace gridlops {
 
 namespace {
 
-/// Block CGLS by the bidiagonalisation of Golub and Kahan with blocks for vectors,
+/// Block CGLS by the bidiagonalisation of Golub and Kahan with blocks in place of vectors,
 ///
 ///   U₁ β = R₀,  V₁ L₁ = Aᴴ U₁,    U₊ K = A V − U Lᴴ,  V₊ L₊ = Aᴴ U₊ − V Kᴴ,
 ///
 /// U and V orthonormal (Golub, Luk, Overton: A block Lanczos method for computing the singular values and
 /// corresponding singular vectors of a matrix, ACM TOMS 7, 1981). The iterates are those of conjugate
 /// gradients with blocks of residuals (O'Leary: The block conjugate gradient algorithm and related methods,
-/// Linear Algebra Appl. 29, 1980), but there are no residuals whose growing dependence could spoil the
-/// directions. For that, the directions of a column that has ended stay in the space until all have ended.
-/// Without them the others would lose the conjugacy of their directions, and take many times as long.
+/// Linear Algebra Appl. 29, 1980). Since no residuals are kept, their growing linear dependence cannot spoil
+/// the directions. In return, the directions of a column that has ended must stay in the space until all have
+/// ended. Without them the other columns would lose the conjugacy of their directions, and take many times as
+/// long.
 ///
-/// Columns enter U₁ scaled to ‖r‖ = 1. Damping makes [A; D·I] of A, and U then has the rows of both.
+/// Columns enter U₁ scaled to ‖r‖ = 1. Damping replaces A by [A; D·I]; U then has the rows of both.
 template <Scalar T>
 class BlockCgls final : public ColumnMethod<T> {
   using Small = SmallMatrix<Accumulator<T>>;
@@ -87,14 +88,14 @@ class BlockCgls final : public ColumnMethod<T> {
   void set_norms(ColumnRun<T>& run, const ColumnScalars& xx);
 
   const OperatorPtr<T> stacked_;  // [A; D·I], with damping
-  ScaledOperator<T> full_;        // that, or A
+  ScaledOperator<T> full_;        // stacked_ with damping, otherwise A
   DistMatrix<T> x_;
   BlockBasis<T> u_, v_;
   Buffer<T> p_;
   Index p_width_ = 0;
   Small L_;
   BlockScalars<Accumulator<T>> scalars_;
-  double norm_ = 0;  // of [A; D·I], from below
+  double norm_ = 0;  // a lower bound for [A; D·I]
 };
 
 /// R = [B; 0] − [A; D·I] X, in the memory of u's candidate, and S = [A; D·I]ᴴ R.
@@ -146,7 +147,7 @@ void BlockCgls<T>::start(ColumnRun<T>& run) {
   begin_space(run);
 }
 
-/// U₁ and V₁ from the residuals in u's candidate, all columns in their places.
+/// Makes U₁ and V₁ from the residuals in u's candidate. All columns must be in their places.
 template <Scalar T>
 void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   const Small beta = choose_columns(run);
@@ -154,15 +155,15 @@ void BlockCgls<T>::begin_space(ColumnRun<T>& run) {
   full_.apply_adjoint(T(1), u_.block(), T(0), S);
   v_.forget();
   run.sum_with(v_.local_gram());
-  // These gradients are kept however short they are beside A, since there are no others.
+  // Keeps these gradients however short they are compared with A, since there are no others.
   L_ = adopt(run, v_, 0);
   note_norms(L_, Small());
   scalars_.begin(L_, beta);
   p_width_ = 0;
 }
 
-/// Makes U₁ of the residuals of the columns that have not ended, and returns β with all columns. Columns that
-/// are zero or not finite are left out.
+/// Makes U₁ from the residuals of the columns that have not ended, and returns β with all columns. Leaves out
+/// columns that are zero or not finite.
 template <Scalar T>
 typename BlockCgls<T>::Small BlockCgls<T>::choose_columns(ColumnRun<T>& run) {
   const Index count = run.active_count();
@@ -248,7 +249,7 @@ void BlockCgls<T>::set_norms(ColumnRun<T>& run, const ColumnScalars& xx) {
   for (Index k = 0; k < xx.size(); ++k) {
     damp = run.column(k).damp;
     const double squared = scalars_.residual_squared(run.number(k)) - damp * damp * xx[k];
-    // Rounding may make a square negative. max() would make zero of NaN, too.
+    // Rounding may make a square negative. max() would also turn NaN into zero.
     residual[k] = squared < 0 ? 0 : std::sqrt(squared);
     gradient[k] = std::sqrt(scalars_.gradient_squared(run.number(k)));
   }
@@ -262,7 +263,7 @@ TrueNorms BlockCgls<T>::true_norms(ColumnRun<T>& run) {
   return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
 }
 
-/// The recurrence has only norms. u's candidate is free between iterations.
+/// The recurrence has only norms. Uses u's candidate, which is free between iterations.
 template <Scalar T>
 ColumnScalars BlockCgls<T>::residual_gap(ColumnRun<T>& run) {
   DistMatrix<T> R = u_.candidate(run.active_count()), upper = data_rows(R);

@@ -11,15 +11,15 @@
 
 namespace gridlops {
 
-/// The least-squares problems min ‖B y − E₁β‖ for the block bidiagonal matrix
+/// Solves the least-squares problems min ‖B y − E₁β‖ for the block bidiagonal matrix
 ///
 ///   B = ⎡ L₁ᴴ          ⎤
 ///       ⎢ K₂  L₂ᴴ      ⎥
 ///       ⎣     K₃  L₃ᴴ …⎦
 ///
-/// as its QR factorisation grows, with one column of β per right-hand side: LSQR with matrices for scalars
-/// (Paige, Saunders: LSQR, ACM TOMS 8, 1982, §4; Karimi, Toutounian: The block least squares method for
-/// solving nonsymmetric linear systems with multiple right-hand sides, Appl. Math. Comput. 177, 2006).
+/// as its QR factorisation grows, with one column of β per right-hand side: LSQR with matrices in place of
+/// scalars (Paige, Saunders: LSQR, ACM TOMS 8, 1982, §4; Karimi, Toutounian: The block least squares method
+/// for solving nonsymmetric linear systems with multiple right-hand sides, Appl. Math. Comput. 177, 2006).
 template <Scalar S>
 class BlockScalars {
  public:
@@ -33,9 +33,9 @@ class BlockScalars {
     compress();
   }
 
-  /// Eliminates Kᵢ₊₁. Directions of Vᵢ that A maps to vectors of length at most `smallest` are not used.
+  /// Eliminates Kᵢ₊₁. Does not use directions of Vᵢ that A maps to vectors of length at most `smallest`.
   void eliminate(const Small& K, double smallest) {
-    // extend() applies the reflections to Lᵢ₊₁, which is not known yet.
+    // extend() applies the reflections to Lᵢ₊₁, which is not yet known here.
     step_rows_ = rho_bar_.cols();
     upper_rows_ = rho_bar_.rows();
     reflections_.emplace(stacked(rho_bar_, K));
@@ -59,7 +59,7 @@ class BlockScalars {
     compress();
   }
 
-  /// Visits what lasts from extend() on.
+  /// Visits what must be kept after extend().
   void visit(StateArchive& archive) {
     archive.visit(rho_bar_, phi_bar_, theta_, gradient_);
     archive.visit_list(settled_);
@@ -70,7 +70,8 @@ class BlockScalars {
   double gradient_squared(Index j) const { return gradient_.column_norm_squared(j); }
 
  private:
-  /// Makes ρ̄ square. No further step changes the residuals in the other rows, whose squares are kept.
+  /// Makes ρ̄ square. Later steps do not change the residuals in the other rows, so this keeps only their
+  /// squares.
   void compress() {
     const Index rows = rho_bar_.rows(), cols = rho_bar_.cols();
     if (rows > cols) {
@@ -87,7 +88,7 @@ class BlockScalars {
   Small rho_bar_, phi_bar_, theta_, rho_inverse_, phi_, turned_, gradient_;
   Index step_rows_ = 0, upper_rows_ = 0;
   std::optional<HouseholderQr<S>> reflections_;
-  std::vector<double> settled_;  // of the squared residuals
+  std::vector<double> settled_;  // the final part of the squared residuals
 };
 
 }  // namespace gridlops

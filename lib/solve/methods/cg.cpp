@@ -11,8 +11,8 @@ namespace gridlops {
 
 namespace {
 
-/// Conjugate gradients on A + D²I for many right-hand sides at once, with scalars of its own for each
-/// (Hestenes, Stiefel 1952), and preconditioned by M (Golub, Van Loan: Matrix Computations, §11.5). Without a
+/// Conjugate gradients on A + D²I for many right-hand sides at once, each with its own scalars (Hestenes,
+/// Stiefel 1952), and preconditioned by M (Golub, Van Loan: Matrix Computations, §11.5). Without a
 /// preconditioner M is I:
 ///
 ///   q = (A + D²I) p    α = γ/pᴴq    x += α p    r −= α q    z = M r    p = z + (rᴴz/γ) p    γ = rᴴz
@@ -27,7 +27,7 @@ class Cg final : public HermitianMethod<T> {
                         " x ", M ? M->cols() : 0);
   }
 
-  /// M ≈ A⁻¹ follows A.
+  /// M ≈ A⁻¹ must be scaled with A.
   void scale_operator(int power, const Partition& columns) override {
     A.set_power(power, columns);
     if (M) M->set_power(-power, columns);
@@ -65,7 +65,7 @@ class Cg final : public HermitianMethod<T> {
   }
 
   void iterate(ColumnRun<T>& run) override {
-    // The first product is made at the start, where it shows how large A is.
+    // The start has already computed the first product, to find out how large A is.
     if (std::exchange(columns_of_q, -1) != run.active_count()) multiply_direction(run);
     const auto [qq, pp, pq] = run.sum(norm2(q), norm2(p), dot(p, q));
     if (run.ends()) return;
@@ -93,9 +93,10 @@ class Cg final : public HermitianMethod<T> {
     q -= r;  // b − A x − D² x − r
     return sqrt(run.sum(norm2(q))[0]);
   }
-  // r is orthogonal to the direction before, so rᴴp = γ. What a fault adds to either side stays the same part
-  // of γ from then on. With M rounding adds up to √κ(M)·ε‖r‖‖p‖, because only in the norm of M⁻¹ no direction
-  // is shorter than its part of the one before. A part of γ that is too small to spoil a direction is no gap.
+  // r is orthogonal to the previous direction, so rᴴp = γ. If a fault changes either side, the error remains
+  // the same fraction of γ from then on. With M, rounding adds up to √κ(M)·ε‖r‖‖p‖, because only in the norm
+  // of M⁻¹ is every direction at least as long as its component along the previous one. A fraction of γ too
+  // small to spoil a direction does not count as a gap.
   ColumnScalars direction_gap(ColumnRun<T>& run) override {
     const auto [rp, pp] = run.sum(dot(r, p), norm2(p));
     const double harmless = std::sqrt(static_cast<double>(std::numeric_limits<Real<T>>::epsilon()));
@@ -118,7 +119,7 @@ class Cg final : public HermitianMethod<T> {
   std::optional<ScaledOperator<T>> M;
   DistMatrix<T> x, r, p, q, Mr;
   ColumnScalars gamma;
-  Index columns_of_q = -1;  // for the first iteration: of how many columns q is known
+  Index columns_of_q = -1;  // for the first iteration: how many columns of q are known
 };
 
 }  // namespace

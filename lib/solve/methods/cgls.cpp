@@ -6,13 +6,13 @@ namespace gridlops {
 
 namespace {
 
-/// CGLS for many right-hand sides at once, with scalars of its own for each (Björck, Elfving, Strakoš 1998,
+/// CGLS for many right-hand sides at once, each with its own scalars (Björck, Elfving, Strakoš 1998,
 /// algorithm CGLS1; damping D as the rows [D·I] of A):
 ///
 ///   q = A p    α = γ/(‖q‖² + D²‖p‖²)    x += α p    r −= α q
 ///   s = Aᴴ r − D² x    p = s + (‖s‖²/γ) p    γ = ‖s‖²
 ///
-/// In one pass over A the product that gives q gives Aᴴr and Aᴴq, too: s = Aᴴr − α Aᴴq − D² x.
+/// In one pass over A, the product that gives q also gives Aᴴr and Aᴴq: s = Aᴴr − α Aᴴq − D² x.
 template <Scalar T>
 class Cgls final : public ColumnMethod<T> {
  public:
@@ -87,8 +87,8 @@ class Cgls final : public ColumnMethod<T> {
     q -= r;  // b − A x − r
     return sqrt(run.sum(norm2(q))[0]);
   }
-  // s is orthogonal to the direction before, so sᴴp = γ. What a fault adds to either side stays the same part
-  // of γ from then on.
+  // s is orthogonal to the previous direction, so sᴴp = γ. If a fault changes either side, the error remains
+  // the same fraction of γ from then on.
   ColumnScalars direction_gap(ColumnRun<T>& run) override {
     const auto [sp, pp] = run.sum(dot(s, p), norm2(p));
     return ratio(abs(sp - gamma), run.norm_A() * sqrt(pp));

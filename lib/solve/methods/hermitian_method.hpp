@@ -13,7 +13,7 @@
 
 namespace gridlops {
 
-/// A method for (A + D²I) x = b with a Hermitian A. Models and data lie alike.
+/// A method for (A + D²I) x = b with a Hermitian A. Models and data have the same layout.
 template <Scalar T>
 class HermitianMethod : public ColumnMethod<T> {
  public:
@@ -35,7 +35,7 @@ class HermitianMethod : public ColumnMethod<T> {
     A.apply(-1, x, 1, r);
     r -= run.squared_damping() * x;
   }
-  /// Computes all norms, and r. p and q: scratch memory.
+  /// Computes all norms, and r. p and q are scratch memory.
   TrueNorms norms_of(ColumnRun<T>& run, const ConstDistMatrix<T>& x, DistMatrix<T>& r, DistMatrix<T>& p,
                      DistMatrix<T>& q) {
     run.copy_right_hand_side(p);
@@ -44,7 +44,7 @@ class HermitianMethod : public ColumnMethod<T> {
     const ColumnFactors D2 = run.squared_damping();
     r.set_zero();
     r += D2 * x;
-    // Aᴴr is multiplied by 2^power, and D²x is not. They meet halfway, so that neither leaves its range.
+    // Aᴴr is multiplied by 2^power, but D²x is not. Each is scaled halfway, so that neither leaves its range.
     const int half = run.operator_power() / 2;
     std::vector<int> powers(at(run.active_count()), 0), opposite = powers;
     for (Index k = 0; k < run.active_count(); ++k)

@@ -9,9 +9,9 @@ namespace gridlops {
 
 namespace {
 
-/// LSMR for many right-hand sides at once, with scalars of its own for each, in the names of Fong and
-/// Saunders (LSMR: an iterative algorithm for sparse least-squares problems, SIAM J. Sci. Comput. 33, 2011):
-/// algorithm LSMR of §2.8. P takes β out of the bidiagonal matrix, and P̄ takes θ:
+/// LSMR for many right-hand sides at once, each with its own scalars, in the notation of Fong and Saunders
+/// (LSMR: an iterative algorithm for sparse least-squares problems, SIAM J. Sci. Comput. 33, 2011): algorithm
+/// LSMR of §2.8. P eliminates β from the bidiagonal matrix, and P̄ eliminates θ:
 ///
 ///   βu = Av − αu    h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄    αv = Aᴴu − βv    x += (ζ/(ρρ̄)) h̄    h = v − (θ/ρ) h
 template <Scalar T>
@@ -49,8 +49,8 @@ class Lsmr final : public BidiagonalMethod<T> {
     const ColumnScalars step = ratio(zeta, P.r * P_bar.r);
     x += step * h_bar;               // x += (ζ/(ρρ̄)) h̄
     xpby(v, -ratio(theta, P.r), h);  // h = v − (θ/ρ) h
-    // The squared Frobenius norm of A as far as it is seen, that of [A; D·I] without D² for each direction.
-    // Rounding repeats directions after these.
+    // The squared Frobenius norm of A as far as the iteration has seen it: that of [A; D·I] minus D² for each
+    // direction. After A.cols() steps rounding repeats directions.
     if (steps++ < A.cols()) norm2_A += alpha_before * alpha_before + beta * beta - run.squared_damping();
     run.raise_operator_norms(root(norm2_A));
     const ColumnScalars x_norm = root(xx + step * (2 * xh + step * hh));
@@ -102,7 +102,7 @@ class Lsmr final : public BidiagonalMethod<T> {
   }
 
   DistMatrix<T> h, h_bar;
-  Rotations P, P_bar;  // ρ = P.r and ρ̄ = P_bar.r; of P only ρ lasts to the next step
+  Rotations P, P_bar;  // ρ = P.r and ρ̄ = P_bar.r; of P only ρ is kept until the next step
   ColumnScalars alpha_bar, zeta_bar, zeta;
   ColumnScalars beta_double_dot, beta_dot, rho_dot, tau_tilde, theta_tilde;  // for ‖r‖
   ColumnScalars norm2_A, largest_rho_bar, smallest_rho_bar;                  // for ‖A‖ and cond(A)

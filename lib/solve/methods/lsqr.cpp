@@ -9,8 +9,8 @@ namespace gridlops {
 
 namespace {
 
-/// LSQR for many right-hand sides at once, with scalars of its own for each, in the names of Paige and
-/// Saunders (1982, §4, with the estimates of §5):
+/// LSQR for many right-hand sides at once, each with its own scalars, in the notation of Paige and Saunders
+/// (1982, §4, with the estimates of §5):
 ///
 ///   βu = Av − αu    αv = Aᴴu − βv    ρ, θ, φ from a rotation    x += (φ/ρ) w    w = v − (θ/ρ) w
 template <Scalar T>
@@ -33,7 +33,7 @@ class Lsqr final : public BidiagonalMethod<T> {
     BidiagonalMethod<T>::start(run);
   }
 
-  /// The space that is begun anew holds directions that have been counted.
+  /// The restarted space contains directions that have already been counted.
   void restart(ColumnRun<T>& run) override {
     adds_variances = false;
     BidiagonalMethod<T>::restart(run);
@@ -42,7 +42,8 @@ class Lsqr final : public BidiagonalMethod<T> {
   void iterate(ColumnRun<T>& run) override {
     const auto [beta, ww] = this->next_u(run, norm2(w));  // βu = Av − αu
     if (run.ends()) return;
-    // The squared Frobenius norm of [A; D·I] as far as it is seen. Rounding repeats directions after these.
+    // The squared Frobenius norm of [A; D·I] as far as the iteration has seen it. After A.cols() steps
+    // rounding repeats directions.
     if (steps++ < A.cols()) norm2_B += alpha * alpha + beta * beta;
     const Rotations next(rho_bar, beta);
     const ColumnScalars& rho = next.r;

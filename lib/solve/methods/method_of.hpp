@@ -6,8 +6,8 @@
 
 namespace gridlops {
 
-/// The class of a solver's method, made of a SolverCall<T>. The file with the class specialises it, with the
-/// member `template <Scalar T> using Type = …`, and instantiates make_method_of().
+/// The class of a solver's method, constructed from a SolverCall<T>. The file that defines the class
+/// specialises it, with the member `template <Scalar T> using Type = …`, and instantiates make_method_of().
 template <Solver solver>
 struct MethodOf;
 

@@ -11,7 +11,7 @@ namespace gridlops {
 template <Scalar T>
 using MethodPtr = std::unique_ptr<ColumnMethod<T>>;
 
-/// What a method is made of. It must outlive the method.
+/// The arguments of a method. They must outlive the method.
 template <Scalar T>
 struct SolverCall {
   Solver solver;
@@ -20,14 +20,14 @@ struct SolverCall {
   const SolverOperands<T> operands{};
 };
 
-/// Makes the method of this solver. The file with the method instantiates it.
+/// Makes the method of this solver. The method's own file instantiates it.
 template <Solver solver, Scalar T>
 MethodPtr<T> make_method_of(const SolverCall<T>& call);
-/// Makes the method of call.solver. Arguments that do not fit throw ShapeError or UsageError on all ranks.
+/// Makes the method of call.solver. Throws ShapeError or UsageError on all ranks if the arguments do not fit.
 template <Scalar T>
 MethodPtr<T> make_method(const SolverCall<T>& call);
 
-/// solve() that may go on from another solve.
+/// Like solve(), but may continue from another solve.
 template <Scalar T>
 SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                        DistMatrix<T>& X, const SolveOptions& options, const SolverOperands<T>& operands,

@@ -12,15 +12,15 @@ namespace gridlops {
 
 namespace {
 
-/// MINRES for many right-hand sides at once, with scalars of its own for each (Paige, Saunders: Solution of
-/// sparse indefinite systems of linear equations, SIAM J. Numer. Anal. 12, 1975, §6), on A + D²I:
+/// MINRES for many right-hand sides at once, each with its own scalars (Paige, Saunders: Solution of sparse
+/// indefinite systems of linear equations, SIAM J. Numer. Anal. 12, 1975, §6), on A + D²I:
 ///
 ///   β₊v₊ = (A + D²I) v − α v − β v₋,   α = vᴴ(A + D²I) v
 ///   δ = c δ̄ + s α    γ̄ = s δ̄ − c α    δ̄ = −c β₊    γw₊ = v − δ w − ε w₋    ε = s β₊
 ///   γ, c, s from the rotation of (γ̄, β₊)    x += (c φ̄/γ) γw₊    φ̄ = s φ̄
 ///
-/// ‖r‖ = |φ̄| never rises, and ‖(A + D²I) r‖ before an iteration is |φ̄| √(γ̄² + δ̄²). The start takes a
-/// product more, to know ‖A‖ from below.
+/// ‖r‖ = |φ̄| never increases, and ‖(A + D²I) r‖ before an iteration is |φ̄| √(γ̄² + δ̄²). The start takes
+/// one more product, to obtain a lower bound of ‖A‖.
 template <Scalar T>
 class Minres final : public HermitianMethod<T> {
  public:
@@ -48,7 +48,7 @@ class Minres final : public HermitianMethod<T> {
     begin_recurrence(run);
     multiply(run);
     columns_of_product = run.active_count();
-    // b may be in the null space. Then A v is rounding, and another product shows how large A is.
+    // If b is in the null space, A v is only rounding, and another product shows how large A is.
     A.apply(1, vs[1], 0, ws[0]);
     ws[0] += run.squared_damping() * vs[1];
     const auto [pp, qq, xx] = run.sum(norm2(vs[1]), norm2(ws[0]), norm2(x));
@@ -63,7 +63,7 @@ class Minres final : public HermitianMethod<T> {
   }
 
   void iterate(ColumnRun<T>& run) override {
-    // The first product is made at the start, where it shows how large A is.
+    // The start has already computed the first product, to find out how large A is.
     if (std::exchange(columns_of_product, -1) != run.active_count()) multiply(run);
     DistMatrix<T>&v = vs[now], &v_next = vs[1 - now], &w = ws[now], &w_next = ws[1 - now];
     const ColumnScalars alpha = run.sum(dot(v, v_next))[0];
@@ -114,7 +114,7 @@ class Minres final : public HermitianMethod<T> {
     return traits;
   }
 
-  /// Begins with the residual that is in vs[0].
+  /// Begins with the residual in vs[0].
   void begin_recurrence(ColumnRun<T>& run) {
     phi_bar = sqrt(run.sum(norm2(vs[0]))[0]);
     beta = delta_bar = epsilon = s = ColumnScalars(phi_bar.size());
@@ -131,10 +131,10 @@ class Minres final : public HermitianMethod<T> {
     A.apply(1, vs[now], 1, product);
     product += run.squared_damping() * vs[now];
   }
-  /// Ends columns whose x minimises ‖b − (A + D²I) x‖ while r is too large: r is in the null space, and
-  /// another step would only bring that in. The test of the authors' own code is ‖(A + D²I) r‖ ≤ T‖A +
-  /// D²I‖‖r‖. Once half the digits are reached, so is a step that gains less than it costs in rounding.
-  /// Columns that end take no step.
+  /// Ends columns whose x minimises ‖b − (A + D²I) x‖ while r is too large to be a solution's: r is in the
+  /// null space, and another step would only add null-space components to x. The test in the authors' own
+  /// code is ‖(A + D²I) r‖ ≤ T‖A + D²I‖‖r‖. Once half the digits are reached, a column also ends if a step
+  /// gains less than it costs in rounding. Columns that end take no step.
   void end_least_squares(ColumnRun<T>& run, const ColumnScalars& gradient_over_residual,
                          const Rotations& next, const ColumnScalars& w_norm, ColumnScalars& step) {
     const auto epsilon_of_T = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
@@ -152,10 +152,10 @@ class Minres final : public HermitianMethod<T> {
   }
 
   const bool guarded;
-  DistMatrix<T> x, vs[2], ws[2], true_r;  // v, w and those before them take turns
-  Index now = 0;                          // where v and w are
+  DistMatrix<T> x, vs[2], ws[2], true_r;  // the arrays hold v, w and their predecessors in turns
+  Index now = 0;                          // index of the current v and w
   ColumnScalars beta, delta_bar, epsilon, phi_bar, c, s;
-  Index columns_of_product = -1;  // for the first iteration: of how many columns it is known
+  Index columns_of_product = -1;  // for the first iteration: how many columns of it are known
 };
 
 }  // namespace

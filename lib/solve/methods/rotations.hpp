@@ -5,8 +5,8 @@
 
 namespace gridlops {
 
-/// Plane rotations, one for each column, that take (a, b) to (r, 0): c a + s b = r. They are the identity
-/// where a and b are 0 (Paige, Saunders 1982; hypot avoids overflow).
+/// Plane rotations, one per column, that take (a, b) to (r, 0): c a + s b = r. They are the identity where a
+/// and b are 0 (Paige, Saunders 1982; hypot avoids overflow).
 struct Rotations {
   Rotations() = default;
   Rotations(ColumnOperand a, ColumnOperand b) : r(hypot(a, b)), c(r), s(r) {
@@ -18,7 +18,7 @@ struct Rotations {
   ColumnScalars r, c, s;
 };
 
-/// The square roots, and 0 where rounding has made a square negative. NaN stays NaN.
+/// The square roots, or 0 where rounding has made a square negative. NaN stays NaN.
 inline ColumnScalars root(ColumnScalars squares) {
   for (double& square : squares.values()) square = square < 0 ? 0 : square;
   return sqrt(squares);

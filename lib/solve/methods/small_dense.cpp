@@ -10,7 +10,7 @@ namespace gridlops {
 
 namespace {
 
-/// a·b. The product of std::complex would call a routine that repairs infinities, which takes long.
+/// a·b. The product of std::complex would call a slow routine that repairs infinities.
 double times(double a, double b) { return a * b; }
 std::complex<double> times(std::complex<double> a, std::complex<double> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
@@ -117,7 +117,7 @@ GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& f
   for (Index j = 0; j < n; ++j) {
     const double square = std::real(G(j, j));
     norms[at(j)] = square <= 0 ? 0 : std::sqrt(square);
-    if (norms[at(j)] != 0) waiting.push_back(j);  // NaN too, which shows in the result
+    if (norms[at(j)] != 0) waiting.push_back(j);  // NaN too, so that it shows in the result
   }
   GramFactors<S> factors;
   const auto rank = static_cast<Index>(waiting.size());

@@ -8,14 +8,14 @@
 
 namespace gridlops {
 
-/// A matrix of the size of a block of right-hand sides, column-major, in host memory. Every rank has the same
-/// one and computes the same bits from it. So BLAS is not used, whose rounding may differ from one CPU to
-/// another.
+/// A matrix of the size of a block of right-hand sides, column-major, in host memory. Every rank holds the
+/// same matrix and computes the same bits from it. It therefore does not use BLAS, whose rounding may differ
+/// between CPUs.
 template <Scalar S>
 class SmallMatrix {
  public:
   SmallMatrix() = default;
-  /// The matrix of zeros.
+  /// A matrix of zeros.
   SmallMatrix(Index rows, Index cols)
       : rows_(rows), cols_(cols), values_(static_cast<std::size_t>(rows * cols), S(0)) {}
   static SmallMatrix identity(Index size);
@@ -43,33 +43,34 @@ SmallMatrix<S> product(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
 template <Scalar S>
 SmallMatrix<S> stacked(const SmallMatrix<S>& A, const SmallMatrix<S>& B);
 
-/// The inverse of an upper triangle. Rows whose diagonal element is at most `smallest` are zero in it.
+/// The inverse of an upper triangular matrix. Rows whose diagonal element is at most `smallest` are zero in
+/// it.
 template <Scalar S>
 SmallMatrix<S> inverse_upper(const SmallMatrix<S>& R, double smallest = 0);
 
-/// Makes the columns of X orthonormal, where G = XᴴX is known: X = (X C) R.
+/// Makes the columns of X orthonormal, given G = XᴴX: X = (X C) R.
 template <Scalar S>
 struct GramFactors {
   SmallMatrix<S> C, R;
-  /// For each column of X C: the column of X that it comes from, and the length of what was left of that
-  /// column after projection onto the complement of the columns before. Pivoting takes the longest first, so
-  /// that no element in a row of R is larger than this length.
+  /// For each column of X C: the column of X that it comes from, and the length that remained of that column
+  /// after projection onto the complement of the columns before. Pivoting takes the longest first, so no
+  /// element in a row of R is larger than this length.
   std::vector<Index> origins;
   std::vector<double> lengths;
 
-  /// The same with these columns of X C alone.
+  /// The same with only these columns of X C.
   GramFactors select(const std::vector<Index>& columns) const;
 };
 
 /// Factors G by Cholesky's method with diagonal pivoting (Golub, Van Loan: Matrix Computations, §4.2.8). If
-/// less than √floors[j] of the length of column j is left, rounding of G hides how much: it counts as
-/// √floors[j], and nothing of the others is taken to lie along it, since rounding would be divided by that.
-/// The column of X C then comes out shorter than 1, as the Gram matrix of X C shows. Columns of length zero
-/// are left out.
+/// the remaining length is less than √floors[j] of the length of column j, it is lost in the rounding of G.
+/// The factorisation then takes it to be √floors[j], and assumes that the other columns have no component
+/// along it, since that would divide rounding by it. The column of X C then comes out shorter than 1, as the
+/// Gram matrix of X C shows. Columns of length zero are left out.
 template <Scalar S>
 GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors);
 
-/// The factorisation A = Q [R; 0] by Householder's reflections, for A with at least as many rows as columns.
+/// The factorisation A = Q [R; 0] by Householder reflections, for A with at least as many rows as columns.
 template <Scalar S>
 class HouseholderQr {
  public:
@@ -82,7 +83,7 @@ class HouseholderQr {
   void reflect(Index k, SmallMatrix<S>& B, Index first_column) const;
 
   SmallMatrix<S> reflected_;   // R on and above the diagonal
-  SmallMatrix<S> directions_;  // of the reflections: I − 2vvᴴ
+  SmallMatrix<S> directions_;  // of the reflections I − 2vvᴴ
 };
 
 }  // namespace gridlops

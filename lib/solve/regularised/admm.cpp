@@ -21,7 +21,7 @@ namespace {
 ///
 ///   x = argmin ‖S x − [b; (z − u)/√τ]‖²    z = prox_τg(L x + u)    u += L x − z
 ///
-/// from z = L x and u = 0.
+/// starting from z = L x and u = 0.
 template <Scalar T>
 class Admm final : public ColumnMethod<T> {
  public:
@@ -110,7 +110,7 @@ class Admm final : public ColumnMethod<T> {
                              const AdmmOptions& options) {
     return {.name = "admm",
             .test = ToleranceTest::own,
-            // That −u/τ is a subgradient of g holds from the first step on.
+            // −u/τ is a subgradient of g only from the first step on.
             .judges_start = false,
             .follows_residual = false,
             .parameters = message(g.describe(), " of what a ", L.rows(), " x ", L.cols(),
@@ -131,9 +131,10 @@ class Admm final : public ColumnMethod<T> {
     Lx *= -std::sqrt(tau);
   }
 
-  /// The norms of x, z and u after compute_residuals(). What is tested is the larger of Boyd's relative
-  /// residuals (2011, §3.3.1), for y = u/τ. The absolute tolerances, which let them be 0 where z and L x or y
-  /// are, are what rounding makes of the data: 10ε of ‖Aᴴb‖, and of ‖L‖ times the size ‖b‖²/‖Aᴴb‖ of a model.
+  /// The norms of x, z and u after compute_residuals(). The tested norm is the larger of Boyd's relative
+  /// residuals (2011, §3.3.1), for y = u/τ. Where z and L x or y are 0, these residuals may be as large as
+  /// the absolute tolerances, which are the rounding of the data: 10ε of ‖Aᴴb‖, and of ‖L‖ times the size
+  /// ‖b‖²/‖Aᴴb‖ of a model.
   Norms sum_norms(ColumnRun<T>& run) {
     constexpr double rounding = 10 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     const DistMatrix<T> misfit = stack_rows(stack_, 0, r), Lx = stack_rows(stack_, 1, r);
@@ -159,7 +160,7 @@ class Admm final : public ColumnMethod<T> {
   const double tau;
   const OperatorPtr<T> S;
   const std::vector<Space> stack_;
-  SolveOptions inner_;  // of the CGLS for x, which keeps its memory from one iteration to the next
+  SolveOptions inner_;  // for the CGLS that computes x and keeps its memory from one iteration to the next
   MethodPtr<T> inner_method_;
   MethodState<T> inner_state_;
   DistMatrix<T> x, data, z, u, r, v, gradient;

@@ -17,7 +17,7 @@ namespace gridlops {
 
 namespace {
 
-/// The points that a rule looks at, by rising damping, each damping once.
+/// The points that a rule considers, in order of increasing damping, each damping once.
 std::vector<CurvePoint*> solved_points(DampingCurve& curve, bool also_undamped) {
   std::vector<CurvePoint*> points;
   for (CurvePoint& point : curve.points)
@@ -30,7 +30,7 @@ std::vector<CurvePoint*> solved_points(DampingCurve& curve, bool also_undamped) 
   return points;
 }
 
-/// s = d log ‖x‖² / d log D, by the parabola through three points.
+/// s = d log ‖x‖² / d log D, from the parabola through three points.
 double slope(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
   const auto log_eta = [](const CurvePoint& point) { return 2 * std::log(point.x_norm); };
   const double left = std::log(here.damp / before.damp), right = std::log(after.damp / here.damp);
@@ -43,7 +43,7 @@ double slope(const CurvePoint& before, const CurvePoint& here, const CurvePoint&
 ///
 ///   −2t (2 + s(1 + t)) / (s (1 + t²)^{3/2})
 ///
-/// NaN where ‖x‖ falls by so little that its digits are those of a solution's error.
+/// NaN if ‖x‖ falls by so little that the difference is within the error of the solutions.
 double curvature(const CurvePoint& before, const CurvePoint& here, const CurvePoint& after) {
   constexpr double least_slope = 1e-5;
   const double s = slope(before, here, after);
@@ -52,7 +52,7 @@ double curvature(const CurvePoint& before, const CurvePoint& here, const CurvePo
   return -2 * t * (2 + s * (1 + t)) / (s * std::pow(1 + t * t, 1.5));
 }
 
-/// The point with the smallest value that is a number, or null.
+/// The point with the smallest value that is a number, or null if there is none.
 template <class Value>
 CurvePoint* smallest(const std::vector<CurvePoint*>& points, const Value& value) {
   CurvePoint* best = nullptr;
@@ -81,7 +81,7 @@ CurvePoint* largest_within(const std::vector<CurvePoint*>& points, double noise)
   return best;
 }
 
-/// A number as people compare it.
+/// A number rounded for people to compare.
 struct Rounded {
   double value;
   friend std::ostream& operator<<(std::ostream& out, Rounded number) {
@@ -133,7 +133,7 @@ void choose_damping(DampingCurve& curve) {
   std::vector<CurvePoint*> compared = points;
   if (curve.rule != DampingRule::discrepancy)
     std::erase_if(compared, [](const CurvePoint* point) { return std::isnan(point->merit); });
-  // A smaller D than the largest within the noise would not be chosen.
+  // The discrepancy rule takes the largest D within the noise, so a smaller D could not be chosen.
   const bool is_lowest = curve.rule != DampingRule::discrepancy && best == compared.front();
   if (compared.size() > 1 && (best == compared.back() || is_lowest))
     curve.remark = "this is at an end of the range; a wider one may have a better";

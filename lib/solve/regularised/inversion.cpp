@@ -46,14 +46,14 @@ OperatorPtr<T> normal_operator(const OperatorPtr<T>& A) {
   return product(adjoint(A), A);
 }
 
-/// The operator that takes R's range to a space that can be stacked below `above`.
+/// The operator that maps R's range to a space that can be stacked below `above`.
 template <Scalar T>
 OperatorPtr<T> into_stack(const Space& above, const Space& range) {
   if (range.rows.axis == above.rows.axis) return identity<T>(range);
   return identity<T>(moved_to(above.rows.axis, range), range);
 }
 
-/// Lets all ranks agree on an inversion before it begins; its solver is within it then.
+/// Lets all ranks agree on an inversion before it begins; the agreement includes the solver.
 template <Scalar T>
 void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                      const SolveOptions& options, const std::function<void(Agreement&)>& check) {
@@ -64,7 +64,7 @@ void begin_inversion(const char* name, const ConstDistMatrix<T>& B, const ConstD
   agree(B.grid(), name, begin);
 }
 
-/// How often each regulariser is there, and how much it counts.
+/// The number of occurrences of each regulariser, and its weight.
 template <Scalar T>
 void describe_regularizers(Agreement& agreement, const OperatorPtr<T>& weight,
                            const std::vector<Regularizer<T>>& regularizers) {
@@ -80,7 +80,8 @@ void require_least_squares(Solver solver) {
                       names_of(fitting));
 }
 
-/// xⱼ ← 0 where bⱼ is 0: that solves, and no tolerance relative to 0 could be met (collective over the grid).
+/// Sets xⱼ ← 0 if bⱼ is 0: this solves the problem, and no tolerance relative to 0 could be met (collective
+/// over the grid).
 template <Scalar T>
 void clear_where_zero(const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
   const std::vector<double> largest = column_norms(B, std::numeric_limits<double>::infinity());
@@ -101,7 +102,7 @@ Index iterations_of_all(const SolveReport& report) {
   return sum;
 }
 
-/// Goes on with a report by that of the same columns, solved for again from where they were.
+/// Appends the report of a further solve of the same columns that started from the last x.
 void append(SolveReport& report, const SolveReport& more) {
   for (IterationRecord record : more.history) {
     record.iteration += report.iterations;
@@ -113,7 +114,7 @@ void append(SolveReport& report, const SolveReport& more) {
   report.columns = more.columns;
 }
 
-/// Recomputes the norms in the report for X as it is now. r and s are memory like B and X.
+/// Recomputes the norms in the report for the current X. r and s are scratch like B and X.
 template <Scalar T>
 void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                      double damp, DistMatrix<T>& r, DistMatrix<T>& s, SolveReport& report) {
@@ -239,7 +240,8 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
-  // With a guess Z is a correction of X₀, and what is left to solve for is [B; 0] − [A; D·I] X₀.
+  // With a guess, Z is a correction of X₀, and the remaining problem has the right-hand side [B; 0] − [A;
+  // D·I] X₀.
   const bool corrects = options.initial_guess;
   DistMatrix<T> Z = allocate_matrix<T>(X.grid(), how.P->domain().layout(columns)), data, residual;
   const auto load_data = [&](DistMatrix<T>& stacked) {  // [B; 0]
@@ -263,8 +265,9 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     return report;
   };
   SolveReport report = solve_from_X(nullptr);
-  // Z may be so much longer than X₀ + P Z that this sum is no solution. So it is corrected again, until
-  // nothing is left to do: the last verdicts are those of X itself. A damping of Z is not one of this sum.
+  // Z may be so much longer than X₀ + P Z that the sum is not a solution. The loop then corrects again until
+  // nothing is left to do, so the last verdicts are those of X itself. A damping of Z does not apply to the
+  // sum.
   for_z.observers.clear();
   for_z.checkpoint = {};
   const bool is_damped = options.damp.any();

@@ -20,20 +20,20 @@ namespace {
 template <Scalar T>
 constexpr double epsilon_of = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
-/// A step that is shorter than this many times its rounding has stagnated.
+/// A step shorter than this many times its rounding error has stagnated.
 constexpr double rounding_level = 5;
 
-/// A divisor for relative changes: with it a column that stays zero has a relative change of zero.
+/// A divisor for relative changes: it makes the relative change of a column that stays zero zero.
 double at_least_tiny(double norm) { return std::max(norm, std::numeric_limits<double>::min()); }
 
 /// ISTA (Daubechies, Defrise, De Mol 2004), and with momentum FISTA (Beck, Teboulle 2009), for many
-/// right-hand sides at once, with scalars of its own for each:
+/// right-hand sides at once, each with its own scalars:
 ///
 ///   x₊ = S threshold(Sᴴ(y + α Aᴴ r_y), αλ)    r₊ = b − A x₊    y₊ = x₊ + ω(x₊ − x),  r_y₊ = r₊ + ω(r₊ − r)
 ///
 /// where r = b − A x and r_y = b − A y; without momentum y is x. For any g with a proximal map this is the
-/// proximal gradient method, the map of αλg in the threshold's place. An iteration has one reduction, of all
-/// that the tests need. Only then is x₊ taken, column by column.
+/// proximal gradient method, with the map of αλg in place of the threshold. An iteration has one reduction,
+/// for everything that the tests need. Only then does it accept x₊, column by column.
 template <Scalar T>
 class Ista final : public ColumnMethod<T> {
  public:
@@ -65,7 +65,7 @@ class Ista final : public ColumnMethod<T> {
  private:
   using ColumnMethod<T>::A;
 
-  /// The sums of the one reduction.
+  /// The sums from the one reduction.
   struct Sums {
     ColumnScalars rr;        // ‖r₊‖²
     ColumnScalars xx;        // ‖x₊‖²
@@ -92,14 +92,14 @@ class Ista final : public ColumnMethod<T> {
 
   DistMatrix<T>& y() { return momentum ? y_ : x; }
   DistMatrix<T>& r_y() { return momentum ? r_y_ : r; }
-  /// What the threshold is for: x₊, or z where x₊ is S z.
+  /// The operand of the threshold: x₊, or z if x₊ is S z.
   DistMatrix<T>& sparse() { return S == nullptr ? x_next : z; }
 
   ColumnScalars lambda_now(ColumnRun<T>& run);
   void take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from);
   Decision decide(ColumnRun<T>& run, Index k, const Sums& sums, double lambda_k);
   void move(const std::vector<char>& taken, const std::vector<char>& restarted, const ColumnScalars& omega);
-  /// Rounding of b − Ay and of the step moves x by this much.
+  /// The amount by which rounding of b − Ay and of the step moves x.
   double rounding_of_step(const ColumnState& state, Index k, double norm_x) const {
     return epsilon_of<T> * (norm_x + std::sqrt(alpha[k]) * state.data_norm);
   }
@@ -111,14 +111,14 @@ class Ista final : public ColumnMethod<T> {
   const SolveOptions& options_;
   const Acceleration acceleration_;
   const bool momentum;
-  DistMatrix<T> x, b, r, y_, r_y_;  // last
+  DistMatrix<T> x, b, r, y_, r_y_;  // of the last iteration
   DistMatrix<T> x_next, r_next, z, x_change, r_change;
-  ColumnScalars lambda, alpha, t;             // t: of the momentum
+  ColumnScalars lambda, alpha, t;             // t: for the momentum
   ColumnScalars first_misfit, first_penalty;  // ½‖r‖² and g at the start
-  ColumnScalars misfit, penalty_;             // and now
+  ColumnScalars misfit, penalty_;             // the current values
 };
 
-/// The step by the estimated norm, unless it was given.
+/// Derives the step from the estimated norm, unless it was given.
 template <Scalar T>
 void Ista<T>::complete(SolveOptions& options) {
   if (!options.step) {
@@ -146,7 +146,7 @@ void Ista<T>::describe(MethodState<T>& state) {
     state.scalars(*values);
 }
 
-/// Sets the norms of the first step, but does not take it, since a guess may be the solution.
+/// Sets the norms of the first step, but does not take the step, since a guess may already be the solution.
 template <Scalar T>
 void Ista<T>::start(ColumnRun<T>& run) {
   const Index columns = run.active_count();
@@ -225,8 +225,8 @@ ColumnScalars Ista<T>::lambda_now(ColumnRun<T>& run) {
   return now;
 }
 
-/// The ω of a column that has taken its step number t = 1, 2, … since its momentum began; for FISTA t grows
-/// by a half only.
+/// The ω of a column that has taken step number t = 1, 2, … since its momentum began; for FISTA t grows by
+/// only a half.
 template <Scalar T>
 double Ista<T>::next_momentum(Index k) {
   if (acceleration_ == Acceleration::vandenberghe) {
@@ -237,7 +237,7 @@ double Ista<T>::next_momentum(Index k) {
   return (std::exchange(t[k], t_next) - 1) / t_next;  // ω = (t − 1)/t₊
 }
 
-/// x₊ ← threshold(y + α·gradient, αλ), where x₊ holds the gradient Aᴴ r_y before.
+/// x₊ ← threshold(y + α·gradient, αλ), where x₊ holds the gradient Aᴴ r_y on entry.
 template <Scalar T>
 void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from) {
   xpby(from, alpha, x_next);
@@ -247,7 +247,7 @@ void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& fr
 }
 
 // For a quadratic misfit the step α is short enough for this column if α‖A d‖² ≤ ‖d‖², d = x₊ − y (Beck,
-// Teboulle 2009, §3). With a convex penalty the objective then never rises above that of the start, also with
+// Teboulle 2009, §3). With a convex penalty the objective then never exceeds its initial value, even with
 // momentum (Chambolle, Dossal: On the convergence of the iterates of FISTA, J. Optim. Theory Appl. 166,
 // 2015).
 template <Scalar T>
@@ -256,7 +256,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   const double unit = epsilon_of<T>, residual = std::sqrt(sums.rr[k]), norm_x = std::sqrt(sums.xx[k]),
                AdAd = sums.AdAd[k], dd = sums.dd[k];
   const double rounding = rounding_of_step(state, k, norm_x);
-  // ‖A d‖ is the norm of a difference of residuals, and below this it is rounding.
+  // ‖A d‖ is the norm of a difference of residuals, and below this level it is rounding.
   const double noise =
       10 * unit *
       (state.data_norm + residual + std::max(state.operator_norm, 1 / std::sqrt(alpha[k])) * norm_x);
@@ -275,7 +275,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   if (momentum && options_.monotone && t[k] > 1 && objective > slack * (misfit[k] + lambda_k * penalty_[k]))
     return Decision::restart_momentum;
   const double update = std::sqrt(std::max(dd, sums.ee[k]));
-  // An update that is within the tolerance must be so also when it is computed once more from x₊.
+  // An update within the tolerance must still be so when it is computed again from x₊.
   const double tested = update + (rounding_level - 1) * rounding;
   state.rounding_norm = rounding_level * rounding;
   state.objective = objective;
@@ -286,7 +286,7 @@ typename Ista<T>::Decision Ista<T>::decide(ColumnRun<T>& run, Index k, const Sum
   return Decision::take;
 }
 
-/// x ← x₊ for the columns that take it, and y and r_y for the next step.
+/// Sets x ← x₊ for the columns that accept it, and y and r_y for the next step.
 template <Scalar T>
 void Ista<T>::move(const std::vector<char>& taken, const std::vector<char>& restarted,
                    const ColumnScalars& omega) {

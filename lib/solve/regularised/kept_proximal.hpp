@@ -10,8 +10,8 @@
 
 namespace gridlops {
 
-/// A proximal operator within a solver, where a rank goes on if it throws, since other ranks wait for that
-/// rank in the next sum. That sum tells them.
+/// A proximal operator inside a solver. A rank on which it throws continues, since other ranks wait for that
+/// rank in the next sum. That sum tells them of the failure.
 template <Scalar T>
 class KeptProximal {
  public:
@@ -26,7 +26,7 @@ class KeptProximal {
     FailureScope().run([&] { sum.emplace(g_->sum(X)); });
     return sum ? *sum : norm2(X);
   }
-  /// All ranks have the same sums, and so the same values or the same exception.
+  /// All ranks have the same sums, and therefore get the same values or the same exception.
   ColumnScalars values(const ColumnScalars& sums) const { return g_->values(sums); }
 
  private:

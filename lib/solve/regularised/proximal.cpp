@@ -88,7 +88,7 @@ class ThresholdPenalty final : public ProximalOperator<T> {
   double sigma_;
 };
 
-/// Memory for a matrix, which grows together on all ranks.
+/// Memory for a matrix. It grows on all ranks together.
 template <Scalar T>
 class Scratch {
  public:
@@ -101,7 +101,7 @@ class Scratch {
     };
     const Index elements = largest_part(layout.rows.partition) * largest_part(layout.cols.partition);
     if (elements > elements_) {
-      elements_ = 0;  // the memory that there was is gone if there is not enough
+      elements_ = 0;  // the old memory is gone if there is not enough
       attempt(grid->comm(), [&] { memory_.reserve(grid->backend(), elements); });
       elements_ = elements;
     }

@@ -22,7 +22,7 @@ namespace gridlops {
 
 namespace {
 
-/// A real symmetric tridiagonal matrix; off_diagonal has one entry less.
+/// A real symmetric tridiagonal matrix; off_diagonal has one entry fewer than the diagonal.
 struct Tridiagonal {
   std::vector<double> diagonal, off_diagonal;
 };
@@ -31,8 +31,8 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-/// The number of eigenvalues above x, by the signs in Sturm's sequence (Golub, Van Loan: Matrix Computations,
-/// §8.4).
+/// The number of eigenvalues above x, from the signs in Sturm's sequence (Golub, Van Loan: Matrix
+/// Computations, §8.4).
 int eigenvalues_above(const Tridiagonal& matrix, double x) {
   int count = 0;
   double pivot = 1;
@@ -45,7 +45,7 @@ int eigenvalues_above(const Tridiagonal& matrix, double x) {
   return count;
 }
 
-/// An interval that holds all eigenvalues (Gershgorin).
+/// An interval that contains all eigenvalues (Gershgorin).
 Interval eigenvalue_bounds(const Tridiagonal& matrix) {
   Interval bounds;
   for (std::size_t i = 0; i < matrix.diagonal.size(); ++i) {
@@ -57,7 +57,7 @@ Interval eigenvalue_bounds(const Tridiagonal& matrix) {
   return bounds;
 }
 
-/// The k-th largest eigenvalue, k ≥ 1, if it lies in the interval: by bisection, to 2⁻⁶⁰ of its length.
+/// The k-th largest eigenvalue, k ≥ 1, if it lies in the interval: found by bisection, to 2⁻⁶⁰ of its length.
 double eigenvalue(const Tridiagonal& matrix, int k, Interval within) {
   for (int halving = 0; halving < 60; ++halving) {
     const double middle = 0.5 * (within.low + within.high);
@@ -80,8 +80,8 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
   return x;
 }
 
-/// Makes a unit vector of x unless that is zero, and returns its norm. No norm is too large or small to be
-/// squared.
+/// Scales x to unit norm unless it is zero, and returns its old norm. The norm may be too large or small to
+/// be squared.
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
   const int power = powers_of_columns(x)[0];
@@ -98,7 +98,7 @@ void subtract(Accumulator<T> alpha, const ConstDistMatrix<T>& x, DistMatrix<T>& 
   y.grid()->backend()->template kernels<T>().add(static_cast<T>(-alpha), x.local(), T(1), y.local());
 }
 
-/// Orthonormal columns that lie as w does. This rank's rows of them are side by side.
+/// Orthonormal columns with the layout of w. This rank's rows of them are stored side by side.
 template <Scalar T>
 class LanczosBasis {
  public:
@@ -112,7 +112,7 @@ class LanczosBasis {
     ++count_;
   }
 
-  /// Makes w orthogonal to the basis. Returns its coefficient of the last basis vector.
+  /// Makes w orthogonal to the basis. Returns its coefficient for the last basis vector.
   double orthogonalise(DistMatrix<T>& w) {
     const MatrixView<const T> Q = vectors_.matrix(local_rows_, count_);
     Backend& backend = *w.grid()->backend();
@@ -166,7 +166,7 @@ DominantEigenpair<T> power_iteration(const LinearOperator<T>& A, Index max_itera
     A.apply(T(1), pair.vector, T(0), image);
     ++pair.iterations;
     const double norm = normalise(image);
-    // The quotient of Av/‖Av‖, so that no size of A's elements overflows in the test.
+    // Uses the quotient of Av/‖Av‖, so that large elements of A cannot overflow in the test.
     const Accumulator<T> quotient = column_dots(pair.vector, image)[0];
     pair.eigenvalue = quotient * norm;
     copy(image, residual);
@@ -219,7 +219,7 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
 }
 
 // Golub, Kahan: Calculating the singular values and pseudo-inverse of a matrix, SIAM J. Numer. Anal. 2, 1965:
-// α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v; ‖A‖² is estimated by the largest eigenvalue of BᵀB.
+// α₁v₁ = start, β₊u₊ = Av − αu, α₊v₊ = Aᴴu₊ − β₊v. The largest eigenvalue of BᵀB estimates ‖A‖².
 template <Scalar T>
 double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) {
   agree(A.domain().grid, "estimate_norm", [&](Agreement& agreement) {
@@ -234,7 +234,7 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   normalise(v);
   A.apply(T(1), v, T(0), u);
   double alpha = normalise(u);
-  // B is upper bidiagonal, with α on its diagonal and β above it. A power of two is taken out of it.
+  // B is upper bidiagonal, with α on its diagonal and β above it, divided here by a power of two.
   const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
   Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
   for (int step = 1; step < steps && alpha > 0; ++step) {

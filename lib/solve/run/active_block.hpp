@@ -9,12 +9,12 @@
 
 namespace gridlops {
 
-/// The columns of a batch that iterate, with the state of the method, which follows them. Whenever the active
-/// columns change, columns change places, and the method gets new views and scalars.
+/// The columns of a batch that iterate, and the state of the method, which follows them. Whenever the active
+/// columns change, columns are swapped, and the method gets new views and scalars.
 template <Scalar T>
 class ActiveBlock {
  public:
-  /// Begins with all columns, each in its place. part: the part of the columns that this rank has.
+  /// Begins with all columns, each in its place. part: the part of the columns that this rank holds.
   ActiveBlock(MethodState<T>& state, const Partition& columns, int part)
       : state_(state), columns_(columns), part_(part) {}
 
@@ -23,20 +23,20 @@ class ActiveBlock {
   /// The number of active column k in the batch.
   Index column(Index k) const { return columns_.column(k); }
 
-  /// Takes active column k out if leaves[k].
+  /// Removes active column k if leaves[k].
   void deflate(const std::vector<char>& leaves) {
     if (std::find(leaves.begin(), leaves.end(), 1) != leaves.end())
       change([&] { return columns_.deflate(leaves, part_); });
   }
-  /// Makes exactly these columns active. All must be in their places, as after restore().
+  /// Activates exactly these columns. All must be in their places, as after restore().
   void activate(const std::vector<char>& chosen) {
     change([&] { return columns_.activate(chosen, part_); });
   }
-  /// Makes all columns active, each in its place.
+  /// Activates all columns, each in its place.
   void restore() {
     change([this] { return columns_.restore(part_); });
   }
-  /// Makes the columns active that are so in `other`, in its order.
+  /// Activates the columns that are active in `other`, in its order.
   void arrange_as(const ActiveColumns& other) {
     change([&] { return columns_.arrange_as(other, part_); });
   }

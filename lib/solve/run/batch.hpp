@@ -14,7 +14,7 @@
 
 namespace gridlops {
 
-/// What a solve has for all its batches.
+/// The values that a solve shares between all its batches.
 template <Scalar T>
 struct Solve {
   ColumnMethod<T>& method;
@@ -28,19 +28,19 @@ struct Solve {
   DistMatrix<T>& X;
 };
 
-/// A batch of right-hand sides while it is solved: what ColumnRun shares with those that scale it, guard it
-/// and save it.
+/// A batch of right-hand sides while it is being solved: the data that ColumnRun shares with the classes that
+/// scale, guard and save it.
 template <Scalar T>
 struct Batch {
   Batch(const Solve<T>& of, const ColumnBatch& columns);
 
   const ProcessGrid& grid() const { return *B.grid(); }
-  /// The number of active column k within the batch, its number in the whole B, and what is known about it.
+  /// The number of active column k within the batch, its number in the whole of B, and its state.
   Index number(Index k) const { return block.column(k); }
   Index right_hand_side(Index k) const { return solve.log.numbers()[at(number(k))]; }
   ColumnState& column(Index k) { return verdicts[number(k)]; }
   const ColumnState& column(Index k) const { return verdicts[number(k)]; }
-  /// A is multiplied by this power of two.
+  /// The power of two by which A is multiplied.
   int operator_power() const { return verdicts.all().empty() ? 0 : verdicts.all().front().scale.A; }
   const Kernels<T>& kernels() const { return grid().backend()->template kernels<T>(); }
 

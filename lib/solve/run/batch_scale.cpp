@@ -22,7 +22,7 @@ void BatchScale<T>::scale_data() {
 
 template <Scalar T>
 bool BatchScale<T>::scale_operator(int tries) {
-  // Norms whose squares are out of range are 0 or infinite, and show only on which side.
+  // Norms whose squares are out of range are 0 or infinite, and tell only on which side they lie.
   constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
   const bool adds_D2_to_A = batch_.solve.method.traits().test == ToleranceTest::residual;
   double norm = 0;
@@ -38,7 +38,7 @@ bool BatchScale<T>::scale_operator(int tries) {
   if (!has_data || std::abs(before) >= farthest) return false;
   int change = 0;
   if (norm == 0) {
-    change = tries == 0 ? far : -before;  // nothing of the data is in the range of A, whatever its size
+    change = tries == 0 ? far : -before;  // no part of the data is in the range of A, whatever its size
   } else if (!std::isfinite(norm)) {
     change = -far;
   } else if (std::abs(std::ilogb(norm)) > unscaled_powers<T>) {
@@ -54,7 +54,7 @@ bool BatchScale<T>::scale_operator(int tries) {
   return true;
 }
 
-/// Takes these scales for the columns, which are all in their places.
+/// Sets these scales for the columns, which are all in their places.
 template <Scalar T>
 void BatchScale<T>::set(const std::vector<ColumnScale>& scales) {
   std::vector<int> changes;

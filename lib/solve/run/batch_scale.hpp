@@ -7,8 +7,9 @@
 
 namespace gridlops {
 
-/// Multiplies the problem of a batch by powers of two where norms of A, D or b are so large or small that
-/// squares would leave the range of their type. X then holds the solution of that problem until the end.
+/// Multiplies the problem of a batch by powers of two if norms of A, D or b are so large or small that their
+/// squares would leave the range of their type. Until the end, X then holds the solution of the scaled
+/// problem.
 template <Scalar T>
 class BatchScale {
  public:
@@ -17,13 +18,14 @@ class BatchScale {
   /// Scales columns of B that are very large or small (collective over the grid).
   void scale_data();
   /// Scales A and D if the norms at the start show that they are very large or small (collective over the
-  /// grid). True if the method has to start with that. tries: how often that was so before.
+  /// grid). Returns true if the method must start again with these scales. tries: how often this has happened
+  /// before.
   bool scale_operator(int tries);
-  /// Goes on with the scales of a state that was saved (collective over the grid).
+  /// Resumes with the scales of a saved state (collective over the grid).
   void resume();
-  /// Gives the columns of X the units of the problem as it was given. places: where they lie.
+  /// Returns the columns of X to the units of the original problem. places: their current places.
   void undo(DistMatrix<T>& whole_X, const ActiveColumns& places) const;
-  /// Whether some column is scaled so that its x is, too.
+  /// Whether some column's scale also changes its x.
   bool is_on() const;
 
  private:

@@ -18,40 +18,41 @@ namespace gridlops {
 template <Scalar T>
 class ColumnRun;
 
-/// The norms of all columns, in their places, from their definitions.
+/// The norms of all columns, in their places, computed from their definitions.
 struct TrueNorms {
   ColumnScalars residual;  ///< ‖b − Ax‖
   ColumnScalars normal;    ///< ‖Aᴴ(b − Ax) − D²x‖
-  ColumnScalars tested;    ///< of what the tolerance is for
+  ColumnScalars tested;    ///< the norm that the tolerance applies to
   ColumnScalars x;
-  // Of a test of the method's own: what the tolerance is relative to, and what rounding makes of the norm.
+  // For a test of the method's own: the reference of the tolerance, and the tested norm that rounding alone
+  // produces.
   ColumnScalars reference = {}, rounding = {};
 };
 
-/// What holds for a method, whatever its operands.
+/// The properties of a method that do not depend on its operands.
 struct MethodTraits {
   const char* name;
-  /// What the tolerance is for. A method with a test of its own is not scaled.
+  /// The test that the tolerance applies to. A method with its own test is not scaled.
   ToleranceTest test;
   Feature features = Feature::none;
-  /// What the tested norm of a test of its own may be whatever its reference.
+  /// For a method's own test: the tested norm that is acceptable whatever its reference.
   double absolute_tolerance = 0;
-  /// Whether x may be the solution at the start.
+  /// Whether x may already be the solution at the start.
   bool judges_start = true;
-  /// Whether rounding alone parts the recurrence from b − Ax. False where the recurrence rests on vectors
-  /// that are orthogonal, which they are not for long.
+  /// Whether the recurrence differs from b − Ax only by rounding. False if the recurrence relies on the
+  /// orthogonality of vectors, which is soon lost.
   bool follows_residual = true;
-  /// What the recurrence depends on besides A, B and options, in words.
+  /// In words: everything besides A, B and options that the recurrence depends on.
   std::string parameters = {};
 };
-/// Those of a solver of the table.
+/// The traits of a solver of the table.
 inline MethodTraits traits_of(Solver solver) {
   const SolverRow& row = row_of(solver);
   return {.name = row.name, .test = row.test, .features = row.features};
 }
 
-/// A solver that takes one step for all active columns at once. It computes with what it names in describe().
-/// ColumnRun calls it; it asks the run for B and for sums, and tells it the norms.
+/// A solver that takes one step for all active columns at once. It computes with the variables that it names
+/// in describe(). ColumnRun calls it; it asks the run for B and for sums, and reports the norms to it.
 template <Scalar T>
 class ColumnMethod {
  public:
@@ -65,33 +66,33 @@ class ColumnMethod {
   const MethodTraits& traits() const { return traits_; }
   const char* name() const { return traits_.name; }
 
-  /// Chooses what the options leave open (collective over the grid). By default nothing is left open.
+  /// Chooses values for options left unset (collective over the grid). The default does nothing.
   virtual void complete(SolveOptions&) {}
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
 
-  /// Names its matrices and scalars to the state.
+  /// Describes its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
 
-  /// Begins with all columns, from the x that is there, and sets norms and references of all. The run may
-  /// choose other powers of two after that, and let the method begin once more.
+  /// Begins with all columns, from the current x, and sets all their norms and references. The run may then
+  /// choose other powers of two, and let the method begin once more.
   virtual void start(ColumnRun<T>& run) = 0;
-  /// Makes one iteration of the active columns, and sets their norms. If run.ends() after the first sums, it
-  /// returns with x untouched.
+  /// Makes one iteration of the active columns, and sets their norms. If run.ends() after the first sums,
+  /// returns without changing x.
   virtual void iterate(ColumnRun<T>& run) = 0;
   /// Computes the norms. All columns are in their places.
   virtual TrueNorms true_norms(ColumnRun<T>& run) = 0;
 
-  // For SolveOptions::guard. They use scratch matrices only.
+  // For SolveOptions::guard. These use only scratch matrices.
 
-  /// Computes b − Ax of the active columns, and returns how far the recurrence is from it: ‖b − Ax − r‖, or
-  /// the difference of norms where the method has no r. x and r have not changed since an iteration.
+  /// Computes b − Ax of the active columns, and returns its distance from the recurrence: ‖b − Ax − r‖, or
+  /// the difference of norms if the method has no r. x and r have not changed since an iteration.
   virtual ColumnScalars residual_gap(ColumnRun<T>& run) = 0;
-  /// What else is zero but for rounding right after an iteration, on the scale of the residual; by default
-  /// nothing.
+  /// Another quantity that is zero up to rounding right after an iteration, on the scale of the residual. The
+  /// default returns nothing.
   virtual ColumnScalars direction_gap(ColumnRun<T>& run);
 
-  /// Begins anew from the x that is there, after true_norms(). All columns are in their places.
+  /// Restarts from the current x, after true_norms(). All columns are in their places.
   virtual void restart(ColumnRun<T>&) {}
 
  protected:
@@ -101,37 +102,37 @@ class ColumnMethod {
   const MethodTraits traits_;
 };
 
-/// Names to an agreement how B and X lie, and the options that steer what ranks do together. Throws
-/// UsageError where X shares memory with B, which would be lost.
+/// Adds the layouts of B and X, and the options that control collective behaviour, to an agreement. Throws
+/// UsageError if X shares memory with B, because it would overwrite B.
 template <Scalar T>
 void describe_problem(Agreement& agreement, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                       const SolveOptions& options);
 
 /// Makes a method, checks its arguments, and lets all ranks agree on them (collective over the grid of B).
-/// `make` returns it, and names to the agreement what is not in its parameters or the options. What is wrong
-/// throws ShapeError or UsageError on all ranks before data are sent.
+/// `make` returns the method, and adds to the agreement everything that is in neither its parameters nor the
+/// options. Invalid arguments throw ShapeError or UsageError on all ranks before data are sent.
 template <Scalar T>
 std::unique_ptr<ColumnMethod<T>> begin_solve(
     const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>& make, const ConstDistMatrix<T>& B,
     const ConstDistMatrix<T>& X, const SolveOptions& options);
 
-/// What a solve goes on from.
+/// The earlier work that a solve continues from.
 template <Scalar T>
 struct SolvedBefore {
-  /// What the method has to solve for in place of B, while references are still those of B: B − AX₀ where X
-  /// is sought as a correction of X₀. Null: B.
+  /// The right-hand side to use in place of B, while references still come from B: B − AX₀ if X is a
+  /// correction of X₀. Null: B.
   const ConstDistMatrix<T>* residuals = nullptr;
-  /// The report of a solve with the same operator from which this one goes on: iterations are counted on, and
-  /// ‖A‖ is known from it. Null: there is none.
+  /// The report of an earlier solve with the same operator, from which this one continues: the iteration
+  /// count goes on, and ‖A‖ is known from it. Null: none.
   const SolveReport* report = nullptr;
-  /// The state of an earlier call with the same method, whose memory is taken again. Null: the call has a
-  /// state of its own.
+  /// The state of an earlier call with the same method, whose memory this call reuses. Null: the call uses
+  /// its own state.
   MethodState<T>* state = nullptr;
 };
 
-/// Runs the method that begin_solve() has made on B batch by batch (collective over the grid; an empty report
-/// on idle ranks). options: those that the method was made with; what they leave open is chosen, and at a
-/// restart what was computed is replaced by what was saved.
+/// Runs the method made by begin_solve() on B, batch by batch (collective over the grid; an empty report on
+/// idle ranks). options: those that the method was made with. Options left unset are chosen, and a restart
+/// replaces computed values by saved ones.
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           SolveOptions& options, const SolvedBefore<T>& before = {});

@@ -56,7 +56,7 @@ void ColumnRun<T>::run() {
   write_report();
 }
 
-/// All memory that iterations need is taken here, on all ranks or on none.
+/// Takes all memory that iterations need, on all ranks or on none.
 template <Scalar T>
 void ColumnRun<T>::reserve() {
   const TraceRegion region("reserve");
@@ -79,7 +79,7 @@ void ColumnRun<T>::start() {
     for (int tries = 0; scale_.scale_operator(tries); ++tries) batch_.solve.method.start(*this);
     take_exact_zeros();
   }
-  // Where this goes on from another solve, that has made iterations, and found out about ‖A‖.
+  // If this continues from another solve, the columns have already made iterations and estimated ‖A‖.
   for (Index j = 0; j < batch_.block.count(); ++j) {
     const ColumnReport& before = batch_.solve.log.report().columns[at(right_hand_side(j))];
     column(j).iterations = before.iterations;
@@ -94,8 +94,8 @@ void ColumnRun<T>::start() {
   end_iteration();
 }
 
-/// If nothing of b is in the range of A, as the reference says, x = 0 is a solution, and is taken in place of
-/// a guess: no tolerance relative to 0 could be met.
+/// If the reference shows that no part of b is in the range of A, x = 0 is a solution, and replaces a guess:
+/// no tolerance relative to 0 could be met.
 template <Scalar T>
 void ColumnRun<T>::take_exact_zeros() {
   if (!batch_.begins_from_x || batch_.residuals) return;
@@ -130,7 +130,8 @@ void ColumnRun<T>::iterate() {
   end_iteration();
 }
 
-/// Recomputes the norms of all columns from their definitions. True if some column goes on from there.
+/// Recomputes the norms of all columns from their definitions. Returns true if some column continues from
+/// there.
 template <Scalar T>
 bool ColumnRun<T>::verify() {
   const TraceRegion region("verify");
@@ -238,7 +239,7 @@ ColumnScalars ColumnRun<T>::damped_residual_norms() const {
   return norms;
 }
 
-/// Y ← the active columns of B, as they lie now, in their scale.
+/// Y ← the active columns of B, in their current places and scale.
 template <Scalar T>
 void ColumnRun<T>::copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const {
   const std::vector<Index>& order =
@@ -251,15 +252,15 @@ void ColumnRun<T>::copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y
   multiply_by_powers(Y, powers);
 }
 
-/// Makes x the best iterate so far.
+/// Restores the best iterate to x.
 template <Scalar T>
 void ColumnRun<T>::begin_descents() {
   copy(batch_.solve.state.x(), batch_.solve.state.best_x());
   for (Index k = 0; k < batch_.block.count(); ++k) column(k).begin_descent();
 }
 
-/// Keeps x where it has become much better, so that a column that comes to no good can go back. With a guard
-/// only what that has checked is kept.
+/// Keeps x when it has become much better, so that a column that later fails can go back. With a guard, keeps
+/// only iterates that passed its checks.
 template <Scalar T>
 void ColumnRun<T>::keep_best(bool x_is_checked) {
   std::vector<char> better(at(batch_.block.count()), 0);
@@ -277,8 +278,8 @@ void ColumnRun<T>::test_convergence() {
   for (Index k = 0; k < batch_.block.count(); ++k) batch_.verdicts.test(column(k));
 }
 
-/// Columns at the limit of iterations leave only after the state is saved. So a restart that allows more
-/// iterations goes on with all columns that a run without interruption has.
+/// Columns at the iteration limit leave only after the state is saved. A restart with more iterations
+/// therefore continues with the same columns as an uninterrupted run.
 template <Scalar T>
 void ColumnRun<T>::end_iteration() {
   const bool saves = saved_.is_due();

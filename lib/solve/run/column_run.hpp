@@ -13,22 +13,22 @@
 
 namespace gridlops {
 
-/// The norms of the active columns that a method knows after an iteration. What is left empty stays as it
-/// was.
+/// The norms of the active columns that a method knows after an iteration. Empty fields leave the old values
+/// unchanged.
 struct KnownNorms {
-  ColumnScalars tested = {};     ///< of what the tolerance is for: the gradient, for CG the residual
-  ColumnScalars residual = {};   ///< ‖b − Ax‖, as the recurrence has it
-  ColumnScalars x = {};          ///< ‖x‖
-  ColumnScalars A = {};          ///< ‖A‖ as far as it is known
-  ColumnScalars condition = {};  ///< cond(A) as far as it is known
-  ColumnScalars reference = {};  ///< what the tolerance is relative to
+  ColumnScalars tested = {};    ///< the norm that the tolerance applies to: the gradient, for CG the residual
+  ColumnScalars residual = {};  ///< ‖b − Ax‖, as the recurrence has it
+  ColumnScalars x = {};         ///< ‖x‖
+  ColumnScalars A = {};         ///< the best known lower bound of ‖A‖
+  ColumnScalars condition = {};  ///< the best known estimate of cond(A)
+  ColumnScalars reference = {};  ///< the reference of the tolerance
   ColumnScalars data = {};       ///< ‖b‖
-  ColumnScalars objective = {};  ///< what is minimised, for methods with a penalty
-  ColumnScalars rounding = {};   ///< what rounding alone makes of a tested norm of the method's own
+  ColumnScalars objective = {};  ///< the objective, for methods with a penalty
+  ColumnScalars rounding = {};   ///< the tested norm that rounding alone produces, for the method's own test
 };
 
 /// One number for each of some columns, or one for all, so that arithmetic with 0 for all reads nothing. It
-/// is an operand of column arithmetic, but a value.
+/// serves as an operand of column arithmetic, but is a value.
 class ColumnFactors {
  public:
   explicit ColumnFactors(double all) : all_(all) {}
@@ -40,23 +40,23 @@ class ColumnFactors {
   std::optional<ColumnScalars> each_;
 };
 
-/// One batch of right-hand sides on its way through a method. A column that ends is frozen at once and leaves
-/// the products. When all have ended the norms are recomputed from their definitions, and columns that
-/// claimed to be solved and are not go on from there, up to the limit of iterations.
+/// One batch of right-hand sides, run through a method. A column that ends is frozen at once and leaves the
+/// products. When all have ended, the run recomputes the norms from their definitions. Columns that wrongly
+/// claimed to be solved continue from there, up to the iteration limit.
 template <Scalar T>
 class ColumnRun {
  public:
   ColumnRun(const Solve<T>& solve, const ColumnBatch& columns);
-  /// Begins from zero or a guess, or where a checkpoint was saved.
+  /// Begins from zero, from a guess, or from a saved checkpoint.
   void solve();
-  /// Begins from the x that is there, of columns that have been solved before.
+  /// Begins from the current x, for columns that have been solved before.
   void solve_again();
 
   // Methods call these. Entry k of scalars belongs to active column k.
 
-  /// Y ← b of the active columns, as they lie now, for what refers to the data.
+  /// Y ← b of the active columns in their current places, for quantities that refer to the data.
   void copy_data(DistMatrix<T>& Y) const { copy_columns_of(batch_.B, Y); }
-  /// Y ← what Ax is to be of the active columns: b, or b − Ax₀ where x is sought as a correction of x₀.
+  /// Y ← the right-hand side of the active columns: b, or b − Ax₀ if x is a correction of x₀.
   void copy_right_hand_side(DistMatrix<T>& Y) const {
     copy_columns_of(batch_.residuals ? *batch_.residuals : batch_.B, Y);
   }
@@ -66,20 +66,20 @@ class ColumnRun {
   ColumnFactors damping() const;
   ColumnFactors squared_damping() const;
   Index active_count() const { return batch_.block.count(); }
-  /// The number of active column k within the batch, its number in the whole B, and what is known about it.
+  /// The number of active column k within the batch, its number in the whole of B, and its state.
   Index number(Index k) const { return batch_.number(k); }
   Index right_hand_side(Index k) const { return batch_.right_hand_side(k); }
   ColumnState& column(Index k) { return batch_.column(k); }
   const ColumnState& column(Index k) const { return batch_.column(k); }
 
-  /// Makes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The first
-  /// reduction of an iteration also tells all ranks what some of them have asked for.
+  /// Computes sums over all rows in one reduction: const auto [qq, pp] = run.sum(norm2(q), norm2(p)). The
+  /// first reduction of an iteration also distributes requests made on single ranks.
   template <class... Terms>
   auto sum(const Terms&... terms) {
     std::vector<double> none;
     return sum_with(none, terms...);
   }
-  /// The same, and replaces these numbers by their sums over the ranks.
+  /// The same, and also replaces these numbers by their sums over the ranks.
   template <class... Terms>
   auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
     saved_.add_flags(numbers);
@@ -87,20 +87,20 @@ class ColumnRun {
     saved_.take_flags(numbers);
     return sums;
   }
-  /// Whether a rank has asked for the end. If so, all columns end here, where they are.
+  /// Whether a rank has requested the end. If so, all columns end here with their current x.
   bool ends() const { return batch_.solve.log.stop_is_asked(); }
 
   /// Returns α = γ/δ, and 0 for columns that have no step and therefore end.
   ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
-  /// Notes that ‖A‖ is at least that.
+  /// Raises ‖A‖ to at least these lower bounds.
   void raise_operator_norms(const ColumnScalars& from_below);
-  /// Sets the norms of columns that did not end in this iteration.
+  /// Sets the norms of the columns that did not end in this iteration.
   void set_norms(const KnownNorms& norms);
-  /// (‖r‖² + D²‖x‖²)^½ as the recurrence has it, without the cancellation of either.
+  /// (‖r‖² + D²‖x‖²)^½ from the recurrence, computed without cancellation.
   ColumnScalars damped_residual_norms() const;
-  /// A is multiplied by this power of two.
+  /// The power of two by which A is multiplied.
   int operator_power() const { return batch_.operator_power(); }
-  /// An estimate of ‖A‖, where there is a guard.
+  /// An estimate of ‖A‖, if there is a guard.
   double norm_A() const { return guard_.norm_A(); }
 
  private:

@@ -42,7 +42,7 @@ void ColumnState::begin_descent() {
 }
 
 bool ColumnState::is_to_be_kept() {
-  // A copy of x for every halving costs little, and the best iterate is known to a factor of two.
+  // Copying x at every halving is cheap, and keeps the best iterate to within a factor of two.
   if (tested_norm >= 0.5 * snapshot_norm) return false;
   snapshot_norm = tested_norm;
   snapshot_residual = damped_residual_norm();

@@ -19,15 +19,15 @@ double Guard::norm_with_damping(const ColumnState& column) const {
 
 double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {
   constexpr double a_few = 10;
-  // The norm of the iterate that is checked is not among the largest yet.
+  // largest_x_norm does not yet include the iterate being checked.
   const double x_norm = std::max(column.largest_x_norm, column.x_norm);
   const double scale = norm_with_damping(column) * x_norm + column.first_residual_norm;
   const double of_rounding = a_few * rounding_of_sums_ * static_cast<double>(column.iterations + 1) * scale;
   return follows_residual ? of_rounding : std::max(of_rounding, std::sqrt(epsilon_) * scale);
 }
 
-// The estimate after few steps is no less than a quarter of ‖A‖ unless the largest singular value stands
-// alone far above a very dense spectrum.
+// After a few steps the estimate is at least a quarter of ‖A‖ unless the largest singular value stands alone,
+// far above a very dense spectrum.
 double Guard::largest_norm(const ColumnState& column) const {
   constexpr double more_than_estimated = 4;
   return more_than_estimated * std::sqrt(static_cast<double>(column.iterations + 1)) *

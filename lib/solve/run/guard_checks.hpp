@@ -8,7 +8,7 @@ namespace gridlops {
 template <Scalar T>
 class ColumnRun;
 
-/// What SolveOptions::guard does with a batch.
+/// Applies SolveOptions::guard to a batch.
 template <Scalar T>
 class GuardChecks {
  public:
@@ -16,13 +16,13 @@ class GuardChecks {
 
   bool is_on() const { return batch_.solve.guard.is_on(); }
   bool is_due() const { return batch_.solve.guard.is_due(batch_.iteration); }
-  /// Compares the recurrence with x, after an iteration or, with all columns in their places, at the end
-  /// (collective over the grid). There columns that have gone back to the best iterate are left out, since r
-  /// is not theirs.
+  /// Compares the recurrence with x, after an iteration, or at the end with all columns in their places
+  /// (collective over the grid). At the end it skips columns that have gone back to the best iterate, since r
+  /// does not belong to them.
   void check_residuals(ColumnRun<T>& run, bool at_end);
-  /// Distrusts numbers that only a fault can have brought into an iteration, before they end a column.
+  /// Detects numbers that only a fault can have brought into an iteration, before they end a column.
   void check_norms();
-  /// ‖A‖ as it was estimated, in the scale of the batch.
+  /// The estimate of ‖A‖, in the scale of the batch.
   double norm_A() const;
 
  private:

@@ -17,7 +17,7 @@ DistMatrix<T> first_columns(DistMatrix<T>& X, const Partition& columns) {
   return X.column_slice(std::vector<Index>(at(columns.parts()), 0), columns);
 }
 
-/// Adds the matrix, or one matrix for each of the spaces that its space is a stack of.
+/// Adds the matrix, or, if its space is a stack, one matrix for each space of the stack.
 template <Scalar T>
 void add_named(const char* name, DistMatrix<T> matrix, const std::vector<Space>& stack,
                std::vector<NamedMatrix<T>>& all) {

@@ -37,7 +37,7 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
   } else if (delta <= 0 || gamma <= 0 || !fits_type) {
     column.reason = StopReason::breakdown;
   } else if (column.iterations == 0) {
-    // ‖A‖ is better known than at the start: where nothing of b is in the range of A, this shows now.
+    // ‖A‖ is now better known than at the start. If no part of b is in the range of A, this shows now.
     column.reason = judge(column, limits_of(column), {rules_.epsilon});
   }
   return column.reason ? 0 : gamma / delta;
@@ -49,7 +49,7 @@ void Verdicts::test(ColumnState& column) const {
   const bool may_be_solved = column.iterations > 0 || rules_.judges_start;
   if (may_be_solved || !column.finite()) column.reason = judge(column, limits, {rules_.epsilon});
   if (column.reason) return;
-  // Whether that is a solution, norms that are computed anew will say.
+  // The recomputed norms will tell whether this is a solution.
   if (column.iterations > 0 && !column.is_stuck && is_exhausted(column, limits))
     column.reason = StopReason::stagnated;
   if (column.reason) return;
@@ -87,8 +87,8 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
   const bool claimed = is_solved(*column.reason);
   if (!claimed && (column.reason != StopReason::corrupted || column.failed_checks > 1)) return false;
   const bool comes_closer = column.verified_norm == 0 || tested < 0.5 * column.verified_norm;
-  // A correction that is much longer than the corrected x cannot be known better. Another one begins from
-  // there.
+  // A correction much longer than the corrected x cannot be made more accurate; another correction starts
+  // from there.
   const bool may_go_on =
       !stop_asked && column.iterations < options_.max_iterations && (comes_closer || !rules_.x_is_correction);
   // The sums of a product round like random numbers (Higham, Mary: SIAM J. Sci. Comput. 41, 2019).
@@ -105,7 +105,7 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
 }
 
 void Verdicts::judge_anew(ColumnState& column) const {
-  // The others went back to an earlier x, or would end in the same way.
+  // The others went back to an earlier x, or would end in the same way again.
   if (column.reason == StopReason::corrupted || column.reason == StopReason::breakdown ||
       column.reason == StopReason::non_finite)
     return;
