@@ -79,8 +79,7 @@ class SharedMemory {
 SharedAddress shared_address(const Backend& backend, const void* memory);
 
 /// Maps the file in which an address of another process lies, for reading. Throws CommunicationError with the
-/// reason if that is impossible, or if that process has another file open
-/// there.
+/// reason if that is impossible, or if that process has another file open there.
 const void* map_file_of(Index process, const SharedAddress& address);
 
 }  // namespace gridlops

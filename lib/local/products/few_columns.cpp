@@ -62,8 +62,8 @@ void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T>
 // OpenBLAS 0.3.21 with the same instruction set, on a Zen 4 core. To repeat the measurement, run this on one
 // rank, with GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
 //   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
-// For one column BLAS has a special kernel. BLAS also multiplies matrices that fit into a cache, because
-// it starts faster, and all matrices on processors without AVX2, unless measurements on this machine say
+// For one column BLAS has a special kernel. BLAS also multiplies matrices that fit into a cache, because it
+// starts faster, and all matrices on processors without AVX2, unless measurements on this machine say
 // otherwise.
 template <Scalar T>
 bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
