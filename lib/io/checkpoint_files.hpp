@@ -21,8 +21,8 @@ namespace gridlops {
 class CheckpointDirectory {
  public:
   /// Makes the directory if it is missing, and locks it (collective over comm). restart: the directory from
-  /// which the job goes on, or empty. Throws OutputError on all ranks if another job has the lock, if nothing
-  /// can be written there, or if the job would replace a checkpoint from which it does not go on.
+  /// which the job continues, or empty. Throws OutputError on all ranks if another job has the lock, if
+  /// nothing can be written there, or if the job would replace a checkpoint that it does not continue.
   CheckpointDirectory(Communicator& comm, const std::string& directory, const std::string& restart);
 
   /// Throws OutputError on all ranks if the manifests of these checkpoints would exceed their limit: with
