@@ -17,8 +17,8 @@ class ArrayKernels;
 
 enum class MemorySpace { host, device };
 
-/// Thresholds that make vectors sparse, element by element: the proximal maps of t times a penalty, for z =
-/// |z|eⁱᶿ.
+/// Thresholds, which make vectors sparse element by element: the proximal maps of t times the penalty in the
+/// last column, for z = |z|eⁱᶿ.
 ///
 ///   soft   max(|z| − t, 0) eⁱᶿ                                       Σ|z|
 ///   hard   z where |z| > √(2t), else 0                               the number of z ≠ 0
