@@ -20,7 +20,7 @@ using Kind = MakeProblemArguments::Kind;
 
 const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
 
-/// The more ranks, the longer a plan takes to make: a second for 10⁵ of them.
+/// Planning takes longer for more ranks: a second for 10⁵ of them.
 void check_ranks(Index ranks) {
   constexpr Index most = 1 << 17;
   if (ranks < 1 || ranks > most)

@@ -21,8 +21,8 @@ namespace gridlops::program {
 
 class CommandLine;
 
-// The arguments of the subcommands, the same on all ranks; main() checks each of them by itself. A file with
-// an empty name is not wanted.
+// The arguments of the subcommands, the same on all ranks; main() checks each one by itself. An empty file
+// name means that the file is not wanted.
 
 struct MakeProblemArguments {
   enum class Kind { random, spd, multiples };
@@ -50,7 +50,7 @@ struct PlanArguments {
   std::string machine, json;
 };
 
-/// What multiply and solve have in common.
+/// The arguments that multiply and solve share.
 struct ProductArguments {
   std::string matrix;
   std::optional<GridShape> grid;
@@ -93,8 +93,8 @@ struct SolveArguments {
   bool quiet = false;
 };
 
-// The subcommands (collective over world). They return rank 0's exit status there, and throw on all ranks
-// alike; what one rank throws alone must end the job.
+// The subcommands (collective over world). Rank 0's return value is the exit status. All ranks throw the same
+// error; an error on one rank alone must end the job.
 
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments);
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);
@@ -102,21 +102,21 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 ExitStatus plan(Communicator& world, const PlanArguments& arguments);
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 ExitStatus info(Communicator& world);
-/// Prints a table of reports, a column for each file.
+/// Prints a table of reports, with one column per file.
 ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths);
 
-// What calibrate has for the others.
+// The functions of calibrate that other subcommands use.
 
-/// Lets this run choose by the calibration of these machines (collective over world). It is measured first if
-/// it is missing and may be, where A is so large that a solve's time depends on it; rank 0 then says so if it
-/// talks.
+/// Makes this run choose by the calibration of these machines (collective over world). If the calibration is
+/// missing, and A is so large that a solve's time depends on it, measures it first, provided that this is
+/// allowed; rank 0 says so if it talks.
 Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks);
 
-/// Loads the calibration (collective over world), and returns lines that show where it is kept and, for every
-/// element type, what it chooses beside the built-in choices.
+/// Loads the calibration (collective over world). Returns lines that say where its file is and, for every
+/// element type, compare its choices with the built-in ones.
 std::string calibration_text(Communicator& world);
 
-// Each adds a subcommand and its options; those after the first two are use cases (see use_case.hpp).
+// Each adds a subcommand and its options. All but the first two add use cases (see use_case.hpp).
 
 void add_multiply(CommandLine& command_line);
 void add_solve(CommandLine& command_line);

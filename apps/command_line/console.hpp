@@ -8,9 +8,9 @@
 
 namespace gridlops::program {
 
-/// Writes to standard output at once. Failures show in output_is_lost().
+/// Writes to standard output at once. output_is_lost() tells of failures.
 void print(std::string_view text);
-/// Whether something that was printed did not get out: a full disk, or a reader that has gone.
+/// Whether any printed text was lost, to a full disk or to a reader that has gone.
 bool output_is_lost();
 
 /// "gridlops: warning: …" and "gridlops: error: …" on standard error.
@@ -21,13 +21,13 @@ void complain(std::string_view text);
 std::string bytes_text(Index bytes);
 std::string duration_text(double seconds);
 
-/// The versions of this program, of MPI and of BLAS, a line each. MPI need not run.
+/// The versions of this program, of MPI and of BLAS, one per line. MPI need not be running.
 std::string version_text();
-/// "Open MPI v4.1.4": the start of what the MPI library says of itself. MPI need not run.
+/// "Open MPI v4.1.4": the start of the MPI library's own description. MPI need not be running.
 std::string mpi_library_text();
 
-/// JSON as text, on lines indented by this many spaces, or on one line. Bytes that are not UTF-8, which names
-/// of files may have, become U+FFFD: a report must not fail because of a name.
+/// JSON as text, on lines indented by this many spaces, or on one line. Bytes that are not UTF-8, which file
+/// names may have, become U+FFFD: a report must not fail because of a name.
 template <class Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);

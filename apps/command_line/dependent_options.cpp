@@ -14,7 +14,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// Adds an option of the library's table for a field of this type.
+/// Adds an option of the library's table whose field has this type.
 void add(Options& options, const std::string& name, const SolverOption& row, Index& value) {
   options.whole(name.c_str(), value, row.placeholder, 0, row.help);
 }

@@ -9,21 +9,21 @@
 
 namespace gridlops::program {
 
-/// Adds the options of the library's table that have this heading, unless they are there already.
+/// Adds the options with this heading in the library's table, unless they have been added already.
 void define_table_options(Options& options, const char* group, SolveOptions& values);
 
-/// Options that mean something only with some values of one other option, such as --conlim with --solver lsqr
-/// or lsmr. Their help says so, and the others refuse them.
+/// Options that apply only to some values of one other option, such as --conlim with --solver lsqr or lsmr.
+/// Their help says so. With any other value they are refused.
 class DependentOptions {
  public:
-  /// decides: the option that their use depends on, as "--solver". It must outlive this.
+  /// decides: the option on which they depend, such as "--solver". It must outlive this object.
   explicit DependentOptions(const char* decides) : decides_(decides) {}
 
   CLI::Option* only(const std::vector<std::string>& values, CLI::Option* option);
   /// The same for all options that the library's table has for some solvers only. `decides` is "--solver".
   void follow_solver_table(Options& options);
 
-  /// Throws UsageError if an option was given that means nothing to this value.
+  /// Throws UsageError if a given option does not apply to this value.
   void check(const std::string& value) const;
 
  private:

@@ -33,7 +33,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/// What a path leads to: a folder and a name in it, and the file if there is one.
+/// Where a path leads: a folder and a name in it, and the file if there is one.
 struct Place {
   explicit Place(const std::string& path) {
     const fs::path target = written_file(path);
@@ -46,8 +46,8 @@ struct Place {
   std::optional<struct stat> folder, file;
 };
 
-/// Whether writing one replaces the other. Writing to one of several hard links leaves the others as they
-/// are, and devices and pipes take one text after the other.
+/// Whether writing one file replaces the other. Writing to one of several hard links leaves the others
+/// unchanged, and devices and pipes take one text after the other.
 bool is_same(const Place& one, const Place& other) {
   if (one.file && !S_ISREG(one.file->st_mode)) return false;
   if (one.file && other.file && one.file->st_nlink == 1 && is_same(*one.file, *other.file)) return true;

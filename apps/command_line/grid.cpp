@@ -14,7 +14,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// A grid with the communicator that its own were split off from.
+/// A grid, with the communicator from which its own were split off.
 struct GridOfRanks {
   GridOfRanks(Ranks of, GridShape shape) : ranks(std::move(of)), grid(*ranks.comm, shape, ranks.backend) {}
 
@@ -22,7 +22,7 @@ struct GridOfRanks {
   ProcessGrid grid;
 };
 
-/// As request.wait(), but leaves the processor to others.
+/// The same as request.wait(), but leaves the processor to others.
 void sleep_until_done(Request request) {
   while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

@@ -17,7 +17,7 @@ std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(most + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // Reading a folder fails, too; reading to the end of a file is what is hoped for.
+  // Reading a folder fails, too. Reaching the end of the file is the normal case.
   if (!file.is_open() || file.bad())
     throw InputError("it cannot be read; `gridlops-bench calibrate` makes such files");
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -12,11 +12,11 @@
 
 namespace gridlops::program {
 
-/// What --machine is, in words for the help.
+/// Describes --machine in the help.
 inline constexpr const char* about_machine =
     "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]";
 
-/// What `gridlops-bench calibrate` measured, or the constants of MachineModel, and where that is from.
+/// The figures that `gridlops-bench calibrate` measured, or the constants of MachineModel, and their source.
 struct Machine {
   using Links = std::array<LinkModel, comm_operation_count>;
 
@@ -24,8 +24,9 @@ struct Machine {
   MachineModel rates;                  ///< without links
   std::map<std::string, Links> links;  ///< by transport
 
-  /// The model for a transport, with its links, or those of mpi if it was not measured; or the constants.
-  /// Where ranks read each other's memory in place, they do so in rows and in columns of any grid.
+  /// The model for a transport, with its links; with those of mpi if it was not measured; or with the
+  /// constants. in_place: ranks read each other's memory in place, in the rows and in the columns of any
+  /// grid.
   MachineModel model(const std::string& transport, bool in_place) const;
 };
 
@@ -34,13 +35,14 @@ const std::vector<CommOperation>& linked_operations();
 /// "all-gather", as gridlops-bench comm calls it.
 std::string name_of_link(CommOperation operation);
 
-/// The machine in the text of a file. Throws InputError with the key and the value that is wrong.
+/// Parses the text of a machine's file. Throws InputError with the wrong key and its value.
 Machine parse_machine(const std::string& text);
 /// The machine as one JSON object, with schema and source: {"schema": "gridlops.machine/1", …}.
 nlohmann::ordered_json json_of(const Machine& machine);
 
-/// The machine in a file (collective over world): `path`, or else what GRIDLOPS_MACHINE names, or else the
-/// constants. Throws InputError, on all ranks, with the key and the value that is wrong.
+/// Reads the machine from a file (collective over world): `path`, or else the file that GRIDLOPS_MACHINE
+/// names. Without either, returns the constants. Throws InputError, on all ranks, with the wrong key and its
+/// value.
 Machine read_machine(Communicator& world, const std::string& path);
 
 }  // namespace gridlops::program

@@ -18,7 +18,7 @@ constexpr const char* schema = "gridlops.machine/1";
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
-/// A value in a file, which knows what it is called there.
+/// A value in a file, which knows its name there.
 class Value {
  public:
   Value(const Json& json, std::string name) : json_(json), name_(std::move(name)) {}
@@ -37,7 +37,7 @@ class Value {
     for (const auto& entry : json_.items()) all.emplace_back(entry.value(), entry.key());
     return all;
   }
-  /// A number of which the inverse is a number, too.
+  /// A number whose inverse is finite.
   double positive() const {
     constexpr double least = 1e-300;
     if (json_.is_number()) {
@@ -86,8 +86,7 @@ Machine machine_in(const Json& json) {
   return machine;
 }
 
-/// Throws what the parser throws, and InputError if values are nested so deeply that nothing should write
-/// them.
+/// Throws parser errors, and InputError if values are nested so deeply that nothing should write them.
 Json json_in(const std::string& text) {
   constexpr int most_levels = 16;
   return Json::parse(text, [](int level, Json::parse_event_t, Json&) {

@@ -20,8 +20,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from a to b (Damerau: A technique
-/// for computer detection and correction of spelling errors, CACM 7, 1964).
+/// The number of insertions, deletions, replacements and swaps of neighbours that lead from a to b (Damerau:
+/// A technique for computer detection and correction of spelling errors, CACM 7, 1964).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> distance(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -39,7 +39,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return distance[a.size()][b.size()];
 }
 
-/// "; did you mean '…'?" with the candidate that is near enough to the text; empty if there is none.
+/// "; did you mean '…'?" with the candidate closest to the text; empty if none is close enough.
 std::string suggestion(const std::string& text, const Texts& candidates) {
   const std::string* nearest = nullptr;
   std::size_t least = std::max<std::size_t>(1, text.size() / 3) + 1;
@@ -81,8 +81,8 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
-/// Shows placeholders only, because the names of the variables would fill half of the help. Required options
-/// come first, and those without a group, as --help, last.
+/// Shows placeholders only, because the variables' names would fill half of the help. Required options come
+/// first; those without a group, such as --help, come last.
 class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat() { column_width(help_margin); }
@@ -146,7 +146,7 @@ std::string where_to_read(const CLI::App& app) {
                      subcommand == nullptr ? "" : subcommand->get_name() + " ");
 }
 
-/// What is wrong with a text that no option and no subcommand has taken.
+/// Says what is wrong with a text that matches no option and no subcommand.
 std::string unknown_text(const CLI::App& app, const CLI::App* subcommand, const std::string& text) {
   const std::string word = text.substr(0, text.find('='));
   const bool is_option = word.rfind('-', 0) == 0;
@@ -164,7 +164,7 @@ std::string unknown_text(const CLI::App& app, const CLI::App* subcommand, const 
   return fmt::format("{}: what is '{}' for? Values follow an option", subcommand->get_name(), text);
 }
 
-/// "… (in the environment variable …)" if the option that the error is about was not on the command line.
+/// "… (in the environment variable …)" if the option in the error was not on the command line.
 std::string origin_text(const CLI::App* subcommand, const std::string& error, const Texts& arguments) {
   if (subcommand == nullptr) return {};
   for (const CLI::Option* option : subcommand->get_options()) {
@@ -179,7 +179,7 @@ std::string origin_text(const CLI::App* subcommand, const std::string& error, co
   return {};
 }
 
-/// "--rhs, --output are required", with all that are missing; empty if none is.
+/// "--rhs, --output are required", listing all that are missing; empty if none is.
 std::string missing_options(const CLI::App* subcommand) {
   if (subcommand == nullptr) return {};
   Texts missing;
@@ -324,7 +324,7 @@ CommandLine::Action CommandLine::parse(const Texts& arguments) {
         problem = missing;
   }
   const CLI::App* const subcommand = subcommand_given(app_);
-  // An unknown option comes first, because it is often the reason for a missing one.
+  // Reports an unknown option first, because it is often the reason for a missing one.
   const Texts unknown = app_.remaining(true);
   if (!unknown.empty()) {
     throw UsageError(one_line(unknown_text(app_, subcommand, unknown.front())) + where_to_read(app_));

@@ -24,7 +24,7 @@ namespace gridlops::program {
 template <class Value>
 using Names = std::vector<std::pair<std::string, Value>>;
 
-/// Values that the library has names for.
+/// Values whose names the library defines.
 template <class Value>
 Names<Value> names_of(std::initializer_list<Value> values) {
   Names<Value> names;
@@ -35,13 +35,13 @@ Names<Value> names_of(std::initializer_list<Value> values) {
 /// Words that stand for themselves.
 Names<std::string> words(const std::vector<std::string>& texts);
 
-/// Solvers, by default those of A, B and options alone.
+/// Solvers; by default those that need only A, B and options.
 Names<Solver> solvers(const std::vector<Solver>& among = named_solvers());
 Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
-/// Those of hosts and of GPUs, and "auto".
+/// The transports of hosts and of GPUs, and "auto".
 Names<std::string> transports();
 
 /// The names, with a separator between them.
@@ -52,10 +52,10 @@ std::string joined(const Names<Value>& names, const char* separator) {
   return text;
 }
 
-/// "'…' is none of …", and the name that may have been meant.
+/// "'…' is none of …", and the name that was probably meant.
 UsageError unknown_name(const std::string& text, const Names<std::string>& names);
 
-/// The names alone.
+/// Only the names.
 template <class Value>
 std::vector<std::string> texts(const Names<Value>& names) {
   std::vector<std::string> all;
@@ -63,7 +63,7 @@ std::vector<std::string> texts(const Names<Value>& names) {
   return all;
 }
 
-/// The value of this name. Throws UsageError if there is none.
+/// The value with this name. Throws UsageError if there is none.
 template <class Value>
 Value value_of(const std::string& text, const Names<Value>& names) {
   std::vector<std::string> known;
@@ -74,7 +74,7 @@ Value value_of(const std::string& text, const Names<Value>& names) {
   throw unknown_name(text, words(known));
 }
 
-/// The greatest number of a type, as far as an Index can be as great.
+/// The largest number of a type that an Index can hold.
 template <class Whole>
 constexpr Index greatest() {
   constexpr Whole most = std::numeric_limits<Whole>::max();
@@ -82,16 +82,16 @@ constexpr Index greatest() {
                                                                 : std::numeric_limits<Index>::max();
 }
 
-/// What --tolerance T means to these solvers, in words for the help.
+/// Describes --tolerance T for these solvers, in the help.
 std::string tolerance_text(const std::vector<Solver>& solvers);
 
-/// The options of one subcommand. Each of them can also come from the environment. The help has the required
-/// ones first, then those of each group.
+/// The options of one subcommand. Each can also come from the environment. The help lists the required ones
+/// first, then those of each group.
 class Options {
  public:
   explicit Options(CLI::App& subcommand) : app_(subcommand) {}
 
-  /// Options that are added from now on have this heading in the help.
+  /// Puts options that are added from now on under this heading in the help.
   void group(const char* heading) { group_ = heading; }
   /// Command lines for the end of the help.
   void examples(const std::vector<std::string>& lines);
@@ -100,7 +100,7 @@ class Options {
     return parsed(
         name, [&value](const std::string& text) { value = text; }, placeholder, about);
   }
-  /// Words without a name before them, at least one.
+  /// Words without an option name, at least one.
   void words(const char* placeholder, std::vector<std::string>& values, const char* about) {
     app_.add_option(placeholder, values, about)->required()->type_name("");
   }
@@ -130,9 +130,9 @@ class Options {
         name, [&value, names](const std::string& text) { value = value_of(text, names); }, joined(names, "|"),
         about);
   }
-  /// The option of this name, as "--damp"; null if there is none.
+  /// The option with this name, such as "--damp"; null if there is none.
   CLI::Option* find(const std::string& name) { return app_.get_option_no_throw(name); }
-  /// parse takes the option's text; a UsageError that it throws is told with the option's name.
+  /// parse takes the option's text. If it throws a UsageError, the message names the option.
   CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
                       const std::string& placeholder, const char* about);
 
@@ -144,26 +144,26 @@ class Options {
   std::string group_;
 };
 
-/// A command line with one level of subcommands, each of which does something on all ranks.
+/// A command line with one level of subcommands, each of which runs on all ranks.
 class CommandLine {
  public:
   using Action = std::function<ExitStatus(Communicator& world)>;
 
-  /// foreign_variables: what variables GRIDLOPS_… of other programs begin with.
+  /// foreign_variables: the prefixes of other programs' variables GRIDLOPS_….
   CommandLine(const char* program, const char* about, const char* footer,
               std::vector<std::string> foreign_variables);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   Options add_subcommand(const char* name, const char* about, Action action);
-  /// Whether the subcommand that was given has this option from the command line or from the environment.
+  /// Whether the subcommand got this option from the command line or from the environment.
   bool has(const char* option) const;
 
-  /// The help, or the version, if the arguments (without the program's name) ask for one of them.
+  /// The help or the version, if the arguments (without the program's name) ask for one of them.
   std::optional<std::string> requested_text(const std::vector<std::string>& arguments) const;
 
   /// Sets the variables behind the options from the arguments and the environment, and returns the action of
-  /// the subcommand that was given. Throws UsageError.
+  /// the given subcommand. Throws UsageError.
   Action parse(const std::vector<std::string>& arguments);
 
   /// One warning for every variable GRIDLOPS_… that neither an option of this program, nor the library, nor
@@ -176,15 +176,15 @@ class CommandLine {
   Action action_;
 };
 
-/// The names of this process' variables GRIDLOPS_….
+/// The names of this process's variables GRIDLOPS_….
 std::vector<std::string> gridlops_variables();
 
-/// What main() does. A text that the arguments ask for is printed without starting MPI. Otherwise the action
-/// of the command line runs on all ranks, with rank 0's arguments and environment, because launchers hand on
-/// neither reliably. Rank 0 explains errors; all ranks return the same exit status.
+/// The body of main(). If the arguments ask for a text, prints it without starting MPI. Otherwise runs the
+/// action of the command line on all ranks, with rank 0's arguments and environment, because launchers pass
+/// on neither reliably. Rank 0 explains errors; all ranks return the same exit status.
 int run_program(int argc, char** argv, CommandLine& command_line);
 
-/// The words of this process' command line, the program first.
+/// The words of this process's command line, the program first.
 const std::vector<std::string>& command_words();
 
 }  // namespace gridlops::program

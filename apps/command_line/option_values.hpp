@@ -9,19 +9,19 @@
 
 namespace gridlops::program {
 
-// Numbers from the texts of options. They throw a UsageError that has the text.
+// Parse numbers in the texts of options. They throw a UsageError that quotes the text.
 
 /// A whole number from `lowest` to `highest`.
 Index whole_number(const std::string& text, Index lowest, Index highest = std::numeric_limits<Index>::max());
 /// A finite number that is not smaller than `lowest`.
 double number(const std::string& text, double lowest);
-/// A whole number, or one with K, M or G behind it: so many times 2¹⁰, 2²⁰ or 2³⁰.
+/// A whole number, optionally followed by K, M or G, which multiply it by 2¹⁰, 2²⁰ or 2³⁰.
 Index size_number(const std::string& text, Index lowest);
 
 /// "a,b,c" is a, b and c.
 std::vector<std::string> items(const std::string& list);
-/// The numbers of a list: 16 of "16"; 1, 2, 4, 8 and 16 of "1..16"; 1, 4 and 16 of "1..16*4"; 10, 20, 30 and
-/// 40 of "10..40+10". Not more than ten thousand.
+/// The numbers of a list: 16 for "16"; 1, 2, 4, 8 and 16 for "1..16"; 1, 4 and 16 for "1..16*4"; 10, 20, 30
+/// and 40 for "10..40+10". At most ten thousand.
 std::vector<Index> numbers(const std::string& list);
 
 }  // namespace gridlops::program

@@ -18,18 +18,18 @@ using Texts = std::vector<std::string>;
 
 Texts words_of_command;
 
-/// The rank that a common launcher gives this process in the environment, before MPI runs; null without one.
+/// The rank that a common launcher sets in this process's environment, before MPI runs; null without one.
 const char* launched_rank() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (const char* rank = std::getenv(variable); rank != nullptr) return rank;
   return nullptr;
 }
 
-/// Spares a process without mpirun what Open MPI 4 does for jobs only. Its daemon takes longer than all the
-/// rest of the start; it is for MPI_Comm_spawn and for names published to other jobs, which our programs do
-/// not use. Its session folder is shared by all jobs of a user on a host, and two jobs that begin or end at
-/// once may fail to make it. Debuggers attach to processes and need neither. Open MPI 5 and MPICH do not read
-/// these variables. A user who has set the first one decides alone.
+/// Spares a process without mpirun what Open MPI 4 needs only for jobs. Its daemon takes longer than the rest
+/// of the start; it serves MPI_Comm_spawn and names published to other jobs, which our programs do not use.
+/// Its session folder is shared by all of a user's jobs on a host, and two jobs that begin or end at once may
+/// fail to make it. Debuggers attach to processes and need neither. Open MPI 5 and MPICH do not read these
+/// variables. If the user has set the first one, this changes nothing.
 void start_without_daemon() {
   if (launched_rank() != nullptr || std::getenv("OMPI_MCA_ess_singleton_isolated") != nullptr) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
@@ -41,7 +41,7 @@ bool is_launched_as_first() {
   return rank == nullptr || std::string_view(rank) == "0";
 }
 
-// Texts travel one after the other, each ended by a null character, which none of them can contain.
+// Texts travel one after the other. Each ends with a null character, which no text can contain.
 void append(std::string& message, std::string_view text) {
   message += text;
   message += '\0';
@@ -57,7 +57,8 @@ Texts texts_in(const std::string& message) {
   return texts;
 }
 
-/// Rank 0's arguments, on every rank; every rank's variables GRIDLOPS_… become rank 0's (collective).
+/// Returns rank 0's arguments on every rank, and replaces every rank's variables GRIDLOPS_… by rank 0's
+/// (collective).
 Texts share_invocation(Communicator& world, const Texts& arguments) {
   std::string message;
   append(message, std::to_string(arguments.size()));
@@ -75,8 +76,8 @@ Texts share_invocation(Communicator& world, const Texts& arguments) {
   return {texts.begin() + 1, texts.begin() + static_cast<std::ptrdiff_t>(environment_begin)};
 }
 
-/// Runs an action, and prints or writes its trace, also if all ranks end it because a checkpoint was asked
-/// for.
+/// Runs an action, and prints or writes its trace, even if all ranks end the action for a requested
+/// checkpoint.
 ExitStatus run_traced(Communicator& world, const CommandLine::Action& action) {
   TraceOutput trace(world);
   try {
@@ -89,7 +90,7 @@ ExitStatus run_traced(Communicator& world, const CommandLine::Action& action) {
   }
 }
 
-/// The exit status of a run; rank 0 explains an error that all ranks have met.
+/// The exit status of a run. Rank 0 explains an error that all ranks have met.
 ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command_line) {
   const bool talks = world.rank() == 0;
   try {
@@ -98,14 +99,14 @@ ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command
       if (talks) warn(warning);
     return run_traced(world, action);
   } catch (const Error& error) {
-    if (error.known_to() == KnownTo::one_rank) throw;  // it ends the job
+    if (error.known_to() == KnownTo::one_rank) throw;  // this ends the job
     if (talks && error.status() == ExitStatus::try_again) warn(error.what());
     if (talks && error.status() != ExitStatus::try_again) complain(error.what());
     return error.status();
   }
 }
 
-/// The exit status of rank 0, where what was printed counts as an output, too.
+/// The exit status of rank 0, where the printed text counts as an output, too.
 ExitStatus with_lost_output(ExitStatus status) {
   if (!output_is_lost()) return status;
   complain("standard output could not be written");
@@ -118,7 +119,7 @@ const std::vector<std::string>& command_words() { return words_of_command; }
 
 int run_program(int argc, char** argv, CommandLine& command_line) {
   words_of_command.assign(argv, argv + argc);
-  // A write that the system refuses must be an error that all ranks learn of, not the end of one of them.
+  // If the system refuses a write, all ranks must learn of an error; the signal would end one rank.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   const Texts arguments(argv + (argc > 0 ? 1 : 0), argv + argc);

@@ -28,7 +28,7 @@ std::string trace_variable() {
 
 constexpr const char* columns = "{:<36} {:>5} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n";
 
-/// What the ranks did in a region; `name` as it stands in the table.
+/// What the ranks did in a region; `name` is the name in the table.
 std::string row(const std::string& name, const std::vector<TraceFigures>& ranks) {
   Index came = 0, calls = 0;
   TraceCounts sum;
@@ -63,7 +63,7 @@ std::string tree_text(const TraceTree& tree) {
   return text;
 }
 
-/// What regions of one name did, wherever they are.
+/// The totals of all regions of one name, wherever they are.
 struct Together {
   std::string name;
   std::vector<TraceFigures> ranks;

@@ -10,8 +10,8 @@ namespace gridlops::program {
 /// FILE of GRIDLOPS_TRACE=chrome:FILE; empty without one.
 std::string trace_file();
 
-/// What the variable GRIDLOPS_TRACE asks for: off, summary, tree, or chrome:FILE. It is recorded from the
-/// constructor on.
+/// The output that the variable GRIDLOPS_TRACE asks for: off, summary, tree, or chrome:FILE. Recording begins
+/// in the constructor.
 class TraceOutput {
  public:
   /// Throws UsageError if the variable has another value, and OutputError if the file cannot be written, on
@@ -21,7 +21,7 @@ class TraceOutput {
   TraceOutput& operator=(const TraceOutput&) = delete;
   ~TraceOutput();
 
-  /// Prints or writes what was recorded so far (collective over the world of the constructor).
+  /// Prints or writes everything recorded so far (collective over the constructor's world).
   void finish();
 
  private:

@@ -30,7 +30,7 @@ std::string line(const std::string& label, const std::string& text) {
   return fmt::format("{:<14}{}\n", label, text);
 }
 
-/// What is chosen now, beside what is built in.
+/// The current choices, next to the built-in ones.
 std::string text_of(const Calibration& calibration, const std::array<ProductChoices, 4>& built_in) {
   const auto beside = [](const std::string& now, const std::string& before) {
     return now == before ? now : fmt::format("{} (built in: {})", now, before);
@@ -51,7 +51,7 @@ std::string text_of(const Calibration& calibration, const std::array<ProductChoi
 }  // namespace
 
 Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks) {
-  // Smaller blocks, and more columns, leave nothing to choose between storages and passes.
+  // With smaller blocks, or more columns, storages and passes make no difference.
   constexpr Index least_bytes = Index{32} << 20, most_columns = 128;
   const Index bytes = shape.rows * shape.cols * size_of(shape.type) / world.size();
   if (!may_measure || bytes <= least_bytes || shape.nrhs > most_columns) return load_calibration(world);

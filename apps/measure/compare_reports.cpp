@@ -35,7 +35,7 @@ Json read_report(const std::string& path) {
   return report;
 }
 
-/// What is at the place /a/b of a report; null if there is nothing.
+/// The value at the path /a/b of a report; null if there is none.
 Json at(const Json& report, const char* place) {
   const Json::json_pointer pointer(place);
   return report.contains(pointer) ? report.at(pointer) : Json();
@@ -70,7 +70,7 @@ std::string verdicts_text(const Json& report) {
   return text.empty() ? "-" : text;
 }
 
-/// The largest number, or their sum, of a place in each column; "-" if one of them is missing or null.
+/// The largest of one entry over all columns, or the sum; "-" if a column's entry is missing or null.
 std::string over_columns(const Json& report, const char* place, bool sums) {
   double value = 0;
   const Json columns = report.value("columns", Json::array());
@@ -88,7 +88,7 @@ std::string largest_of(const Json& numbers) {
   return most.is_number_float() ? number_text(most.get<double>()) : bytes_text(most.get<Index>());
 }
 
-/// A file by its option, with its hash or its size, by which others can be told from it.
+/// A file by its option, with its hash or size, which distinguishes it from others.
 std::string file_text(const Json& report, const char* option, bool hashed) {
   for (const Json& file : report.value("files", Json::array()))
     if (file.value("option", "") == option)
@@ -108,7 +108,7 @@ struct Row {
   std::function<std::string(const Json&)> text;
 };
 
-/// hashed: files are compared by their hashes, not by their sizes.
+/// hashed: compare files by their hashes, not by their sizes.
 std::vector<Row> rows(bool hashed) {
   const auto plain = [](const char* name, const char* place) {
     return Row{name, [place](const Json& report) { return text_of(at(report, place)); }};
@@ -158,7 +158,7 @@ std::vector<Row> rows(bool hashed) {
           slowest("received, most", "/bytes_received")};
 }
 
-/// Rows in which no report has anything are left out; "*" marks those in which they differ.
+/// Leaves out rows in which no report has a value; marks those in which reports differ by "*".
 std::string table(const Texts& paths, const std::vector<Json>& reports) {
   std::vector<Texts> lines{{"", ""}};
   lines[0].insert(lines[0].end(), paths.begin(), paths.end());

@@ -24,7 +24,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// What rank 0 is told of each rank, in a form that can be sent.
+/// What each rank tells rank 0, in a form that can be sent.
 struct RankFacts {
   std::array<char, 256> host{};
   std::array<char, 64> kernel{};
@@ -81,7 +81,7 @@ std::string mpi_way(Communicator& world) {
   return make_gpu_communicator(world, make_gpu_of_rank(world), "mpi")->transport();
 }
 
-/// The transports of host memory, and which of them these ranks cannot use (collective).
+/// The transports for host memory, saying which of them these ranks cannot use (collective).
 std::string transports_text(Communicator& world) {
   std::string refused;
   for (const std::string& transport : host_transports()) {

@@ -22,7 +22,7 @@ constexpr std::array<const char*, 7> labels{"matrix",
                                             "received in products, per iteration"};
 using Row = std::array<Index, labels.size()>;
 
-/// What the rank at (row, col) needs and receives, in bytes.
+/// The bytes that the rank at (row, col) needs and receives.
 class RankPlan {
  public:
   RankPlan(const PlannedSolve& plan, int row, int col)
@@ -54,8 +54,8 @@ class RankPlan {
         row_, col_);
   }
 
-  /// The memory of products with A and with Aᴴ, which share it, of normal products, and of redistributions,
-  /// which follow a product that is kept.
+  /// The memory of products with A and with Aᴴ, which share it; of normal products; and of redistributions,
+  /// which follow a product whose result is kept.
   Index products_workspace() const {
     const Index columns = largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
     const auto larger = [](const RankCost& a, const RankCost& b) {
@@ -90,7 +90,7 @@ class RankPlan {
     return normal_product_cost(shape_of(columns), grid_.shape(), row_, col_);
   }
   bool redistributes() const { return plan_.range != plan_.product_range; }
-  /// Of the result of a product to the operator's range, or of data back.
+  /// The cost of redistributing a product's result to the operator's range, or data back.
   RankCost redistribution(bool adjoint, Index columns) const {
     const Layout of_product = plan_.product_range.layout(columns), range = plan_.range.layout(columns);
     return redistribution_cost(grid_, adjoint ? range : of_product, adjoint ? of_product : range,

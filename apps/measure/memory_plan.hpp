@@ -9,7 +9,7 @@
 
 namespace gridlops::program {
 
-/// What decides how much memory and traffic a solve takes.
+/// Everything that determines a solve's memory and traffic.
 struct PlannedSolve {
   Solver solver = Solver::cgls;
   Algorithm algorithm = Algorithm::automatic;
@@ -20,13 +20,15 @@ struct PlannedSolve {
        guarded = false;
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator
-  Space range, domain;  ///< of the operator that is solved with, which may redistribute besides
+  Space range, domain;  ///< of the solver's operator, which may also redistribute
 };
 
-/// The bytes that the rank at (0, 0) of the grid needs. It has the largest part of all that is cut.
+/// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that is
+/// cut.
 Index memory_of_first_rank(const PlannedSolve& plan);
 
-/// A table: memory on the ranks that have least and most of it, and what they receive in an iteration.
+/// A table of the memory on the ranks with the least and the most, and of the bytes that they receive per
+/// iteration.
 std::string plan_text(const PlannedSolve& plan);
 
 }  // namespace gridlops::program

@@ -14,8 +14,8 @@
 
 namespace gridlops::program {
 
-/// What this rank received in its last forward, adjoint and normal product with as many columns as any. The
-/// first one is left out, in which the ranks also agree on memory.
+/// The bytes that this rank received in its last forward, adjoint and normal product with the largest number
+/// of columns. Leaves out the first product, in which the ranks also agree on memory.
 class ReceivedBytes {
  public:
   enum Product { forward, adjoint, normal };
@@ -37,7 +37,7 @@ class ReceivedBytes {
     }
   }
 
-  /// Negative: there was no second one.
+  /// Negative if there was no second product.
   Index of(Product product) const { return last_[product].bytes; }
 
  private:
@@ -47,7 +47,7 @@ class ReceivedBytes {
   std::array<Last, 3> last_{};
 };
 
-/// A, whose products are counted. It outlives nothing that it counts for.
+/// A, with its products counted in `received`. Keeps both alive.
 template <Scalar T>
 class MeteredProduct final : public LinearOperator<T> {
  public:

@@ -18,7 +18,7 @@ struct Operands {
   NpyHeader A, X;
 };
 
-/// Returns in words which input holds NaN or infinity, if the product does.
+/// If the product has NaN or infinity, returns a text that says which input has, too.
 template <Scalar T>
 std::string multiply_on_grid(const MultiplyArguments& arguments,
                              const std::shared_ptr<const ProcessGrid>& grid, const Operands& files,
@@ -50,7 +50,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   write_npy(arguments.output, Y, files.X.dimensions);
   measured.write_seconds = clock.lap();
   if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
-  op = nullptr;  // its memory is needed to read A again
+  op = nullptr;  // frees the memory to read A again
   const std::string inputs =
       non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols)) +
       non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
@@ -58,7 +58,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
 }
 
-/// What this rank did in the product, beside what the model says that it does.
+/// Notes what this rank did in the product, next to what the model predicts.
 void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint, const ProductShape& shape,
                      Index panel, Measurements& measured) {
   if (!grid.is_member()) {
@@ -91,7 +91,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   measured.read_seconds = clock.lap();
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, inputs_common.type};
-  // One product does not pay for measurements.
+  // A single product does not pay for measurements.
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Machine machine = read_machine(world, common.machine);
   const MachineModel model = model_of(machine, ranks);

@@ -12,14 +12,14 @@
 
 namespace gridlops::program {
 
-// What can be wrong with numbers, in words.
+// Texts and checks for what can be wrong with numbers.
 
 bool has_column(const SolveReport& report, StopReason reason);
 
 /// "; A.npy holds nan at row 3, column 5, …"; empty if nothing was found.
 std::string non_finite_text(const std::string& path, const std::optional<NonFiniteElement>& found);
 
-/// The same for the matrix in a file, which is read into this layout (collective over the grid).
+/// The same for the matrix in a file, which it reads into this layout (collective over the grid).
 template <Scalar T>
 std::string non_finite_in_file(const std::string& path, const NpyHeader& header,
                                const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
@@ -28,11 +28,11 @@ std::string non_finite_in_file(const std::string& path, const NpyHeader& header,
   return non_finite_text(path, find_non_finite(X));
 }
 
-/// Warns of what the guard found, in a few lines at most.
+/// Warns of the guard's findings, in a few lines at most.
 void warn_of_alarms(const SolveReport& report);
 
-/// Throws Error, with exit status 1, on all ranks if the block of some rank is not the same as before
-/// (collective over the grid). The layout is the matrix's.
+/// Throws Error, with exit status 1, on all ranks if the block of any rank has changed (collective over the
+/// grid). The layout is the matrix's.
 void require_same_matrix(const std::string& path, const ProcessGrid& grid, const Layout& layout,
                          bool mine_is_same);
 

@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How a number of ranks would solve.
+/// How this many ranks would solve the problem.
 struct Plan {
   GridShape grid;
   PlannedIteration iteration;
@@ -36,11 +36,11 @@ struct Plan {
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
-/// The bytes that the first rank needs. It has the largest part of everything.
+/// The bytes that the first rank needs. That rank has the largest part of everything.
 template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   const PlannedIteration& iteration = plan.iteration;
-  // All its ranks are elsewhere, so that it takes no memory.
+  // This grid has no ranks here, so it takes no memory.
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
   const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
   const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
@@ -57,7 +57,7 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   return memory_of_first_rank(solve);
 }
 
-/// The plan on one grid by one algorithm, in one pass or two, with so many columns at once.
+/// The plan on one grid by one algorithm, in one pass or two, with this many columns at once.
 Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const MachineModel& machine,
              GridShape grid, Algorithm algorithm, bool one_pass) {
   const ProductShape& shape = arguments.shape;
@@ -74,8 +74,8 @@ Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const Ma
   return plan;
 }
 
-/// The plan on a grid. With `auto` it is by the algorithm that a run would choose; if that does not fit, by
-/// the fastest that does.
+/// The plan on a grid. With `auto` it uses the algorithm that a run would choose; if that does not fit, the
+/// fastest that does.
 Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Index batch) {
   AskedChoices asked = arguments.asked;
   asked.batch = batch;
@@ -98,8 +98,8 @@ Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridSh
   return plan;
 }
 
-/// The fastest plan of those that fit on this grid, or on any grid of so many ranks, with as many columns at
-/// once as fit; nothing if no column fits.
+/// The fastest plan that fits on this grid, or on any grid of this many ranks, with as many columns at once
+/// as fit; nothing if no column fits.
 std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
                              std::optional<GridShape> asked) {
   for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
@@ -118,7 +118,8 @@ struct Traffic {
   Index most_bytes = 0, messages = 0;
 };
 
-/// What a rank receives in the products of all columns' iteration, at most, and the operations that it joins.
+/// The most that any rank receives in the products of an iteration with all columns, and the operations that
+/// it joins.
 Traffic traffic_of(const Plan& plan) {
   Traffic traffic;
   for (int row = 0; row < plan.grid.rows; ++row) {
@@ -159,7 +160,7 @@ std::string row_of(const Plan& plan, const Traffic& traffic, double efficiency) 
                      1e3 * plan.seconds, plan.all_seconds, efficiency);
 }
 
-/// The table, and the same as JSON.
+/// The table, and the same data as JSON.
 std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine& machine) {
   const ProductShape& shape = arguments.shape;
   const MachineModel model = machine.model(arguments.transport, arguments.transport == "shared");

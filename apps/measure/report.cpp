@@ -19,10 +19,10 @@ namespace gridlops::program {
 
 namespace {
 
-// It keeps the order in which entries are added, and writes null for numbers that are not finite.
+// Keeps entries in the order in which they are added, and writes null for numbers that are not finite.
 using Json = nlohmann::ordered_json;
 
-/// What all ranks measured together, known to rank 0.
+/// The measurements of all ranks together, which rank 0 has.
 struct AllMeasurements {
   std::array<double, 4> seconds{};  ///< of the slowest rank: read, setup, compute, write
   std::vector<Index> bytes_sent, bytes_received;
@@ -85,7 +85,7 @@ Json json_of(const GuardAlarm& alarm) {
           {"limit", alarm.limit}};
 }
 
-/// The model's figures beside what was measured and counted; null is not known.
+/// The model's figures next to the measured and counted ones; null if not known.
 Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all) {
   const double measured = all.predicted_part_seconds;
   const auto known = [](const std::vector<Index>& bytes) {

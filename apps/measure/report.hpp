@@ -16,26 +16,26 @@
 
 namespace gridlops::program {
 
-/// A number of each column, with its name.
+/// One number per column, with its name.
 using ColumnFigure = std::pair<std::string, std::vector<double>>;
 
-/// What was computed and how, the same on all ranks.
+/// What was computed and how; the same on all ranks.
 struct RunFacts {
   std::string command;
   GridShape grid;
   ProductShape shape;
   std::string device, transport;
-  /// How a matrix was multiplied; none if the operator is no matrix.
+  /// How a matrix was multiplied; none if the operator is not a matrix.
   struct Product {
     Algorithm algorithm = Algorithm::automatic;
     Storage storage = Storage::columns;
-    std::string choices;  ///< where those between kernels, storages and passes come from
+    std::string choices;  ///< the source of choices between kernels, storages and passes
   };
   std::optional<Product> product{};
-  /// What the model said of each product, or of an iteration with all columns.
+  /// The model's figures for each product, or for an iteration with all columns.
   struct Prediction {
     std::string per;      ///< "product" or "iteration"
-    std::string machine;  ///< whose model it is
+    std::string machine;  ///< the machine of the model
     double seconds = 0;   ///< of the slowest rank
   };
   std::optional<Prediction> prediction{};
@@ -43,14 +43,14 @@ struct RunFacts {
   std::vector<ColumnFigure> column_figures{};
   std::string problem{};             ///< what was computed, as a formula
   nlohmann::ordered_json options{};  ///< with the values that were chosen
-  nlohmann::ordered_json sweep{};    ///< what was found; null: there was none
+  nlohmann::ordered_json sweep{};    ///< the results of a sweep; null if there was none
   std::vector<RunFile> files{};
   bool hashes = false;  ///< of the files
 };
 
 class Stopwatch {
  public:
-  /// Seconds since the last lap, or since the stopwatch was made.
+  /// Seconds since the last lap, or since construction.
   double lap() {
     const auto now = std::chrono::steady_clock::now();
     const std::chrono::duration<double> seconds = now - begin_;
@@ -68,11 +68,11 @@ struct Measurements {
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing
   Index bytes_read_from_peers = 0;           ///< the same
   double seconds_waiting = 0;                ///< of compute_seconds, in communication
-  // Of one of what is predicted; negative: not known.
+  // For one of the predicted parts; negative if not known.
   double predicted_part_seconds = -1;
   Index predicted_bytes_received = -1, counted_bytes_received = -1;
 
-  /// Runs work on a rank of the grid until its results are there, and notes its time, traffic and waits.
+  /// Runs work on a rank of the grid until its results are complete, and notes its time, traffic and waits.
   void compute(const ProcessGrid& grid, const std::function<void()>& work);
 };
 
@@ -81,8 +81,8 @@ struct Measurements {
 void write_report(Communicator& world, const std::string& path, const RunFacts& facts,
                   const Measurements& mine, const SolveReport* solved);
 
-/// Writes the history as CSV, with a row for each column that was active in an iteration, unless the path is
-/// empty (collective). Throws OutputError on all ranks.
+/// Writes the history as CSV, with a row for each active column of each iteration, unless the path is empty
+/// (collective). Throws OutputError on all ranks.
 void write_history(Communicator& world, const std::string& path, const SolveReport& solved);
 
 }  // namespace gridlops::program

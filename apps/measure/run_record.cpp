@@ -46,7 +46,7 @@ std::string hash_of(const std::string& path) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
-/// The name of this machine's processor; empty if the system does not tell.
+/// The name of this machine's processor; empty if the system does not report it.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -59,7 +59,7 @@ std::string processor_name() {
 
 using HostName = std::array<char, 256>;
 
-/// The hosts of all ranks, in the order of their first ranks, with the number of ranks; on rank 0.
+/// The hosts of all ranks, in the order of their first ranks, each with its number of ranks; on rank 0.
 Json hosts_of(Communicator& world) {
   HostName mine{};
   gethostname(mine.data(), mine.size() - 1);

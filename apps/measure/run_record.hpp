@@ -10,19 +10,19 @@
 
 namespace gridlops::program {
 
-// What a report says of a run besides its results.
+// The facts of a run that a report lists besides its results.
 
 /// A file that a run has read or written.
 struct RunFile {
   std::string option, path;
-  std::optional<NpyHeader> header;  ///< of a matrix
+  std::optional<NpyHeader> header;  ///< if it is a matrix
 };
 
-/// Its name, size, shape and, if it is asked for, the XXH3 hash (64 bits) of all its bytes. Not collective.
-/// Throws OutputError if the file cannot be read.
+/// Its name, size, shape and, on request, the XXH3 hash (64 bits) of all its bytes. Not collective. Throws
+/// OutputError if the file cannot be read.
 nlohmann::ordered_json json_of(const RunFile& file, bool hashed);
 
-/// The command line, variables GRIDLOPS_…, the date and the machine (collective over world; known to rank 0).
+/// The command line, variables GRIDLOPS_…, the date and the machine (collective over world; rank 0 has it).
 nlohmann::ordered_json record_of_run(Communicator& world);
 
 }  // namespace gridlops::program

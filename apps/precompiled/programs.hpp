@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What most sources of programs include, read once for all. Sources still include what they use.
+// Headers that most sources of programs include, precompiled. Sources still include what they use.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

@@ -101,7 +101,7 @@ void bind_samples(py::module_ native) {
   });
 }
 
-/// Transforms belong to the type of what they are applied to.
+/// A transform's type is that of its argument.
 template <class R>
 void bind_transforms(py::module_& root) {
   using C = std::complex<R>;

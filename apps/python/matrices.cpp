@@ -42,7 +42,7 @@ std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, const p
       Matrix<T>{DistMatrix<T>(std::move(grid), layout, view), keep(block), writable});
 }
 
-/// All ranks of the grid learn of it where one has not enough memory.
+/// If one rank lacks memory, all ranks of the grid learn of it.
 template <Scalar T>
 std::shared_ptr<Matrix<T>> allocate(GridPtr grid, const Layout& layout) {
   auto result = std::make_shared<Matrix<T>>();
@@ -65,8 +65,8 @@ py::buffer_info buffer_of(Matrix<T>& X) {
           !X.writable};
 }
 
-/// X ← the guess, before a solver with right-hand sides B begins, whose own check comes too late for what
-/// this overwrites. Throws UsageError on all ranks.
+/// X ← the guess, before a solver with right-hand sides B begins. The solver's own check would come too late
+/// for what this overwrites. Throws UsageError on all ranks.
 template <Scalar T>
 void copy_guess(const Matrix<T>& guess, const Matrix<T>& B, Matrix<T>& X) {
   const ProcessGrid& grid = *X.matrix.grid();
@@ -106,7 +106,7 @@ void bind_type(py::module_ native) {
       "redistribute",
       [](T alpha, const M& from, T beta, M& to) { redistribute<T>(alpha, from.matrix, beta, to.output()); },
       unlocked);
-  // `whole`, on the root alone, is a buffer with the whole matrix in column-major order.
+  // On the root alone, `whole` is a buffer with the whole matrix in column-major order.
   native.def("gather_into", [](const M& X, int root, const py::object& whole) {
     std::vector<T> values;
     {

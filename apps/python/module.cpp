@@ -9,7 +9,7 @@
 namespace gridlops::python {
 namespace {
 
-/// What MPI says of itself, of the library that this module is linked to.
+/// The MPI library to which this module is linked, as it describes itself.
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -12,14 +12,14 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 
-// The module _native has what needs C++. Its functions for one element type are in a submodule that is named
-// as NumPy names the type. The package's Python files make of it what users see.
+// The module _native contains everything that needs C++. Its functions for one element type are in a
+// submodule with NumPy's name for the type. The package's Python files build the users' interface on it.
 
 namespace gridlops::python {
 
 namespace py = pybind11;
 
-/// Keeps a Python object alive for C++, which copies and drops it on any thread, with or without the
+/// Keeps a Python object alive for C++, which may copy and drop it on any thread, with or without the
 /// interpreter's lock.
 inline std::shared_ptr<py::object> keep(py::object object) {
   return {new py::object(std::move(object)), [](py::object* kept) {
@@ -28,14 +28,14 @@ inline std::shared_ptr<py::object> keep(py::object object) {
           }};
 }
 
-/// A matrix for Python. The block belongs to the matrix, or to what `memory` keeps alive.
+/// A matrix for Python. The block belongs to the matrix, or to the object that `memory` keeps alive.
 template <Scalar T>
 struct Matrix {
   DistMatrix<T> matrix;
   std::shared_ptr<void> memory;
   bool writable = true;
 
-  /// Throws UsageError where the block may only be read.
+  /// Throws UsageError if the block is read-only.
   DistMatrix<T>& output() {
     if (!writable) {
       throw UsageError(
@@ -53,8 +53,8 @@ struct Operator {
   OperatorPtr<T> ptr;
 };
 
-/// The same operator, which also keeps `memory` alive for all that is made of it, and longer than itself:
-/// other ranks may read there until it is gone.
+/// The same operator. Everything made from it also keeps `memory` alive, which outlives the operator: other
+/// ranks may read there until it is gone.
 template <Scalar T>
 OperatorPtr<T> keep_alive(OperatorPtr<T> A, std::shared_ptr<void> memory) {
   const LinearOperator<T>* pointer = A.get();
@@ -83,7 +83,7 @@ void for_each_type(py::module_& native, Bind&& bind) {
 
 Axis parse_axis(const std::string& name);
 
-// Each of these is a source file; the later ones use the classes of the earlier ones.
+// Each of these is in its own source file; later ones use the classes of earlier ones.
 void bind_errors(py::module_& native);
 void bind_session(py::module_& native);
 void bind_spaces(py::module_& native);

@@ -13,8 +13,8 @@
 namespace gridlops::python {
 namespace {
 
-/// An operator whose products are functions of Python: forward(X, Y) writes Y ← A X, adjoint(Y, X) writes X ←
-/// Aᴴ Y. They are called on every member of the grid, and may communicate.
+/// An operator whose products are Python functions: forward(X, Y) writes Y ← A X, adjoint(Y, X) writes X ← Aᴴ
+/// Y. They are called on every member of the grid, and may communicate.
 template <Scalar T>
 class FunctionOperator final : public LinearOperator<T> {
  public:
@@ -49,7 +49,7 @@ class FunctionOperator final : public LinearOperator<T> {
   void call(Op op, const ConstDistMatrix<T>& in, DistMatrix<T>& out) const {
     const auto borrowed = [](const ConstDistMatrix<T>& X, bool writable) {
       const MatrixView<const T> local = X.local();
-      // The flag keeps Python from writing to what is read only.
+      // The flag keeps Python from writing to read-only memory.
       const MatrixView<T> block(const_cast<T*>(local.data), local.rows, local.cols, local.stride);
       return std::make_shared<Matrix<T>>(
           Matrix<T>{DistMatrix<T>(X.grid(), X.layout(), block), nullptr, writable});
@@ -62,12 +62,12 @@ class FunctionOperator final : public LinearOperator<T> {
   mutable Buffer<T> scratch_;
 };
 
-/// A product with blocks as function(in, out), of memoryviews.
+/// Calls a product as function(in, out), with memoryviews of the blocks.
 template <Scalar T>
 LocalProduct<T> local_product(py::object function) {
   return [kept = keep(std::move(function))](MatrixView<const T> in, MatrixView<T> out) {
     constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
-    // An empty block has an address, too: Python has no memoryview without one.
+    // An empty block needs an address, too: Python has no memoryview without one.
     static T nothing{};
     const auto view = [](auto block, bool read_only) {
       T* data = block.data == nullptr ? &nothing : const_cast<T*>(block.data);

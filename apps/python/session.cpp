@@ -12,14 +12,14 @@
 namespace gridlops::python {
 namespace {
 
-/// `address` is where the MPI_Comm of an mpi4py communicator lies. Collective over it.
+/// `address` points to the MPI_Comm of an mpi4py communicator. Collective over it.
 std::unique_ptr<MpiSession> make_session(std::uintptr_t address, bool ends_job) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   return std::make_unique<MpiSession>(*reinterpret_cast<const MPI_Comm*>(address),
                                       ends_job ? WhenStuck::end_job : WhenStuck::throw_error);
 }
 
-/// The session of a `with` block of Python.
+/// The session of a `with` block in Python.
 class Session {
  public:
   Session(std::uintptr_t address, bool ends_job) : session_(make_session(address, ends_job)) {}
@@ -27,7 +27,7 @@ class Session {
   /// Collective; waits for all ranks.
   void close() { session_.reset(); }
 
-  /// Without the others, as where an exception of C++ unwinds the stack.
+  /// Ends without the other ranks, as when a C++ exception unwinds the stack.
   void abandon() {
     struct LeftBlock {};
     try {

@@ -69,7 +69,7 @@ py::dict dict_of(const SolveReport& report) {
   return result;
 }
 
-/// What a callback gets: it can be asked while the callback runs.
+/// The argument of a callback, which may query it while it runs.
 struct Iteration {
   const IterationInfo* info;
 
@@ -82,7 +82,7 @@ struct Iteration {
 
 std::vector<double> copy_of(std::span<const double> values) { return {values.begin(), values.end()}; }
 
-/// Tells a Python object with methods start(dict), step(Iteration) and end(dict).
+/// Notifies a Python object with methods start(dict), step(Iteration) and end(dict).
 class PythonObserver final : public SolveObserver {
  public:
   explicit PythonObserver(py::object told) : told_(keep(std::move(told))) {}
@@ -120,7 +120,7 @@ class PythonObserver final : public SolveObserver {
   std::shared_ptr<py::object> told_;
 };
 
-/// Text for Python's sys.stdout, which need not be the process' standard output.
+/// Sends text to Python's sys.stdout, which need not be the process's standard output.
 class PythonOutput final : public std::streambuf {
   int overflow(int character) override {
     if (character == traits_type::eof()) return 0;
@@ -201,7 +201,7 @@ void set(PerColumn& field, const py::object& value) { field = per_column(value);
 void set(std::optional<PerColumn>& field, const py::object& value) {
   field = value.is_none() ? std::nullopt : std::optional(per_column(value));
 }
-/// A choice is given by its name.
+/// Python passes a choice by its name.
 template <class Choice>
 void set_choice(Choice& field, const py::object& value, std::initializer_list<Choice> all, const char* what) {
   field = parse(value.cast<std::string>(), all, what);
@@ -214,7 +214,7 @@ void set(Acceleration& field, const py::object& value) {
              "acceleration");
 }
 
-/// Binds an option of the library's table, which Python only sets.
+/// Binds an option of the library's table. Python only sets it.
 template <class Value>
 void bind_field(py::class_<SolveOptions>& bound, const char* name, Value SolveOptions::*field) {
   bound.def_property(name, nullptr, [field](SolveOptions& options, const py::object& value) {
@@ -259,7 +259,7 @@ void bind_options(py::module_& native) {
       });
 }
 
-/// Calls a solver without the interpreter's lock, and returns its report for Python.
+/// Calls a solver without holding the interpreter's lock, and returns its report for Python.
 template <class Solve>
 py::dict report_of(Solve&& solve) {
   SolveReport report;
@@ -270,7 +270,7 @@ py::dict report_of(Solve&& solve) {
   return dict_of(report);
 }
 
-/// A proximal operator, as Python keeps it.
+/// A proximal operator, as Python holds it.
 template <Scalar T>
 struct Proximal {
   ProximalPtr<T> ptr;
@@ -293,7 +293,7 @@ void bind_solve(py::module_ native) {
       });
 }
 
-/// What damping_curve() needs of a report.
+/// The parts of a report that damping_curve() needs.
 SolveReport report_of(const std::vector<double>& residual_norms, const std::vector<std::string>& reasons) {
   using enum StopReason;
   SolveReport report;

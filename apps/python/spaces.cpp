@@ -33,7 +33,7 @@ std::vector<Index> sizes_of(const Partition& partition) {
 
 py::slice slice_of(Range range) { return {range.begin, range.end(), 1}; }
 
-/// `address` is where the MPI_Comm of an mpi4py communicator lies. Collective over it.
+/// `address` points to the MPI_Comm of an mpi4py communicator. Collective over it.
 GridPtr make_grid(std::uintptr_t address, std::optional<std::pair<int, int>> shape,
                   const std::string& transport) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers

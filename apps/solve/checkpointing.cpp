@@ -19,11 +19,11 @@ namespace gridlops::program {
 namespace {
 
 volatile sig_atomic_t end_requested = 0, iterations_done = 0;
-// These are set before any signal is caught.
+// Set before any signal is caught.
 bool saves_state = false, tells = false;
 const char* line_start = "";  // erases the progress bar, if there may be one
 
-/// A line on standard error, made only with what a signal handler may call.
+/// A line on standard error, written only with functions that a signal handler may call.
 class SignalLine {
  public:
   SignalLine& operator<<(const char* text) {
@@ -43,7 +43,7 @@ class SignalLine {
     return *this << first;
   }
   void write() const {
-    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // nobody is there to be told
+    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // nobody is there to read it
   }
 
  private:
@@ -71,7 +71,7 @@ void save_and_end(int signal) {
 }
 
 void end_unsaved(int signal) {
-  // When a rank has ended with an error, which it has told, mpirun sends SIGTERM to all others.
+  // After one rank has ended with an error, and reported it, mpirun sends SIGTERM to all others.
   const bool is_news = signal == SIGINT || iterations_done > 0;
   SignalLine line;
   line << line_start << "gridlops: error: " << name_of_signal(signal) << " ended the run after iteration "
@@ -139,7 +139,7 @@ void catch_signals(bool saves, bool talks) {
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    // A shell makes what it starts in the background ignore SIGINT; that stays.
+    // A shell makes its background processes ignore SIGINT; that stays so.
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
 }

@@ -13,15 +13,16 @@
 
 namespace gridlops::program {
 
-/// What is minimised: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a threshold.
+/// The function that is minimised: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a
+/// threshold.
 struct CostFunction {
   PerColumn damp = 0;
   std::vector<double> lambdas{};  ///< of each column; empty: there is no penalty
   Threshold threshold = Threshold::soft;
-  bool is_quadratic_form = false;  ///< xᴴ(A + D²I)x/2 − Re bᴴx instead, which no norms give
+  bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which no norms give
 };
 
-/// ‖Aᴴb‖∞ of each column: a λ that is not smaller makes x zero, with a soft threshold (collective over the
+/// ‖Aᴴb‖∞ of each column: with a soft threshold, a λ at least this large makes x zero (collective over the
 /// grid). X: scratch memory in A's domain.
 template <Scalar T>
 std::vector<double> largest_gradients(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
@@ -30,7 +31,7 @@ std::vector<double> largest_gradients(const LinearOperator<T>& A, const ConstDis
   return column_norms(X, std::numeric_limits<double>::infinity());
 }
 
-/// What a report has of each column of the solution besides the solver's numbers (collective over the grid).
+/// The report's numbers for each column of the solution, besides the solver's (collective over the grid).
 template <Scalar T>
 std::vector<ColumnFigure> column_figures(const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
                                          const SolveReport& report, const CostFunction& cost) {

@@ -14,7 +14,7 @@
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
 
-// The options of the subcommands that work on a matrix in a file.
+// The options of subcommands that work on a matrix in a file.
 
 namespace gridlops::program {
 
@@ -27,7 +27,7 @@ std::string about_solvers() {
   return text + " [cgls]";
 }
 
-/// "20" is a number of iterations, "30s", "10m" and "2h" are times.
+/// "20" is a number of iterations; "30s", "10m" and "2h" are times.
 void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
   const std::vector<std::pair<char, double>> units{{'s', 1}, {'m', 60}, {'h', 3600}};
   checkpoint.every_iterations = 0;
@@ -65,7 +65,7 @@ void define_report(Options& options, ProductArguments& product) {
                "The report has the files' XXH3 hashes, as xxhsum -H3 prints them");
 }
 
-/// The subcommand solve: its arguments, and which of its options are for which solvers.
+/// The subcommand solve: its arguments, and the solvers to which its options apply.
 class SolveCommand {
  public:
   void define(Options& options) {
@@ -123,7 +123,7 @@ class SolveCommand {
     CLI::Option* damps = options.parsed(
         "--damps",
         [&sweep](const std::string& text) {
-          damping_range(text);  // throws if it can be none
+          damping_range(text);  // throws if it cannot be one
           sweep.damps = text;
         },
         "FILE|D1:D2:N",
@@ -195,7 +195,7 @@ class SolveCommand {
                  "Fails with status 1, without X, if A has changed in memory during the solve");
   }
 
-  /// Throws UsageError if an option was given that the solver does not have, or if one is missing.
+  /// Throws UsageError if a given option does not apply to the solver, or if one is missing.
   void check() const {
     const Solver solver = arguments_.solver;
     by_solver_.check(name_of(solver));

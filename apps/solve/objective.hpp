@@ -10,11 +10,12 @@
 
 namespace gridlops::program {
 
-/// Keeps ½‖A x − b‖² + w g(L x) and ½‖A x − b‖² of one right-hand side, before each iteration and after.
+/// Records ½‖A x − b‖² + w g(L x) and ½‖A x − b‖² of one right-hand side, before each iteration and at the
+/// end.
 template <Scalar T>
 class Objective final : public SolveObserver {
  public:
-  /// L: null for I. Collective over the grid of the models.
+  /// L: null means I. Collective over the grid of the models.
   Objective(ProximalPtr<T> g, double weight, OperatorPtr<T> L, const Space& models)
       : g_(std::move(g)),
         weight_(weight),

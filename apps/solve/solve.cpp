@@ -31,7 +31,7 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
                       .storage = task.storage});
 }
 
-/// The product; for a Hermitian A, whose models are data at once, also redistributed to the layout of models.
+/// The product. For a Hermitian A, whose models are also data, it is redistributed to the layout of models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
@@ -48,7 +48,7 @@ template <Scalar T>
 void print_plan(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
   const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
-  // Only its shape matters; there is no memory behind it.
+  // Only the shape matters; there is no memory behind it.
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
@@ -58,10 +58,10 @@ void print_plan(const SolveTask& task) {
                    task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
 }
 
-/// A fact of checkpoints: the damping of the problem. The solver's may be 0, where the operator has it.
+/// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
 constexpr const char* damp_fact = "damp";
 
-/// The damping that was asked for. A restart goes on with the damping of the first run, to the last bit.
+/// The requested damping. A restart continues with exactly the damping of the first run.
 template <Scalar T>
 double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
   const SolveArguments& arguments = task.arguments;
@@ -73,7 +73,7 @@ double damping_of(const SolveTask& task, const LinearOperator<T>& A) {
 
 bool is_sparse(const SolveTask& task) { return row_of(task.arguments.solver).has(Feature::penalty); }
 
-/// λ of each column, 0 where Aᴴb is not finite; rank 0 says how large they are if it talks. X: scratch
+/// λ of each column, 0 if Aᴴb is not finite; rank 0 reports how large they are if it talks. X: scratch
 /// memory.
 template <Scalar T>
 std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
@@ -87,7 +87,7 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
-/// P: the preconditioner, or null; variances: where they go, or null. Completes the cost function.
+/// P: the preconditioner, or null; variances: their destination, or null. Completes the cost function.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
@@ -126,7 +126,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                                   options);
 }
 
-/// What this rank received in the products of an iteration, beside what the model says.
+/// Notes the bytes that this rank received in the products of an iteration, next to the model's figure.
 void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
   const PlannedIteration iteration = planned_iteration(task);
@@ -142,7 +142,7 @@ void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measuremen
   }
 }
 
-/// What the inputs hold that is not finite, in words (collective over the grid). They are read again, since
+/// The inputs' values that are not finite, in words (collective over the grid). Reads the inputs again, since
 /// packing and the solver have changed their memory.
 template <Scalar T>
 std::string non_finite_inputs(const SolveTask& task, const Space& range, const Space& domain) {
@@ -192,7 +192,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.compute(*grid, [&] {
     solved.report =
         run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress, solved.cost);
-    solved.cost.lambdas = solved.report.lambdas;  // of a restart those of the run that it goes on with
+    solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
   });
   if (matrix)
     require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
@@ -211,7 +211,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
-    op = product = matrix = P = nullptr;  // their memory is needed to read A again
+    op = product = matrix = P = nullptr;  // frees the memory to read A again
     solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;
@@ -226,7 +226,7 @@ std::string headline(const SolveTask& task) {
                      name_of(task.algorithm), task.grid->rows(), task.grid->cols());
 }
 
-/// What can be done about columns that are not finite, or broke down.
+/// What to do about columns that are not finite, or broke down.
 std::string advice(Solver solver, const Solved& solved) {
   const SolveReport& report = solved.report;
   const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;

@@ -78,14 +78,14 @@ void SolveProgress::end(const SolveReport& report) {
 
 SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
   Summary now;
-  // Iterations are counted anew in each batch.
+  // The iteration count restarts in each batch.
   now.batch = last_.batch == 0 || info.iteration <= last_.iteration ? last_.batch + 1 : last_.batch;
   now.iteration = info.iteration;
   now.active_columns = info.active_columns;
   now.seconds = last_.seconds + clock_.lap();
   for (const double objective : info.objectives) now.objective += objective;
   if (nonzeros_ && nonzeros_->iteration() == info.iteration) now.nonzeros = nonzeros_->count();
-  // The norm is zero in columns that have nothing to solve, and in batches to come.
+  // The norm is zero in columns without a problem to solve, and in future batches.
   norms_.clear();
   for (const double norm : info.tested_norms)
     if (norm > 0 && std::isfinite(norm)) norms_.push_back(norm);
@@ -100,13 +100,13 @@ SolveProgress::Summary SolveProgress::summarise(const IterationInfo& info) {
 }
 
 void SolveProgress::begin_batch(const Summary& start) {
-  // If there are many batches, not each of them has a row.
+  // If there are many batches, not every one has a row.
   const bool has_row =
       last_.batch * most_batch_rows / batches_ > (last_.batch - 1) * most_batch_rows / batches_;
   if (last_.batch > 0 && last_.iteration != last_printed_ && has_row) print_row(last_);
   start_of_batch_ = start;
   last_printed_ = 0;
-  // Of several batches only the last iteration has a row.
+  // With several batches, only the last iteration of each has a row.
   next_row_ = batches_ > 2 ? std::numeric_limits<Index>::max() : 1;
   patience_ = std::max(patience_, first_patience);
 }

@@ -12,11 +12,11 @@
 
 namespace gridlops::program {
 
-/// The iterations that have a row of their own in tables: 1 … 10, 18, 32, 57, …, four for each factor of ten.
+/// The iterations that have their own row in tables: 1 … 10, 18, 32, 57, …, four for each factor of ten.
 Index next_row_after(Index iteration);
 
-/// Counts the elements of X that are not 0 before the first iteration and after those that have a row. All
-/// ranks of the grid need it, since it communicates.
+/// Counts the non-zero elements of X before the first iteration and after those that have a row. It
+/// communicates, so all ranks of the grid need it.
 class NonzerosShown : public SolveObserver {
  public:
   Index iteration() const { return iteration_; }
@@ -29,7 +29,7 @@ class NonzerosShown : public SolveObserver {
 template <Scalar T>
 class Nonzeros final : public NonzerosShown {
  public:
-  /// For X and what has its layout. Collective over its grid; OutOfMemory on all ranks.
+  /// For X and matrices of its layout. Collective over its grid; OutOfMemory on all ranks.
   explicit Nonzeros(const ConstDistMatrix<T>& X) : copy_(allocate_matrix<T>(X.grid(), X.layout())) {}
 
   bool step(const IterationInfo& info) override {
@@ -47,15 +47,15 @@ class Nonzeros final : public NonzerosShown {
   DistMatrix<T> copy_;
 };
 
-/// How large λ is beside ‖Aᴴb‖∞, the largest gradient at x = 0, in a line of text.
+/// A line of text that compares λ with ‖Aᴴb‖∞, the largest gradient at x = 0.
 std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& largest_gradients,
                         Threshold threshold);
 
-/// Shows a solver at work: a table that grows by some twenty rows however long it takes, and, where standard
-/// error is a terminal, one line with a bar below it.
+/// Shows a solver's progress: a table that grows by about twenty rows, however long the solve takes, and, if
+/// standard error is a terminal, a line with a bar below it.
 class SolveProgress : public SolveObserver {
  public:
-  /// batches: how often the solver starts anew. nonzeros: of sparse models, whose objective is shown, too.
+  /// batches: how many times the solver starts. nonzeros: for sparse models, whose objective is shown, too.
   explicit SolveProgress(Index batches, std::shared_ptr<const NonzerosShown> nonzeros = nullptr);
 
   void start(const SolveStart& start) override;
@@ -90,7 +90,7 @@ class SolveProgress : public SolveObserver {
   bool bar_is_drawn_ = false;
 };
 
-/// "90 converged, 6 iteration_limit": how many columns ended for which reason.
+/// "90 converged, 6 iteration_limit": the number of columns for each verdict.
 std::string verdict_text(const SolveReport& report);
 /// Whether all columns converged or stagnated.
 bool all_solved(const SolveReport& report);

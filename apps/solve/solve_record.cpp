@@ -55,7 +55,7 @@ Json json_of(const DampingCurve& curve) {
           {"remark", curve.remark}};
 }
 
-/// Those that were computed, and what belongs to each column: damping, merit and tolerance.
+/// The computed figures, and each column's damping, merit and tolerance.
 std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<ColumnFigure> figures = solved.column_figures;
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);

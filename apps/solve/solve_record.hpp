@@ -10,29 +10,29 @@
 
 namespace gridlops::program {
 
-/// What a solve leaves on every rank of the grid.
+/// The results that a solve leaves on every rank of the grid.
 struct Solved {
   SolveReport report;
   CostFunction cost;
   std::optional<DampingCurve> curve;  ///< of a sweep
   std::vector<ColumnFigure> column_figures;
-  std::string non_finite_inputs;  ///< in words, where a column is not finite
+  std::string non_finite_inputs;  ///< in words, if a column is not finite
 };
 
-/// What the report says of the problem, the options and the files. Not collective.
+/// The report's facts about the problem, the options and the files. Not collective.
 RunFacts facts_of(const SolveTask& task, const Solved& solved);
 
 // The values of the options in the library's table, for reports and restarts.
 
-/// The options that the solver takes, with the names that they have on the command line and the values that
-/// the run used. Not those that are elsewhere in the report.
+/// The options that apply to the solver, with their names on the command line and the values that the run
+/// used, except for those elsewhere in the report.
 nlohmann::ordered_json used_options(const SolveTask& task, const Solved& solved);
 
-/// The options that a checkpoint fixes, as it keeps them.
+/// The options that a checkpoint fixes, in the form in which it stores them.
 CheckpointFacts fixed_options(const SolveTask& task);
 
-/// Throws InputError, on all ranks, if a restart has other values of them than the run that it goes on with.
-/// It names each with both values.
+/// Throws InputError, on all ranks, if a restart's values of these differ from those of the run that it
+/// continues. Names each difference with both values.
 void require_same_options(const SolveTask& task);
 
 }  // namespace gridlops::program

@@ -13,7 +13,8 @@ namespace gridlops::program {
 
 namespace {
 
-/// How A is stored. A restart with `auto` goes on as the run was begun, if the algorithm is the same.
+/// How A is stored. A restart with `auto` continues with the first run's storage, if the algorithm is the
+/// same.
 Storage storage_of_run(const SolveTask& task) {
   AskedChoices asked = asked_choices(task);
   if (const std::string saved = saved_fact(task.saved, storage_fact);
@@ -22,8 +23,8 @@ Storage storage_of_run(const SolveTask& task) {
   return storage_for(asked, planned_iteration(task), task.grid->shape());
 }
 
-/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
-/// else the one with the fastest iterations.
+/// The requested grid; else the grid of the run that a restart continues, if it has this many ranks; else the
+/// one with the fastest iterations.
 GridShape grid_for(const SolveTask& task, int ranks) {
   if (task.arguments.product.grid) return *task.arguments.product.grid;
   if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
@@ -38,8 +39,8 @@ GridShape grid_for(const SolveTask& task, int ranks) {
   });
 }
 
-/// What the run chooses by (collective over world). A restart chooses as its run did: it measures nothing,
-/// and built-in choices stay.
+/// The calibration by which the run chooses (collective over world). A restart chooses as its first run did:
+/// it measures nothing, and built-in choices stay.
 Calibration calibration_of_run(Communicator& world, const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   if (saved_fact(task.saved, choices_fact) == Calibration().source_of_choices(task.shape.type)) return {};
@@ -47,7 +48,7 @@ Calibration calibration_of_run(Communicator& world, const SolveTask& task) {
   return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
 }
 
-/// One for each column, if there is a file of them (collective over world).
+/// One tolerance for each column, if there is a file of them (collective over world).
 std::vector<double> read_tolerances(Communicator& world, const SolveTask& task) {
   const std::string& path = task.arguments.tolerances;
   if (path.empty()) return {};

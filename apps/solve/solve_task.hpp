@@ -15,7 +15,7 @@
 
 namespace gridlops::program {
 
-/// What all ranks know before any matrix is read.
+/// Everything that all ranks know before any matrix is read.
 struct SolveTask {
   SolveArguments arguments;
   MachineModel machine;
@@ -24,13 +24,13 @@ struct SolveTask {
   NpyHeader A, B;
   std::optional<NpyHeader> X0;
   ProductShape shape;
-  std::string promotions;  ///< lines about files whose elements become another type
+  std::string promotions;  ///< lines about files whose elements are converted
   Algorithm algorithm = Algorithm::automatic;
   bool one_pass = false;
   Storage storage = Storage::columns;
   Sweep sweep;
   std::vector<double> tolerances;  ///< of each column; empty: all have one
-  CheckpointFacts saved;           // of the run that a restart goes on with
+  CheckpointFacts saved;           // of the run that a restart continues
   Calibration calibration;
 };
 
@@ -39,12 +39,12 @@ struct SolveTask {
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
 AskedChoices asked_choices(const SolveArguments& arguments);
-/// The same, where a restart with `--one-pass auto` goes on as the run was begun.
+/// The same; a restart with `--one-pass auto` continues with the first run's choice.
 AskedChoices asked_choices(const SolveTask& task);
 Layout layout_of_matrix(const SolveTask& task);
-/// An iteration with all columns of the first batch, as the model has it.
+/// The model's figures for an iteration with all columns of the first batch.
 PlannedIteration planned_iteration(const SolveTask& task);
-/// Where choices between kernels, storages and passes come from.
+/// The source of choices between kernels, storages and passes.
 std::string choices_of(const SolveTask& task);
 
 }  // namespace gridlops::program

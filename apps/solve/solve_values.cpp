@@ -32,7 +32,7 @@ Json json_of(const std::optional<Value>& value) {
   return value ? json_of(*value) : Json();
 }
 
-/// A run before it is solved, where `solved` is null, or after.
+/// A run before the solve, with `solved` null, or after it.
 struct Run {
   explicit Run(const SolveTask& of, const Solved* after = nullptr)
       : task(of), solved(after), arguments(of.arguments), common(of.arguments.options) {}
@@ -46,7 +46,7 @@ struct Run {
     const double usual = default_tolerance(task.shape.type);
     return common.tolerance.value_or(usual).one_or(usual);
   }
-  /// atol or btol; without one, that of all columns.
+  /// atol or btol; if not given, the tolerance of all columns.
   Json tolerance_or(const std::optional<double>& own) const {
     return own || task.tolerances.empty() ? Json(own.value_or(tolerance())) : Json();
   }
@@ -55,18 +55,19 @@ struct Run {
     if (solved != nullptr) return json_of(solved->cost.damp);
     return arguments.damp_relative ? Json() : json_of(common.damp);
   }
-  /// Of a sweep that chooses.
+  /// For a sweep that chooses.
   Json of_choice(const Json& value) const {
     return arguments.sweep.rule == DampingRule::none ? Json() : value;
   }
-  /// A guess may be left out at a restart, which goes on from the saved x, unless it is part of the system.
+  /// A restart may omit the guess, since it continues from the saved x, unless the guess is part of the
+  /// system.
   Json initial() const {
     if (task.X0) return "given";
     return arguments.precondition != "none" ? Json("none") : Json();
   }
 };
 
-/// How the value of an option is found where it is not that of its field; null where there is none to tell.
+/// How to find an option's value where it is not its field's; null where there is no value to report.
 const std::map<std::string_view, Json (*)(const Run&)> values{
     {"tolerance",
      [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
@@ -111,7 +112,7 @@ Json value_of(const SolverOption& option, const Run& run) {
   return value;
 }
 
-/// The solver, and the options that it takes and a checkpoint fixes, with the names that they have there.
+/// The solver, and those of its options that a checkpoint fixes, with their names there.
 std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
   const Run run(task);
   const Solver solver = task.arguments.solver;

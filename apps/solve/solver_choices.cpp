@@ -10,8 +10,8 @@ namespace gridlops::program {
 
 namespace {
 
-/// block-cgls and one pass need stationary-a: the right-hand sides of a block must lie together, and one pass
-/// needs a block of A that never moves.
+/// block-cgls and one pass need stationary-a: the right-hand sides of a block must be on the same ranks, and
+/// one pass needs a block of A that never moves.
 bool may_be_stationary_a(const AskedChoices& asked) {
   return asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
 }

@@ -9,9 +9,10 @@
 
 namespace gridlops::program {
 
-// What a solve leaves open, and what cannot be asked for together. `solve` and `plan` go through these.
+// Choices that a solve leaves open, and requests that exclude each other. `solve` and `plan` both use these
+// functions.
 
-/// How a solver is to work on a matrix, as far as that was asked for.
+/// How a solver should work on a matrix, as far as the user has said.
 struct AskedChoices {
   Solver solver = Solver::cgls;
   std::string one_pass = "off";  ///< or "on", or "auto"
@@ -25,17 +26,17 @@ struct AskedChoices {
 /// Throws UsageError if these exclude each other.
 void require_compatible(const AskedChoices& asked);
 
-/// Says in words what the solver has against matrices of this shape; empty if nothing.
+/// Says in words why the solver refuses matrices of this shape; empty if it does not.
 std::string shape_refusal(Solver solver, Index rows, Index cols);
 
-/// Whether CGLS reads A once in an iteration.
+/// Whether CGLS reads A once per iteration.
 bool reads_once(const AskedChoices& asked, const ProductShape& shape, GridShape grid);
 
-/// The algorithm that leaves no choice: that which was asked for, or the one that block-cgls and one pass
-/// need; else `automatic`.
+/// The algorithm if there is no choice: the requested one, or the one that block-cgls and one pass need; else
+/// `automatic`.
 Algorithm algorithm_for(const AskedChoices& asked, bool one_pass);
 
-/// An iteration with all columns of the first batch, as the model has it.
+/// The model's figures for an iteration with all columns of the first batch.
 PlannedIteration planned_iteration(const AskedChoices& asked, const ProductShape& shape, Algorithm algorithm,
                                    bool one_pass, GridShape grid);
 

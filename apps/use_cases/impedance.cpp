@@ -16,14 +16,14 @@ namespace gridlops::program {
 
 namespace {
 
-/// A sine with so many periods along a unit length.
+/// A sine with this many periods per unit length.
 double wave(double position, double periods, double phase = 0) {
   return std::sin(2 * std::numbers::pi * (periods * position + phase));
 }
 
-/// A generated section: folded layers of random impedance, which grows with depth, thrown by two faults. The
-/// position along the section and the depth are from 0 to 1, and `across` is the line's number over 20: folds
-/// and faults move along the section from line to line.
+/// A generated section: folded layers of random impedance, which grows with depth, displaced by two faults.
+/// The position along the section and the depth are from 0 to 1, and `across` is the line's number over 20:
+/// folds and faults move along the section from line to line.
 double generated(double position, double depth, double across) {
   constexpr int layers = 30;
   const double along = position - 0.12 * across;
@@ -39,7 +39,7 @@ double generated(double position, double depth, double across) {
   return std::log(2.0 + 2.5 * std::clamp(unfolded, 0.0, 1.0)) + 0.12 * counter_uniform(21, layer, 1);
 }
 
-/// All of a matrix in a file, in host memory on every member of the grid.
+/// The whole matrix in a file, in host memory on every member of the grid.
 template <Scalar T>
 std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path,
                                const NpyHeader& header) {

@@ -10,7 +10,7 @@
 
 namespace gridlops::program {
 
-/// The models of post-stack and of reflectivity inversion: parallel vertical sections through the ground.
+/// The models of post-stack and reflectivity inversion: parallel vertical sections through the ground.
 struct ImpedanceArguments {
   Index lines = 20, traces = 800, samples = 550;
   std::string model;  ///< a file with one section for all lines; empty: a generated one
@@ -22,7 +22,7 @@ void define_impedance(Options& options, ImpedanceArguments& arguments);
 /// m = log(acoustic impedance), an array of lines × traces × samples (of depth or time).
 class Impedance {
  public:
-  /// Reads the model, if it is a file, on all members of the grid (collective over the grid). Throws
+  /// If the model is a file, reads it on all members of the grid (collective over the grid). Throws
   /// InputError on all members.
   Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments);
 
@@ -38,7 +38,8 @@ class Impedance {
   Space space_;
 };
 
-/// The wavelet of the traces: Ricker's with 15 Hz, in samples of 4 ms, so many on either side of its peak.
+/// The wavelet of the traces: a 15 Hz Ricker wavelet, in samples of 4 ms, with this many on either side of
+/// its peak.
 constexpr Index half_wavelet = 20;
 std::vector<double> trace_wavelet();
 

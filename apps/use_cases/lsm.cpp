@@ -24,7 +24,7 @@ struct LsmArguments {
   double interval = 0.004, frequency = 20;
 };
 
-/// So many points along x, evenly spaced, at one depth.
+/// This many points along x, evenly spaced, at one depth.
 std::vector<Position> line(Index count, const LsmArguments& arguments, double depth) {
   std::vector<Position> positions;
   const double length = arguments.last - arguments.first;

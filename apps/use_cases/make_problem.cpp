@@ -21,8 +21,8 @@ namespace gridlops::program {
 
 namespace {
 
-// Elements are pure functions of the arguments and of the global index, so that a problem does not depend on
-// the ranks that made it. They are computed in double precision for all types.
+// Elements are pure functions of the arguments and the global index, so that a problem does not depend on the
+// ranks that made it. They are computed in double precision for all types.
 
 using Kind = MakeProblemArguments::Kind;
 
@@ -32,7 +32,7 @@ ScalarType type_of(const MakeProblemArguments& arguments) {
   return arguments.type.value_or(arguments.kind == Kind::multiples ? ScalarType::c128 : ScalarType::f64);
 }
 
-/// Throws UsageError if the arguments contradict each other, or ask for more than memory can be addressed.
+/// Throws UsageError if the arguments contradict each other, or ask for more memory than can be addressed.
 void check(const MakeProblemArguments& arguments) {
   const ScalarType type = type_of(arguments);
   const bool multiples = arguments.kind == Kind::multiples;
@@ -68,7 +68,7 @@ void check(const MakeProblemArguments& arguments) {
   }
 }
 
-/// A seed for each purpose, so that numbers for one purpose do not depend on those for another.
+/// One seed for each purpose, so that numbers for one purpose do not depend on those for another.
 enum class Purpose { matrix, model, noise, left_vector, right_vector };
 std::uint64_t seed_for(const MakeProblemArguments& arguments, Purpose purpose) {
   return 8 * arguments.seed + static_cast<std::uint64_t>(purpose);
@@ -125,7 +125,7 @@ void fill_conditioned(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   });
 }
 
-/// A = (I − 2vvᴴ) Λ (I − 2vvᴴ), Hermitian to the last bit, has the eigenvalues Λ.
+/// A = (I − 2vvᴴ) Λ (I − 2vvᴴ), exactly Hermitian, has the eigenvalues Λ.
 template <Scalar T>
 void fill_positive_definite(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   using C = Accumulator<T>;
@@ -157,10 +157,10 @@ double wavelet(double distance) {
 struct Fault {
   double position;  // where it meets the surface
   double run;       // metres sideways per metre of depth
-  double height;    // by which it throws what is to its right
+  double height;    // by which it displaces what is to its right
 };
 
-/// How much deeper than outside the graben layers lie here. The section repeats every 4 km.
+/// How much deeper the layers are here than outside the graben. The section repeats every 4 km.
 double throw_at(double position, double depth) {
   constexpr Fault left{1150, +0.55, +45}, right{2950, -0.40, -60};
   double sum = 0;
@@ -169,7 +169,7 @@ double throw_at(double position, double depth) {
   return sum;
 }
 
-/// Layers of random strength and thickness; z is the depth below the first, before anything bent them.
+/// Layers of random strength and thickness; z is the depth below the first layer, before any bending.
 double layers(double position, double z, std::uint64_t seed) {
   constexpr double spacing = 60;
   const auto nearest = static_cast<Index>(std::floor(z / spacing));
@@ -184,7 +184,7 @@ double layers(double position, double z, std::uint64_t seed) {
   return sum;
 }
 
-/// The base of a channel that was filled with something else; z is the depth below its banks.
+/// The base of a channel filled with other material; z is the depth below its banks.
 double channel(double position, double z) {
   const double across = (position - 2050) / 420;
   if (std::fabs(across) >= 1) return 0;
@@ -193,8 +193,8 @@ double channel(double position, double z) {
 }
 
 /// The reflectivity at a lateral position and a depth, in metres: folded layers that end at an unconformity,
-/// flat ones and a channel above it, and a graben between two faults through all of them. It is of order 1,
-/// and a pure function. The folds are so steep that they need all lateral wavelengths down to some 60 m.
+/// flat layers and a channel above it, and a graben between two faults through all of them. It is of order 1,
+/// and a pure function. The folds are so steep that they need all lateral wavelengths down to about 60 m.
 double reflectivity(double position, double depth) {
   const double unfaulted = depth - throw_at(position, depth);
   const double upper = unfaulted - 12 * wave(position, 2700, 0.4);
@@ -205,9 +205,9 @@ double reflectivity(double position, double depth) {
          is_below * layers(position, unfaulted - folds, 12) + 0.8 * wavelet(below_unconformity);
 }
 
-/// A has the wavefield of one frequency from virtual sources (columns) to receivers (rows), with four
-/// internal multiples of decreasing strength. Sources and receivers lie in lines, the shorter centred under
-/// the longer.
+/// A contains the wavefield of one frequency from virtual sources (columns) to receivers (rows), with four
+/// internal multiples of decreasing strength. Sources and receivers lie in lines, the shorter line centred
+/// under the longer.
 template <Scalar T>
 void fill_multiples(DistMatrix<T>& A) {
   constexpr double spacing = 10, wave_number = 2 * std::numbers::pi / 20;
@@ -255,7 +255,7 @@ void fill_model(const MakeProblemArguments& arguments, DistMatrix<T>& X) {
 }
 
 /// To each element of a column b of m rows adds S·‖b‖/√m times a number of unit variance, where S is the
-/// noise asked for (collective over the grid).
+/// requested noise (collective over the grid).
 template <Scalar T>
 void add_noise(const MakeProblemArguments& arguments, DistMatrix<T>& B) {
   if (arguments.noise == 0 || B.rows() == 0) return;
@@ -284,7 +284,7 @@ struct ProblemFiles {
 template <Scalar T>
 void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
                   const ProblemFiles& files) {
-  // The layouts of A, X and B are those of this algorithm.
+  // A, X and B have the layouts of this algorithm.
   constexpr Algorithm algorithm = Algorithm::summa;
   DistMatrix<T> A = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.rows, arguments.cols));
   DistMatrix<T> X = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.cols, arguments.nrhs));

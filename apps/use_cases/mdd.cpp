@@ -22,7 +22,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// Lengths in metres, times in seconds. Names are those of the axes: models lie along x, data along y.
+/// Lengths in metres, times in seconds. Names follow the axes: models lie along x, data along y.
 struct MddArguments {
   UseCaseArguments common;
   Index nx = 121, ny = 201;
@@ -33,7 +33,7 @@ struct MddArguments {
   std::string domain = "frequency";
   bool independent = false;
 
-  /// Of an axis with negative times, whose middle is time 0.
+  /// The samples of an axis with negative times, whose middle is time 0.
   Index both_sides() const { return 2 * samples - 1; }
   Index time_zero() const { return samples - 1; }
 };
@@ -45,8 +45,8 @@ struct Event {
 constexpr std::array<Event, 1> model_events{{{0.2, 1100, 1}}};
 constexpr std::array<Event, 3> kernel_events{{{0.2, 1200, 1}, {0.5, 1500, 0.6}, {0.7, 2000, 0.5}}};
 
-/// Adds `amplitude` times a wavelet at a time between two samples, by linear interpolation, to the samples
-/// 0 … of a trace that lie `step` apart. What is outside the trace is lost.
+/// Adds `amplitude` times a wavelet to a trace, whose samples 0 … are `step` apart, at a time between two
+/// samples, by linear interpolation. Samples outside the trace are lost.
 template <class R>
 void add_event(const Event& event, double offset, double interval, std::span<const double> wavelet,
                double amplitude, R* trace, Index samples, Index step) {
@@ -65,7 +65,7 @@ void add_event(const Event& event, double offset, double interval, std::span<con
   }
 }
 
-/// A taper of n samples whose ends are half Hann windows of five samples, the outermost being zero.
+/// A taper of n samples whose ends are half Hann windows of five samples; the outermost samples are zero.
 double taper(Index i, Index n) {
   constexpr Index width = 5;
   const Index from_end = std::min(i, n - 1 - i);
@@ -73,8 +73,8 @@ double taper(Index i, Index n) {
   return 0.5 - 0.5 * std::cos(std::numbers::pi * static_cast<double>(from_end) / (width - 1));
 }
 
-/// Fills this rank's block of real arrays (samples, traces), cut along the traces: trace(j, c, first) adds to
-/// the zeros of trace j of column c, whose samples lie as far apart as this block has traces.
+/// Fills this rank's block of real arrays (samples, traces), cut along the traces. trace(j, c, first) adds to
+/// the zeros of trace j of column c, whose samples are as far apart as this block has traces.
 template <Scalar R, class Trace>
 void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
   const MatrixView<R> block = X.local();
@@ -88,8 +88,8 @@ void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
   }
 }
 
-/// Reflections, recorded at all y, of sources at all x: their spectra, with what the integrals over time
-/// take. Traces are distributed for their transform, then the frequencies.
+/// Reflections, recorded at all y, from sources at all x: their spectra, scaled for the integrals over time.
+/// Traces are distributed for their transform, then the frequencies.
 template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel) {
   using C = std::complex<R>;
@@ -109,7 +109,7 @@ DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Spa
   });
   DistMatrix<C> G = allocate_matrix<C>(grid, spectra.layout(1));
   DistMatrix<R> pairs = pairs_of(spectra, G);
-  // The transform keeps norms, with one of every two conjugate frequencies: not so the sum that is wanted.
+  // The transform keeps norms, with one of every two conjugate frequencies; the sum needed here does not.
   const auto scale = arguments.interval *
                      std::sqrt(static_cast<double>(arguments.samples) * static_cast<double>(samples) / 2);
   F->apply(static_cast<R>(scale), in_time, 0, pairs);
@@ -120,8 +120,8 @@ DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Spa
   return G;
 }
 
-/// The model of each virtual source: one reflection of a source that lies on the line of the model. Sources
-/// are evenly spaced around its middle.
+/// The model of each virtual source: one reflection from a source on the model's line. Sources are evenly
+/// spaced around its middle.
 template <Scalar R>
 void fill_model(const MddArguments& arguments, const Space& space, DistMatrix<R>& model) {
   const double length = arguments.dx * static_cast<double>(arguments.nx - 1);
@@ -178,7 +178,7 @@ class IndependentFrequencies {
     DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
     return gridlops::solve(arguments_.common.solver, *A, B, X, options);
   }
-  /// An operator owns its matrix, though it only reads it.
+  /// An operator owns its matrix, although it only reads it.
   static MatrixView<T> unconst(MatrixView<const T> X) { return {const_cast<T*>(X.data), X.rows, X.cols}; }
 
   /// The columns of all ranks.
@@ -210,7 +210,7 @@ class IndependentFrequencies {
     return report;
   }
 
-  /// As costs_of() for one problem: norms over all frequencies, those that have ended included.
+  /// The same as costs_of(), for one problem: norms over all frequencies, including those that have ended.
   std::vector<std::vector<double>> sum_costs(const std::vector<SolveReport>& mine, Index iterations) const {
     const auto sources = static_cast<std::size_t>(arguments_.sources);
     std::vector<double> squares(static_cast<std::size_t>(iterations + 1) * sources);
@@ -242,7 +242,7 @@ class IndependentFrequencies {
   std::vector<std::vector<double>> costs_;
 };
 
-/// Makes data of the model by A, and inverts them by solve(data, model). save(name, X, is_data) keeps a
+/// Makes data of the model by A, and inverts them by solve(data, model). save(name, X, is_data) stores a
 /// result.
 template <Scalar T, class Solve, class Save>
 void invert(UseCase& run, const LinearOperator<T>& A, DistMatrix<T>& model, Solve&& solve, Save&& save) {
@@ -295,7 +295,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         });
     return;
   }
-  // The spectra of the kept band have the norms of the traces: the iterations are those in time.
+  // The spectra of the kept band have the norms of the traces, so the iterations equal those in time.
   DistMatrix<C> spectra = allocate_matrix<C>(grid, G->domain().layout(arguments.sources));
   DistMatrix<R> pairs = pairs_of(G->domain(), spectra);
   model_spectra->apply(1, model, 0, pairs);
@@ -305,7 +305,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         const ProductShape shape{G->rows(), G->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
-            // With few sources products wait for the memory of the kernel, and one pass reads it once.
+            // With few sources, products wait for memory to deliver the kernel, and one pass reads it once.
             options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
             return solve(arguments.common.solver, *G, data, X, options);
           });

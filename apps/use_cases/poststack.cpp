@@ -35,7 +35,7 @@ struct PoststackArguments {
   Regularization kind() const { return value_of(regularization, regularizations); }
 };
 
-/// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, one band.
+/// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, as one band.
 template <Scalar T>
 OperatorPtr<T> poststack_modelling(const Space& space) {
   const Index samples = space.dims.size(2);
@@ -43,21 +43,21 @@ OperatorPtr<T> poststack_modelling(const Space& space) {
       space, 2, product(convolution(samples, trace_wavelet(), half_wavelet), first_derivative(samples)));
 }
 
-/// m smoothed without a shift along lines, traces and samples; not along those too short for it.
+/// m smoothed without a shift along lines, traces and samples, except along those too short for it.
 template <Scalar T>
 DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
   DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
   const Index lengths[] = {5, 30, 20};
   for (int dim = 0; dim < 3; ++dim) {
     const Index length = lengths[dim], samples = space.dims.size(dim);
-    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends so far
+    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends this far
     band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
     std::swap(x, y);
   }
   return x;
 }
 
-/// Notes the options that this regularization has a use for.
+/// Notes the options that this regularization uses.
 void note_options(UseCase& run, const PoststackArguments& arguments) {
   run.option("regularization", arguments.regularization);
   if (arguments.kind() == Regularization::none) return;
@@ -67,7 +67,7 @@ void note_options(UseCase& run, const PoststackArguments& arguments) {
   run.option("inner", arguments.inner);
 }
 
-/// Inverts from the m that is there.
+/// Inverts from the current m.
 template <Scalar T>
 void invert(UseCase& run, const PoststackArguments& arguments, const Space& space, const OperatorPtr<T>& G,
             const DistMatrix<T>& d, DistMatrix<T>& m) {

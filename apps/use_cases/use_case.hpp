@@ -17,20 +17,20 @@
 
 namespace gridlops::program {
 
-// What the use cases share: subcommands that make data of a physical problem, and invert them.
+// What the use cases share. They are subcommands that make data of a physical problem, and invert them.
 
 struct UseCaseArguments {
   std::optional<GridShape> grid;
   Solver solver = Solver::cgls;
   Index iterations = 100;
-  std::optional<double> tolerance;  ///< 0, or unset: all iterations are made
+  std::optional<double> tolerance;  ///< 0, or unset: all iterations run
   ScalarType type = ScalarType::f64;
   std::string device = "cpu", transport = "auto";
   std::string cost, report, save;  ///< files and a folder; empty: not wanted
   bool quiet = false;
 };
 
-/// Adds the options behind these arguments. iterations: what the help says is the default.
+/// Adds the options behind these arguments. iterations: the default, as the help states it.
 void define_use_case(Options& options, UseCaseArguments& arguments,
                      const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
@@ -38,25 +38,25 @@ void define_use_case(Options& options, UseCaseArguments& arguments,
 /// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
 std::vector<double> ricker(double frequency, double interval, Index half);
 
-/// Costs of each iteration from the start on: the Frobenius norm of the residual and, if there are several
-/// columns, the norm of each of them, the last known one where a column has ended.
+/// The costs of each iteration, including the start: the Frobenius norm of the residual and, if there are
+/// several columns, each column's norm. A column that has ended keeps its last known norm.
 std::vector<std::vector<double>> costs_of(const SolveReport& report);
 
-/// One run of a use case, with its grid, its outputs and what is measured. All members are collective over
-/// the grid, constructor and run() over world.
+/// One run of a use case, with its grid, its outputs and its measurements. The constructor and run() are
+/// collective over world, all other members over the grid.
 class UseCase {
  public:
-  /// Makes the grid, of the shape that was asked for or of this one, and checks that all outputs can be
-  /// written and are none of the inputs, with a file NAME.npy in the folder --save for each of these names.
-  /// The arguments must outlive this.
+  /// Makes the grid, of the requested shape or else of this one. Checks that all outputs can be written and
+  /// are not inputs, including a file NAME.npy in the folder --save for each of these names. The arguments
+  /// must outlive this object.
   UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
           const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs = {});
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
 
-  /// Calls work.operator()<T>() on the ranks of the grid for the type T that was asked for, and writes cost
-  /// file and report. Returns whether all columns ended as they should, at the limit of iterations if nowhere
-  /// else.
+  /// Calls work.operator()<T>() on the ranks of the grid for the requested type T, and writes the cost file
+  /// and the report. Returns whether all columns ended as they should; the iteration limit counts if there is
+  /// no tolerance.
   template <class Work>
   ExitStatus run(Work&& work) {
     return run_on_members([&] {
@@ -65,17 +65,17 @@ class UseCase {
     });
   }
 
-  // For work().
+  // For use in work().
 
-  /// Solves A X ≈ B from zero by the solver that was asked for, and keeps its report and costs.
+  /// Solves A X ≈ B from zero by the requested solver, and keeps its report and costs.
   template <Scalar T>
   void solve(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X);
-  /// The same with a solver of the caller's, for a problem of this shape.
+  /// The same with the caller's solver, for a problem of this shape.
   void solve(const ProductShape& shape, const std::function<SolveReport(const SolveOptions&)>& solver);
-  /// Takes these costs instead of those of the solver's report.
+  /// Replaces the costs of the solver's report by these.
   void set_costs(std::vector<std::vector<double>> costs) { costs_ = std::move(costs); }
 
-  /// Writes NAME.npy, the arrays of this space, if results are saved.
+  /// Writes NAME.npy, with the arrays of this space, if results are saved.
   template <Scalar T>
   void save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X);
 

@@ -6,9 +6,9 @@
 
 namespace gridlops {
 
-/// For its lifetime the thread that communicates is away: it works by itself, or is within a call of MPI that
-/// blocks. So another thread may look after what ranks know of each other (Watchdog). That takes some
-/// nanoseconds. Within another absence, on other threads, and without a session, this does nothing.
+/// During its lifetime the thread that communicates is away: it works alone, or is inside a blocking MPI
+/// call. Meanwhile another thread may answer and watch for this rank (Watchdog). Making one takes some
+/// nanoseconds. It does nothing within another Away, on other threads, and without a session.
 class Away {
  public:
   enum class Reason { work, blocking_call };
@@ -20,21 +20,22 @@ class Away {
 
   /// Whether this thread is away.
   static bool is_here() noexcept;
-  /// How often it was.
+  /// How many times it has been away.
   static std::uint64_t count() noexcept;
 
-  /// The calling thread is from now on the one that communicates, until end().
+  /// Makes the calling thread the one that communicates, until end().
   static void begin();
   static void end() noexcept;
-  /// Calls look_after(reason, count) if the thread that communicates is away, which then stays away as long.
+  /// Calls look_after(reason, count) if the thread that communicates is away; it then stays away until the
+  /// call returns.
   static void meanwhile(const std::function<void(Reason, std::uint64_t)>& look_after);
 
  private:
   const bool is_outermost_;
 };
 
-/// What the library does by itself, which may last: it multiplies, hashes, or waits for a disk. It makes no
-/// call of MPI meanwhile, so that another thread may.
+/// Work of the library itself that may take long: multiplying, hashing, waiting for a disk. It makes no MPI
+/// call meanwhile, so another thread may.
 struct AtWork : Away {
   AtWork() noexcept : Away(Reason::work) {}
 };

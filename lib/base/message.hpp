@@ -7,8 +7,8 @@
 
 namespace gridlops {
 
-/// A text: the parts, written one after the other. All text of the library that has numbers in it is made
-/// here, because numbers must look the same in every locale: file names and headers are read again.
+/// A text: the parts, one after the other. The library makes all texts with numbers here, because numbers
+/// must look the same in every locale: file names and headers are read again.
 template <class... Parts>
 std::string message(const Parts&... parts) {
   std::ostringstream text;
@@ -18,7 +18,7 @@ std::string message(const Parts&... parts) {
   return text.str();
 }
 
-/// Unless condition holds, throws E with the parts as its text.
+/// Throws E with the parts as its text unless condition holds.
 template <class E, class... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) throw E(message(parts...));

@@ -11,7 +11,7 @@ namespace gridlops {
 /// An index, converted to a position in a standard container.
 constexpr std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// Part k of [0, total), cut into parts whose sizes differ by at most one, larger ones first.
+/// Part k of [0, total), cut into parts whose sizes differ by at most one, larger parts first.
 constexpr Range balanced_part(Index total, Index parts, Index k) {
   const Index size = total / parts, larger = total % parts;
   return {k * size + std::min(k, larger), size + (k < larger ? 1 : 0)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The standard headers that most sources include, read once for all. Sources still include what they use.
+// The standard headers that most sources include, precompiled. Sources still include what they use.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -45,7 +45,7 @@ std::vector<TraceSource*>& sources() {
 
 TraceListener listener;
 
-/// The record of the thread that makes it. All memory is taken by the constructor.
+/// The record of the thread that creates it. The constructor allocates all memory.
 class Recorder {
  public:
   Recorder(const TraceOptions& options, std::uint32_t generation) : generation_(generation) {
@@ -144,11 +144,11 @@ class Recorder {
   struct Open {
     int node, event;
     std::int64_t begin, last_mark;
-    TraceCounts totals;  // when it began
-    void (*told)();      // the listener that was told of it, to be told of its end
+    TraceCounts totals;  // at its beginning
+    void (*told)();      // the listener that was told of its beginning, and will be told of its end
   };
 
-  /// The node of this name below the region that is open; none if there is no room for another one.
+  /// Returns the node of this name below the innermost open region; none if there is no room for another.
   int child(const char* name, bool is_mark) {
     int* next = &nodes_[at(open_.back().node)].first_child;
     for (; *next != none; next = &nodes_[at(*next)].next_sibling) {
@@ -161,7 +161,7 @@ class Recorder {
     return static_cast<int>(nodes_.size()) - 1;
   }
 
-  /// Makes room for so many events, and writes to it, so that the system gives no page later.
+  /// Makes room for this many events, and writes to it, so that the system need not supply pages later.
   static void take_memory(std::vector<TraceEvent>& events, std::size_t count) {
     events.reserve(count);
     events.resize(count);
@@ -185,7 +185,8 @@ class Recorder {
     events[at(region.event)].counts = counts;
   }
 
-  // Numbers of another trace's regions and flights mean nothing to this one.
+  // Includes the trace's number, so that numbers of another trace's regions and flights are not taken for
+  // this trace's.
   std::uint64_t token(std::size_t number) const { return std::uint64_t{generation_} << 32 | number; }
   bool is_mine(std::uint64_t token) const { return token >> 32 == generation_; }
   static std::size_t number(std::uint64_t token) { return token & 0xffffffff; }
@@ -202,7 +203,7 @@ class Recorder {
 
 std::unique_ptr<Recorder> recorder;
 
-/// Calls work(recorder) in the thread that records.
+/// Calls work(recorder) in the recording thread.
 template <class Work>
 void with_recorder(Work&& work) {
   if (recorder != nullptr && recorder->is_of_this_thread()) work(*recorder);

@@ -25,39 +25,39 @@ struct TraceEvent {
 
   const char* name;
   Kind kind;
-  std::int64_t begin, end;  ///< nanoseconds of the steady clock; end is 0 before it is over
+  std::int64_t begin, end;  ///< nanoseconds of the steady clock; end is 0 until it ends
   TraceCounts counts;       ///< of a region
 };
 
-/// What something besides the thread has done, such as a stream of a GPU, one thing after the other.
+/// What something other than the thread has done, such as a stream of a GPU, one thing after the other.
 struct TraceTrack {
   std::string name;
   std::vector<TraceEvent> events;
 };
 
-/// What a rank has recorded; what is still open is shown as if it ended now.
+/// A rank's record. Regions that are still open appear as if they ended now.
 struct TraceRecord {
   std::int64_t begin = 0, end = 0;
-  std::vector<TraceNode> nodes;  ///< the first is the whole
+  std::vector<TraceNode> nodes;  ///< the first is the root
   std::vector<TraceEvent> events;
   std::vector<TraceTrack> tracks;
   Index dropped_regions = 0, dropped_events = 0;
 };
 TraceRecord trace_record();
 
-/// The number of the trace if this thread records a timeline; 0 if it does not.
+/// The number of the trace if this thread records a timeline; otherwise 0.
 GRIDLOPS_EXPORT std::uint32_t trace_timeline();
-/// Adds a track to the timeline, which takes the memory for its events, and returns its number.
+/// Adds a track to the timeline, allocates memory for its events, and returns its number.
 GRIDLOPS_EXPORT std::size_t add_trace_track(const std::string& name);
-/// Adds a region to a track of this trace; without room, or a name, it only counts it.
+/// Adds a region to a track of this trace. Without room, or without a name, only counts it.
 GRIDLOPS_EXPORT void add_to_trace_track(std::uint32_t timeline, std::size_t track, const char* name,
                                         std::int64_t begin, std::int64_t end);
-/// The name of the innermost region that is open.
+/// The name of the innermost open region.
 GRIDLOPS_EXPORT const char* trace_region_name();
-/// Nanoseconds of the steady clock, which the times of a trace are.
+/// Nanoseconds of the steady clock, the unit of all times of a trace.
 GRIDLOPS_EXPORT std::int64_t trace_clock();
 
-/// Brings in what a device has done, when the trace is looked at. It lives in the thread that records.
+/// Collects what a device has done when someone reads the trace. It lives in the recording thread.
 class GRIDLOPS_EXPORT TraceSource {
  public:
   TraceSource();
@@ -67,14 +67,14 @@ class GRIDLOPS_EXPORT TraceSource {
   virtual void bring_in() = 0;
 };
 
-/// Others that are told of the regions, such as a profiler. There is one of them in a process.
+/// Another recipient of the regions, such as a profiler. A process has at most one.
 struct TraceListener {
   void (*begin)(const char* name) = nullptr;
   void (*end)() = nullptr;
 };
 GRIDLOPS_EXPORT void set_trace_listener(const TraceListener& wanted);
 
-/// Leaves out what its lifetime does, such as gathering the trace itself.
+/// Keeps what happens during its lifetime, such as gathering the trace itself, out of the trace.
 class TracePause {
  public:
   TracePause() : was_on_(detail::trace_is_on.exchange(false)) {}
@@ -86,8 +86,8 @@ class TracePause {
   bool was_on_;
 };
 
-/// A region of a communicator's operation, or of a wait. One that another operation of a communicator makes
-/// inside is not recorded: its bytes are those of the outer one already.
+/// The region of a communicator operation, or of a wait. An operation that another communicator operation
+/// makes is not recorded: its bytes are already those of the outer one.
 class OperationRegion {
  public:
   explicit OperationRegion(const char* name) : region_(depth++ == 0 ? name : nullptr) {}
@@ -114,8 +114,8 @@ inline void trace_counts(const TraceCounts& counts) {
   if (trace_is_on()) detail::record_counts(counts);
 }
 
-/// Something that goes on beside the regions, such as a message: begins, and ends when the number that is
-/// returned is given back.
+/// Begins something that runs beside the regions, such as a message, and returns its number. It ends when the
+/// caller passes that number back.
 inline std::uint64_t trace_flight(const char* name) {
   return trace_is_on() ? detail::record_flight(name) : 0;
 }

@@ -267,7 +267,7 @@ void Request::complete() {
   trace_landing(flight_);
 }
 
-// The transport sees to it that a pending operation which goes uses its operands no more.
+// The transport ensures that a pending operation, once destroyed, no longer uses its operands.
 void Request::drop() noexcept {
   if (std::uncaught_exceptions() == 0) wait();
   pending_.reset();
@@ -275,7 +275,7 @@ void Request::drop() noexcept {
 
 CommunicationGroup::CommunicationGroup(Communicator& comm) : comm_(comm) { comm_.do_open_group(); }
 
-// An error here ends the program, as in any destructor; close() throws it instead.
+// An error here ends the program, as in any destructor. close() throws it instead.
 CommunicationGroup::~CommunicationGroup() {
   if (!is_open_) return;
   if (std::uncaught_exceptions() > 0) {

@@ -41,8 +41,8 @@ ProcessGrid::ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend)
   require_positive(shape);
 }
 
-// A grid is always agreed on, since ranks for which GRIDLOPS_CHECK says different things would wait for each
-// other later.
+// Ranks always agree on a grid: if GRIDLOPS_CHECK differed between ranks, they would wait for each other
+// later.
 ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend)
     : shape_(shape), backend_(std::move(backend)) {
   agree(comm, "making a process grid", [&](Agreement& agreement) {

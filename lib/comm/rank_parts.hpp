@@ -16,7 +16,7 @@ inline ConstElements as_reals(const ConstElements& a) {
   return {a.data, a.count * a.reals_per_element, a.type};
 }
 
-/// `count` elements of an array of reals from `begin` on.
+/// The `count` elements of an array of reals that begin at `begin`.
 inline Elements slice(const Elements& a, Index begin, Index count) {
   return {static_cast<std::byte*>(a.data) + begin * size_of(a.type), count, a.type};
 }
@@ -31,7 +31,7 @@ class RankParts {
     offsets_.reserve(counts.size() + 1);
     for (const Index count : counts) offsets_.push_back(offsets_.back() + count * reals_per_element);
   }
-  /// As balanced_part() cuts `total` elements.
+  /// Parts as balanced_part() cuts `total` elements.
   static RankParts balanced(Index total, int ranks) {
     RankParts parts;
     for (int rank = 0; rank < ranks; ++rank)

@@ -24,7 +24,7 @@ namespace {
               KnownTo::one_rank);
 }
 
-/// cuFFT has no texts of its own.
+/// cuFFT has no error texts of its own.
 std::string name_of(cufftResult status) {
   switch (status) {
     case CUFFT_INVALID_PLAN:
@@ -111,14 +111,14 @@ DeviceContext::DeviceContext(int device) : device_(device), pinned_(*this), memo
 
 DeviceContext::~DeviceContext() {
   cudaSetDevice(device_);
-  // What was begun then never ends.
+  // In these cases the work in progress never ends.
   if (has_failed_ || ranks_are_out_of_step()) return;
   cudaStreamSynchronize(communication());
   cudaStreamSynchronize(compute());
   try {
     timeline_.bring_in();
   } catch (const Error&) {
-    // A trace then lacks the end of the timeline.
+    // The trace then lacks the end of its timeline.
   }
 }
 
@@ -137,7 +137,7 @@ void DeviceContext::communication_follows_compute() {
 }
 
 void DeviceContext::communicates_until(const std::shared_ptr<PooledEvent>& end) {
-  constexpr std::size_t many = 64;  // beyond this the oldest are asked for, even if the host never waits
+  constexpr std::size_t many = 64;  // with more than this, checks the oldest, even if the host never waits
   while (communications_.size() > many && is_over(communications_.front())) {
     communications_.pop_front();
     ++communications_over_;
@@ -177,11 +177,11 @@ void DeviceContext::close_group() {
   for (const std::function<void()>& step : steps) step();
 }
 
-// Ends the group of NCCL, which must not take later calls for a part of it.
+// Ends NCCL's group; otherwise NCCL would add later calls to it.
 void DeviceContext::abandon_group() noexcept {
   group_is_open_ = false;
   after_group_.clear();
-  // Operations that were begun in the group have no end to wait for.
+  // Operations begun in the group have no end to wait for.
   std::erase_if(communications_, [](const Communication& one) { return one.end->get() == nullptr; });
   static_cast<void>(ncclGroupEnd());
 }
@@ -241,7 +241,7 @@ bool DeviceContext::check_communicators() {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t status = ncclCommGetAsyncError(comm, &error);
     if (status != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
-      // The rank that knows the cause reports it meanwhile, or tells it.
+      // Meanwhile the rank that knows the cause reports it, or tells the others.
       const auto end = Clock::now() + std::chrono::milliseconds(500);
       for (WatchedWait wait; Clock::now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
         look(wait);

@@ -20,31 +20,31 @@
 
 namespace gridlops::cuda {
 
-// A failed call may have failed on this rank alone, so these errors are known to one rank.
+// A call may have failed on this rank alone, so only one rank knows these errors.
 
 /// Unless the status is success, throws Error with the call, its size if it has one, and the vendor's text.
 /// Also clears CUDA's last error, which the next launch would otherwise report again.
 void check(cudaError_t status, const char* call, Index bytes = -1);
-/// Does the same, but returns false for a lack of memory.
+/// The same, but returns false if there is not enough memory.
 bool is_enough_memory(cudaError_t status, const char* call, Index bytes);
 void check(cublasStatus_t status, const char* call);
 void check(cufftResult status, const char* call);
 
 /// What all backends and communicators of a device share. Products and kernels run in the compute stream. All
 /// communication of this process runs in the communication stream, which has a higher priority, so that every
-/// rank's collectives run in the order of its program. Where one stream needs results of the other, it waits
-/// for an event, on the device.
+/// rank's collectives run in program order. If one stream needs results of the other, it waits for an event,
+/// on the device.
 class DeviceContext {
  public:
-  /// The context of this device. It is made at the first call, and anew when nobody uses the last one any
-  /// more. Throws Error if the device cannot be used.
+  /// The context of this device. Made at the first call, and again after its last user has released it.
+  /// Throws Error if the device cannot be used.
   static std::shared_ptr<DeviceContext> of(int device);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
   DeviceContext& operator=(const DeviceContext&) = delete;
 
   int device() const { return device_; }
-  /// Makes the device current in the calling thread. Every function that the library's user may call does
+  /// Makes the device current in the calling thread. Every function that a user of the library may call does
   /// this first.
   void make_current() const;
 
@@ -53,29 +53,28 @@ class DeviceContext {
   PinnedPool& pinned() { return pinned_; }
   DeviceMemory& memory() { return memory_; }
 
-  /// Lets the communication stream wait, from now on, for what the compute stream was given before.
+  /// Makes the communication stream wait, from now on, for the work already given to the compute stream.
   void communication_follows_compute();
-  /// Registers a communication, so that wait() can tell what the device is waiting for. It begins after the
-  /// work that the communication stream was last made to follow, and ends at the event, once that is
-  /// recorded.
+  /// Registers a communication, so that wait() can tell what the device waits for. It begins after the work
+  /// that the communication stream was last made to follow, and ends at the event, once that is recorded.
   void communicates_until(const std::shared_ptr<PooledEvent>& end);
-  /// Records an event after all that the communication stream was given so far.
+  /// Records an event after all work given to the communication stream so far.
   PooledEvent communication_so_far();
-  /// Lets the compute stream wait for the event from now on.
+  /// Makes the compute stream wait for the event from now on.
   void compute_follows(cudaEvent_t event);
 
-  /// NCCL's calls between opening and closing a group are one operation.
+  /// All NCCL calls between opening and closing a group form one operation.
   void open_group();
   void close_group();
   void abandon_group() noexcept;
   bool is_group_open() const { return group_is_open_; }
-  /// The number of the group that is open, or was open last.
+  /// The number of the open group, or of the last one.
   Index group_number() const { return group_number_; }
   /// Calls step(), which follows NCCL's calls in the communication stream, now or at the end of the open
   /// group.
   void after_group(std::function<void()> step);
 
-  /// Waits for the event on the host, and meanwhile asks the communicators for errors. If one of them has
+  /// Waits for the event on the host, and meanwhile checks the communicators for errors. If one of them has
   /// failed, or the ranks wait in vain (WatchedWait), it aborts all of them and throws CommunicationError.
   /// The time of the rank's own work does not count as waiting.
   void wait(cudaEvent_t event);
@@ -84,24 +83,24 @@ class DeviceContext {
   /// Waits for both streams.
   void await_all();
 
-  /// Waits until a call of NCCL is over, and returns its result. With NCCL_COMM_BLOCKING=0 a call goes on in
-  /// the background; until it is over its communicators take no other call, and nothing may follow it in a
-  /// stream.
+  /// Waits until an NCCL call completes, and returns its result. With NCCL_COMM_BLOCKING=0 a call goes on in
+  /// the background. Until it completes, its communicators accept no other call, and nothing may follow it in
+  /// a stream.
   ncclResult_t settled(ncclResult_t result);
 
   EventPool& events() { return events_; }
   DeviceTimeline& timeline() { return timeline_; }
 
-  /// Adds a communicator to those that wait() asks for errors, and removes it.
+  /// Adds (removes) a communicator that wait() checks for errors.
   void watch(ncclComm_t comm) { communicators_.push_back(comm); }
   void forget(ncclComm_t comm);
   /// Aborts all communicators, so that no other rank waits for this one, and throws CommunicationError.
   [[noreturn]] void fail(const std::string& what);
-  /// Whether fail() was called. Work under way may then never end, so memory that the device may use stays
+  /// Whether fail() was called. Work in progress may then never end, so memory that the device may use stays
   /// allocated.
   bool has_failed() const { return has_failed_; }
 
-  /// The bytes of a chunk of a message that is staged through the host: one is copied while another travels.
+  /// The bytes of a chunk of a message staged through the host: one chunk is copied while another travels.
   Index staging_chunk_bytes = Index{4} << 20;
 
  private:
@@ -117,7 +116,7 @@ class DeviceContext {
   };
 
   explicit DeviceContext(int device);
-  /// Throws if a communicator has failed. True while NCCL works in the background for one.
+  /// Throws if a communicator has failed. Returns true while NCCL works in the background for one.
   bool check_communicators();
   bool is_over(const Communication& communication);
   /// The number, from 1, of the communication in which the device waits for other ranks; 0 if it does not
@@ -132,7 +131,7 @@ class DeviceContext {
   PinnedPool pinned_;
   DeviceMemory memory_;
   std::shared_ptr<PooledEvent> followed_;     // in the compute stream; the communication stream waits for it
-  std::deque<Communication> communications_;  // which were not seen to be over
+  std::deque<Communication> communications_;  // not yet seen to be complete
   Index communications_over_ = 0;
   std::vector<ncclComm_t> communicators_;
   bool group_is_open_ = false;

@@ -35,8 +35,8 @@ PinnedBlock::~PinnedBlock() {
   pool_->free_[at(size_class_)].push_back({data_, std::move(last_use_)});
 }
 
-// The device is idle by now, or has failed. After a failure it may still write to the memory, which then
-// stays.
+// By now the device is idle, or has failed. After a failure it may still write to the memory, which is then
+// leaked.
 PinnedPool::~PinnedPool() {
   if (context_.has_failed()) return;
   for (const auto& blocks : free_)
@@ -72,7 +72,8 @@ PinnedBlock PinnedPool::take(Index bytes) {
   return block;
 }
 
-// The device is idle by now, or has failed. After a failure it may still use the memory, which then stays.
+// By now the device is idle, or has failed. After a failure it may still use the memory, which is then
+// leaked.
 DeviceMemory::~DeviceMemory() {
   if (!context_.has_failed()) free_all();
 }
@@ -98,7 +99,7 @@ void* DeviceMemory::allocate(Index bytes, cudaStream_t stream) {
   return is_enough_memory(status, "cudaMallocAsync", bytes) ? memory : nullptr;
 }
 
-// Memory more than twice as large as needed is left for larger requests.
+// Leaves memory more than twice as large as needed for larger requests.
 void* DeviceMemory::allocate_without_pool(Index bytes, cudaStream_t stream) {
   std::multimap<Index, void*>& released = released_[stream];
   if (const auto found = released.lower_bound(bytes); found != released.end() && found->first / 2 <= bytes) {

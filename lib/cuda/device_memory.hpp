@@ -15,7 +15,7 @@ namespace gridlops::cuda {
 class DeviceContext;
 class EventPool;
 
-/// An event that goes back to its pool when it is destroyed. Move-only.
+/// An event that returns to its pool when it is destroyed. Move-only.
 class PooledEvent {
  public:
   PooledEvent() = default;
@@ -36,7 +36,7 @@ class PooledEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Events that are made once and recorded again and again.
+/// Events that are made once and recorded many times.
 class EventPool {
  public:
   EventPool() = default;
@@ -44,7 +44,7 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  /// Records an event after all work that the stream was given so far.
+  /// Records an event after all work given to the stream so far.
   PooledEvent record(cudaStream_t stream);
   void put_back(cudaEvent_t event) { free_.push_back(event); }
 
@@ -54,8 +54,8 @@ class EventPool {
 
 class PinnedPool;
 
-/// Page-locked host memory, through which data pass between host and device. It goes back to its pool when it
-/// is destroyed, and the pool gives it out again once the device is done with it. Move-only.
+/// Page-locked host memory, through which data pass between host and device. When destroyed it returns to its
+/// pool, which hands it out again once the device is done with it. Move-only.
 class PinnedBlock {
  public:
   PinnedBlock() = default;
@@ -86,8 +86,8 @@ class PinnedBlock {
   PooledEvent last_use_;
 };
 
-/// Page-locked blocks whose sizes are powers of two. The pool has as many of each size as were ever needed at
-/// once, and up to four more, which save waiting for the device.
+/// Page-locked blocks whose sizes are powers of two. For each size the pool has as many as were ever needed
+/// at once, and up to four more, which save waiting for the device.
 class PinnedPool {
  public:
   explicit PinnedPool(DeviceContext& context) : context_(context) {}
@@ -95,7 +95,7 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  /// A block of at least so many bytes. Throws OutOfMemory on this rank alone.
+  /// Returns a block of at least this many bytes. Throws OutOfMemory on this rank alone.
   PinnedBlock take(Index bytes);
 
  private:
@@ -108,13 +108,13 @@ class PinnedPool {
 
   DeviceContext& context_;
   std::vector<std::list<Free>> free_ =
-      std::vector<std::list<Free>>(64);  // by size class; the one used longest ago comes first
+      std::vector<std::list<Free>>(64);  // by size class; least recently used first
 };
 
-/// The memory of a device, in the order of its streams. Released memory stays with the process, so that
-/// taking it again costs nothing: in the device's memory pool or, on devices without one (some virtual GPUs),
-/// in this object. This object gives memory to the stream that released it, which orders the two uses, and
-/// frees it only when memory is short, since cudaFree() waits for the device.
+/// The memory of a device, in the order of its streams. The process keeps released memory, so that allocating
+/// it again costs nothing: in the device's memory pool or, on devices without one (some virtual GPUs), in
+/// this object. This object gives memory only to the stream that released it, which orders the two uses. It
+/// frees memory only when it runs short, since cudaFree() waits for the device.
 class DeviceMemory {
  public:
   explicit DeviceMemory(DeviceContext& context) : context_(context) {}
@@ -122,11 +122,11 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Finds out whether the device has a pool. The device must be current. Call it before the first
+  /// Finds out whether the device has a pool. The device must be current. Call this before the first
   /// allocation.
   void look_for_pool(int device);
 
-  /// Memory for use in this stream, or after waiting for it. Null if there is not enough.
+  /// Allocates memory for use in this stream, or after waiting for it. Returns null if there is not enough.
   void* allocate(Index bytes, cudaStream_t stream);
   void release(void* memory, cudaStream_t stream) noexcept;
 

@@ -60,7 +60,7 @@ std::uint64_t DeviceTimeline::begin(Stream stream, const char* name) {
   if (timeline == 0) return 0;
   context_.make_current();
   if (timeline != timeline_) start(timeline);
-  // The operations of a group run together: one region stands for all.
+  // The operations of a group run together, so they share one region.
   if (stream == Stream::communication && context_.is_group_open() &&
       std::exchange(group_, context_.group_number()) == context_.group_number())
     return 0;
@@ -86,7 +86,7 @@ void DeviceTimeline::end(std::uint64_t number) noexcept {
   of.has_ended = cudaEventRecord(of.end, stream_of(of.stream)) == cudaSuccess;
 }
 
-/// Whether an exception left the first region without an end: a later one of its stream began.
+/// Whether an exception left the first region without an end: its stream has begun a later one.
 bool DeviceTimeline::first_is_lost() {
   const Region& of = region(first_);
   return !of.has_ended && latest_[static_cast<std::size_t>(of.stream)] != first_;

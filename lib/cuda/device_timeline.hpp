@@ -13,9 +13,9 @@ namespace gridlops::cuda {
 
 class DeviceContext;
 
-/// When products and communication ran on a device, for the timeline of a trace: pairs of events in the
-/// streams, whose times are asked for once they are over. The host waits for the device when a timeline
-/// begins, to relate their clocks, and when it is looked at.
+/// Records when products and communication ran on a device, for the timeline of a trace: pairs of events in
+/// the streams, whose times it queries once they are complete. The host waits for the device when a timeline
+/// begins, to relate their clocks, and when it is read.
 class DeviceTimeline final : public TraceSource {
  public:
   explicit DeviceTimeline(DeviceContext& context) : context_(context) {}
@@ -30,7 +30,7 @@ class DeviceTimeline final : public TraceSource {
   void bring_in() override;
 
  private:
-  /// A region that has not been brought in.
+  /// A region that has not yet been collected.
   struct Region {
     cudaEvent_t begin = nullptr, end = nullptr;
     Stream stream = Stream::compute;
@@ -48,15 +48,15 @@ class DeviceTimeline final : public TraceSource {
   DeviceContext& context_;
   std::uint32_t timeline_ = 0;
   std::array<std::size_t, 2> tracks_{};
-  std::vector<Region> regions_;  // places of which those of the numbers first_ … next_ − 1 are taken
+  std::vector<Region> regions_;  // a ring that holds the regions number first_ … next_ − 1
   std::uint64_t first_ = 1, next_ = 1;
   std::array<std::uint64_t, 2> latest_{};  // of each stream
-  Index group_ = 0;                        // of operations, in which a region began last
+  Index group_ = 0;                        // the group in which a region last began
   cudaEvent_t reference_ = nullptr;
   double reference_time_ = 0;  // by the host's clock, in nanoseconds
 };
 
-/// A region of the compute stream as long as this lives.
+/// A region of the compute stream, as long as this object lives.
 class StreamRegion {
  public:
   StreamRegion(DeviceTimeline& timeline, const char* name)
@@ -70,7 +70,7 @@ class StreamRegion {
   std::uint64_t number_;
 };
 
-/// From now on the regions of traces are ranges of NVTX, which profilers such as Nsight Systems show.
+/// From now on the regions of traces also appear as NVTX ranges, which profilers such as Nsight Systems show.
 void tell_profilers_of_regions();
 
 }  // namespace gridlops::cuda

@@ -71,7 +71,7 @@ void CudaBackend::upload(const void* host, void* here, Index bytes) {
   });
 }
 
-// While the host copies one piece out, the next one is on its way.
+// While the host copies one piece out, the next is on its way.
 void CudaBackend::download(const void* here, void* host, Index bytes) {
   context_->make_current();
   struct Travelling {

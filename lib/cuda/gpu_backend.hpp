@@ -9,7 +9,7 @@
 
 namespace gridlops::cuda {
 
-/// The memory and the kernels of one GPU. All work, and every use of memory, is in the order of the compute
+/// The memory and the kernels of one GPU. All work, and every use of memory, follows the order of the compute
 /// stream.
 class CudaBackend final : public Backend {
  public:

@@ -7,14 +7,14 @@
 
 namespace gridlops {
 
-/// The ranks among which something that is cut along an axis is spread, once: this rank, and one for every
-/// other part. The grid's other ranks have copies, spread likewise.
+/// The ranks that together hold one copy of something cut along an axis: this rank, and one for every other
+/// part. The grid's other ranks hold further copies, distributed likewise.
 struct AxisRanks {
   Communicator* comm;      // null if the axis is uncut: this rank has everything
   std::vector<int> parts;  // the part of each rank of comm
 };
 
-/// Called by members of the grid only.
+/// Only members of the grid may call this.
 inline AxisRanks ranks_along(const ProcessGrid& grid, Axis axis) {
   switch (axis) {
     case Axis::uncut:
@@ -30,7 +30,7 @@ inline AxisRanks ranks_along(const ProcessGrid& grid, Axis axis) {
       return ranks;
     }
   }
-  // The rank in a grid column is the number of the grid row, and the other way round.
+  // A rank's number in its grid column is that of its grid row, and vice versa.
   AxisRanks ranks{axis == Axis::grid_rows ? &grid.col_comm() : &grid.row_comm(), {}};
   for (int rank = 0; rank < ranks.comm->size(); ++rank) ranks.parts.push_back(rank);
   return ranks;

@@ -19,12 +19,12 @@ namespace gridlops {
 namespace {
 
 /// `count` blocks of `size` neighbouring indices. The first begins at `local` among the indices of its part,
-/// where the others follow it, and at `global` among all indices, where they are a round apart.
+/// where the others follow directly, and at `global` among all indices, where they are one round apart.
 struct Blocks {
   Index local, global, count, size;
 };
 
-/// One dimension that is dealt out in blocks, as one of the parts sees it.
+/// One dimension dealt out in blocks, as one of its parts sees it.
 class DealtCut {
  public:
   DealtCut(Index total, Index block, Index first, Index parts, Index part)
@@ -32,17 +32,17 @@ class DealtCut {
         round_(block_ * parts),
         begin_((part - first + parts) % parts * block_) {}
 
-  /// How many of the indices below `end` are the part's.
+  /// How many indices of the part are below `end`.
   Index count_below(Index end) const {
     return end / round_ * block_ + std::clamp<Index>(end % round_ - begin_, 0, block_);
   }
-  /// Where the part has its indices of this range of all: they follow each other.
+  /// The part's local indices of this global range; they are consecutive.
   Range local_range(Range global) const {
     const Index begin = count_below(global.begin);
     return {begin, count_below(global.end()) - begin};
   }
-  /// These indices of the part: the end of a block, whole blocks, and the beginning of one; each may be
-  /// empty.
+  /// Splits these local indices into the end of a block, whole blocks, and the beginning of a block; each may
+  /// be empty.
   std::array<Blocks, 3> blocks_of(Range local) const {
     const Index head = std::min((block_ - local.begin % block_) % block_, local.size);
     const Index count = (local.size - head) / block_;
@@ -59,7 +59,7 @@ class DealtCut {
   Index block_, round_, begin_;
 };
 
-/// What a rank with a place in the block-cyclic grid has of the matrix.
+/// The part of the matrix on a rank with a place in the block-cyclic grid.
 struct DealtBlock {
   DealtCut rows, cols;
 };
@@ -77,7 +77,7 @@ std::string describe(const BlockCyclic& matrix) {
                  matrix.order == RankOrder::row_major ? "row-major" : "column-major", " order");
 }
 
-/// What rank 0 says of the matrix, with this rank's stride (collective over comm).
+/// Rank 0's description of the matrix, with this rank's stride (collective over comm).
 BlockCyclic as_rank_0_says(Communicator& comm, const BlockCyclic& mine) {
   std::array<Index, 10> words{mine.grid.rows, mine.grid.cols, static_cast<Index>(mine.order),
                               mine.type,      mine.rows,      mine.cols,
@@ -111,7 +111,7 @@ void check_possible(const BlockCyclic& matrix, int ranks) {
                       "process must be in the grid");
 }
 
-/// Throws on this rank alone, after check_possible(), if what this rank says cannot be right.
+/// Call after check_possible(). Throws on this rank alone if this rank's description cannot be right.
 template <Scalar T>
 void check_mine(Communicator& comm, Index stride, const BlockCyclic& agreed, const T* local,
                 const ConstDistMatrix<T>& X) {
@@ -130,15 +130,15 @@ void check_mine(Communicator& comm, Index stride, const BlockCyclic& agreed, con
                       " has no memory: its pointer is null");
 }
 
-/// The elements that a block-cyclic block and a block of X have in common: a rectangle of the former. It
-/// travels column by column.
+/// The common elements of a block-cyclic block and a block of X: a rectangle of the former. It travels column
+/// by column.
 struct Piece {
   Range rows, cols;
   Index offset = 0;
   Index size() const { return rows.size * cols.size; }
 };
 
-/// A piece for every rank, one after the other in memory.
+/// One piece for every rank, one after the other in memory.
 template <Scalar T>
 struct Side {
   std::vector<Piece> pieces;
@@ -162,17 +162,17 @@ struct Side {
 template <Scalar T>
 struct Exchange {
   BlockCyclic cyclic;
-  Side<T> of_cyclic, of_X;  // of this rank's block-cyclic block, and of its block of X
+  Side<T> of_cyclic, of_X;  // this rank's block-cyclic block, and its block of X
 
-  /// Where a piece lies in this rank's block-cyclic block.
+  /// A piece's position in this rank's block-cyclic block.
   template <class Element>
   MatrixView<Element> within(Element* local, const Piece& piece) const {
     return MatrixView<Element>(local, piece.rows.end(), piece.cols.end(), cyclic.stride)
         .block(piece.rows, piece.cols);
   }
 
-  /// Calls copy(loops, packed, place) for boxes that make up this rank's block of X: loops go from `packed`
-  /// in of_X's memory to `place` in the block.
+  /// Calls copy(loops, packed, place) for boxes that together make up this rank's block of X: loops run from
+  /// `packed` in of_X's memory to `place` in the block.
   template <class Copy>
   void for_each_box(const ConstDistMatrix<T>& X, Copy&& copy) const {
     const Index stride = X.local().stride;
@@ -198,7 +198,7 @@ struct Exchange {
   }
 };
 
-/// Finds the pieces and takes memory for them, once all ranks have agreed (collective over comm).
+/// Finds the pieces and allocates memory for them, once all ranks have agreed (collective over comm).
 template <Scalar T>
 Exchange<T> prepare(Communicator& comm, const BlockCyclic& mine, const T* local, const ConstDistMatrix<T>& X,
                     bool to_cyclic) {
@@ -217,7 +217,7 @@ Exchange<T> prepare(Communicator& comm, const BlockCyclic& mine, const T* local,
   };
   agree(comm, to_cyclic ? "to_block_cyclic" : "from_block_cyclic", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", X);
-    const BlockCyclic& said = comm.rank() < cyclic.grid.size() ? mine : cyclic;  // others need not know
+    const BlockCyclic& said = comm.rank() < cyclic.grid.size() ? mine : cyclic;  // others may differ
     agreement.on("its block-cyclic form", describe(said)).on("the type of its descriptor", said.type);
     check_mine(comm, mine.stride, cyclic, local, X);
     for (int other = 0; other < comm.size(); ++other) {

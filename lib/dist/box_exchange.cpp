@@ -12,7 +12,8 @@ namespace gridlops {
 
 namespace {
 
-/// Where the box begins in a larger one that lies in memory in C order, and how far its elements are apart.
+/// The position of a box within a larger one that is stored in C order, and the distances between its
+/// elements.
 struct Place {
   Index begin = 0;
   std::vector<Index> strides;

@@ -10,34 +10,34 @@
 
 namespace gridlops {
 
-/// What one rank of a communicator has of an array, and what it wants of it. Boxes that are had lie in
-/// different places of the array; those that are wanted may overlap, and reach beyond the array.
+/// The part of an array that one rank of a communicator has, and the parts that it wants. Boxes of different
+/// ranks' `has` do not overlap; wanted boxes may overlap, and may reach beyond the array.
 struct BoxesOfRank {
-  Box has;  // empty where another rank that has it sends it
+  Box has;  // empty if another rank that has it sends it
   std::vector<Box> wants;
 };
 
-/// Brings boxes of arrays to the ranks that want them, and sums back what these make of them, in one
-/// all_to_all_v either way. Each column of a block is an array in C order; blocks and wanted boxes have gaps
-/// between columns, if any, and nowhere else.
+/// Brings boxes of arrays to the ranks that want them, and sums back the values that these compute for them,
+/// with one all_to_all_v in each direction. Each column of a block is an array in C order. Blocks and wanted
+/// boxes may have gaps between columns only.
 template <Scalar T>
 class BoxExchange {
  public:
-  /// The boxes of all ranks of the communicator, in its order. Not collective. comm outlives this; it is null
-  /// if this rank exchanges with itself only.
+  /// `boxes` are those of all ranks of the communicator, in its order. Not collective. comm must outlive this
+  /// object; it is null if this rank exchanges only with itself.
   BoxExchange(std::shared_ptr<Backend> backend, Communicator* comm, const std::vector<BoxesOfRank>& ranks);
 
-  /// Makes room for so many columns. Not collective. Throws OutOfMemory on this rank alone.
+  /// Makes room for this many columns. Not collective. Throws OutOfMemory on this rank alone.
   void reserve(Index columns) const;
 
-  /// Sends what others want of this rank's block (collective). Work that does not touch the block can be done
-  /// until finish_fetch() is called with what this returns.
+  /// Sends the parts of this rank's block that others want (collective). Until the caller passes the request
+  /// to finish_fetch(), it may do work that does not touch the block.
   [[nodiscard]] Request start_fetch(MatrixView<const T> block) const;
   /// Elements of the wanted boxes that lie in the array ← α block + β element.
   void finish_fetch(Request request, T alpha, MatrixView<const T> block, T beta,
                     const std::vector<MatrixView<T>>& wanted) const;
 
-  /// block ← block + α Σ over all ranks that want an element of what they have in its place (collective): the
+  /// block ← block + α Σ over all ranks of their values for an element that they want (collective): the
   /// adjoint of fetching.
   void sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted, MatrixView<T> block) const;
 
@@ -45,10 +45,10 @@ class BoxExchange {
   /// What one rank sends another of one wanted box.
   struct Piece {
     Box box;
-    std::size_t wanted = 0;  // which of the boxes that the receiver wants
-    Index offset = 0;        // in the array that is exchanged, for one column
+    std::size_t wanted = 0;  // the index of the box among those that the receiver wants
+    Index offset = 0;        // in the exchanged array, for one column
   };
-  /// What crosses between this rank and each other; sizes are for one column.
+  /// The exchange between this rank and each other rank; sizes are for one column.
   struct Side {
     std::vector<Piece> pieces;
     std::vector<Index> counts;

@@ -74,7 +74,7 @@ double largest(const ColumnScalars& a) {
 
 namespace {
 
-/// This rank's share of one number for each column, in the grid's scratch memory.
+/// This rank's contribution to one number for each column, in the grid's scratch memory.
 template <class Value, Scalar T>
 const Value* in_scratch(ColumnOperand numbers, double sign, const ConstDistMatrix<T>& X) {
   const Range mine = X.local_col_range();
@@ -142,7 +142,8 @@ void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X) {
 
 namespace {
 
-/// Of each column, a complex sum being two numbers; what there is no room for is brought to the host first.
+/// For each column; a complex sum is two numbers. If there is no room, earlier sums are first copied to the
+/// host.
 constexpr Index sums_at_once = 4;
 
 }  // namespace
@@ -150,7 +151,7 @@ constexpr Index sums_at_once = 4;
 template <Scalar T>
 void ColumnSums<T>::reserve(Index local_columns) {
   detail::scratch_of(*grid_, local_columns * static_cast<Index>(std::max(sizeof(T), sizeof(double))));
-  local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // and a gap before complex sums
+  local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // plus a gap before complex sums
 }
 
 template <Scalar T>
@@ -189,14 +190,14 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
 
 namespace {
 
-/// The penalty of a threshold is Σ|x|ᵖ, of half ½Σ|x|ᵖ.
+/// The penalty of a threshold is Σ|x|ᵖ; that of half is ½Σ|x|ᵖ.
 double penalty_order(Threshold kind) {
   return kind == Threshold::soft ? 1 : kind == Threshold::hard ? 0 : 0.5;
 }
 
 }  // namespace
 
-/// This rank's share of a sum.
+/// This rank's contribution to a sum.
 template <Scalar T>
 void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   using Kind = typename ColumnSum<T>::Kind;
@@ -206,7 +207,7 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
     *term.difference -= term.Y;
   }
   if (!term.X.owned() || X.cols == 0) return;
-  // Complex sums lie where complex numbers may: devices store them whole.
+  // Complex sums are aligned like complex numbers, because devices store them whole.
   const Index step = term.kind == Kind::dot ? sizeof(Accumulator<T>) / sizeof(double) : 1;
   used_ = (used_ + step - 1) / step * step;
   if (used_ + step * X.cols > local_.size()) collect();
@@ -232,7 +233,7 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   used_ += step * X.cols;
 }
 
-/// Brings what compute() left in the backend's memory to the host, all at once.
+/// Copies what compute() left in the backend's memory to the host, all at once.
 template <Scalar T>
 void ColumnSums<T>::collect() {
   if (used_ > 0) {

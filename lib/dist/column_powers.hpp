@@ -7,7 +7,7 @@
 
 namespace gridlops {
 
-/// X ← X·2^powers[j] for every column j, exactly while the elements stay in the range of T. Not collective.
+/// X ← X·2^powers[j] for every column j; exact while the elements stay in the range of T. Not collective.
 template <Scalar T>
 void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers);
 

@@ -9,16 +9,16 @@
 
 namespace gridlops {
 
-/// Where a partition cuts, for texts: the sizes of its parts, of many parts a number made of them.
+/// A text for the cuts of a partition: the sizes of its parts, or a hash of them if there are many.
 std::string describe_cut(const Partition& partition);
 
-/// Names how a matrix lies to an agreement: its shape, the axes along which it is cut, and where.
+/// Adds a layout to an agreement: the shape, the axes along which it is cut, and where.
 inline void describe_layout(Agreement& agreement, const char* name, const Layout& layout) {
   agreement.on(name, layout.describe(), ", cut into ", describe_cut(layout.rows.partition), " rows and ",
                describe_cut(layout.cols.partition), " columns");
 }
 
-/// Names a matrix: its element type, and how it lies.
+/// Adds a matrix to an agreement: its element type and its layout.
 template <Scalar T>
 void describe_matrix(Agreement& agreement, const char* name, const ConstDistMatrix<T>& X) {
   agreement.on("the element type", name_of(scalar_type_of<T>));

@@ -78,8 +78,8 @@ Partition Dims::rows() const {
   return Partition::with_sizes(sizes);
 }
 
-/// The dimensions that decide the order: whole ones that follow each other count as one, those of one element
-/// do not count, nor does what only says how long the array is.
+/// The dimensions that determine the order. Consecutive whole dimensions count as one. Dimensions of one
+/// element do not count, nor does one that only determines the length of the array.
 std::vector<Partition> Dims::order() const {
   std::vector<Partition> order;
   bool ends_whole = false;
@@ -93,7 +93,7 @@ std::vector<Partition> Dims::order() const {
     }
     ends_whole = is_whole;
   }
-  // Blocks of whole slices of the slowest dimension are in the order of the array.
+  // Blocks of whole slices of the slowest dimension follow the order of the array.
   const bool slowest_alone = order.size() <= 1 || (order.size() == 2 && order[0].parts() > 1 && ends_whole);
   return slowest_alone ? std::vector<Partition>{} : order;
 }

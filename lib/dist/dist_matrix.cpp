@@ -124,7 +124,7 @@ void take_sums(FailureScope& failures, Communicator& comm, std::vector<Value>& v
   failures.reduce(comm, values);
 }
 
-/// Takes the largest of numbers ≥ 0 over the ranks, NaN if one is. Such numbers are ordered as their bits
+/// Takes the maximum of numbers ≥ 0 over the ranks; NaN if one is NaN. Such numbers are ordered as their bits
 /// are, with NaN above infinity; a maximum of doubles may lose NaN.
 void take_largest(FailureScope& failures, Communicator& comm, std::vector<double>& values) {
   std::vector<std::int64_t> bits(values.size());
@@ -134,8 +134,8 @@ void take_largest(FailureScope& failures, Communicator& comm, std::vector<double
   std::transform(bits.begin(), bits.end(), values.begin(), [](auto of) { return std::bit_cast<double>(of); });
 }
 
-/// One value per global column, reduced over the canonical owners; compute() writes the values of this rank's
-/// columns (collective over the grid).
+/// One value per global column, reduced over the canonical owners (collective over the grid). compute()
+/// writes the values of this rank's columns.
 template <class Value, Scalar T, class Compute>
 std::vector<Value> reduced_over_owners(const ConstDistMatrix<T>& X, const Compute& compute,
                                        void (*reduce)(FailureScope&, Communicator&, std::vector<Value>&)) {
@@ -184,8 +184,8 @@ std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>& X, const Const
 
 namespace {
 
-/// The norms of columns whose squares left the range of double precision, from columns that are multiplied by
-/// powers of two.
+/// The norms of columns whose squares overflow or underflow in double precision, computed from columns scaled
+/// by powers of two.
 template <Scalar T>
 void repair_norms(const ConstDistMatrix<T>& X, std::vector<double>& norms) {
   const auto is_lost = [](double norm) { return norm < 0x1p-480 || (norm > 0x1p480 && !std::isnan(norm)); };

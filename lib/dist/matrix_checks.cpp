@@ -47,7 +47,7 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   attempt(grid.comm(), [&] { mine[0] = static_cast<Index>(hash_of_block(X)); });
   grid.comm().all_gather(mine, all);
   const Layout& layout = X.layout();
-  std::map<std::pair<int, int>, std::size_t> owners;  // the first rank that has a block
+  std::map<std::pair<int, int>, std::size_t> owners;  // the first rank that holds each block
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const int row = static_cast<int>(rank) / grid.cols(), col = static_cast<int>(rank) % grid.cols();
     const std::pair block(grid.part_at(layout.rows.axis, row, col), grid.part_at(layout.cols.axis, row, col));

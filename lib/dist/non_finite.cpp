@@ -16,7 +16,7 @@ namespace gridlops {
 
 namespace {
 
-/// The first one in this rank's block, with local indices.
+/// The first such element in this rank's block, with local indices.
 template <Scalar T>
 std::optional<NonFiniteElement> find_in_block(const ConstDistMatrix<T>& X) {
   const MatrixView<const T> local = X.local();
@@ -41,7 +41,7 @@ std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>& X) {
   Communicator& comm = X.grid()->comm();
   std::optional<NonFiniteElement> mine;
   attempt(comm, [&] { mine = find_in_block(X); });
-  // The least column, the least row in it, and the least rank that has both.
+  // The lowest column, then the lowest row in it, then the lowest rank that has both.
   constexpr Index none = std::numeric_limits<Index>::max();
   bool is_mine = mine.has_value();
   const auto least = [&](Index value) {

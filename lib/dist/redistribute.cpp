@@ -12,7 +12,7 @@ namespace gridlops {
 
 namespace {
 
-/// The part of a matrix that one rank sends to another, and where it lies in the exchanged arrays.
+/// The part of a matrix that one rank sends to another, and its position in the exchanged arrays.
 struct Piece {
   Range rows, cols;
   Index offset = 0;
@@ -24,7 +24,7 @@ struct Place {
 };
 Place my_place(const ProcessGrid& grid) { return {grid.my_row(), grid.my_col()}; }
 
-/// One piece per rank of the grid: the intersection of the block in `mine` of the rank at `me` and of that
+/// One piece per rank of the grid: the intersection of the block of the rank at `me` in `mine` with that
 /// rank's block in `other`. Only canonical owners send.
 std::vector<Piece> pieces_with(const ProcessGrid& grid, Place me, const Layout& mine, bool i_must_own,
                                const Layout& other, bool other_must_own) {
@@ -62,7 +62,7 @@ std::vector<Index> sizes_of(const std::vector<Piece>& pieces) {
 
 Index total_size(const std::vector<Piece>& pieces) { return pieces.back().offset + pieces.back().size(); }
 
-/// The piece in a local block that begins at (row_begin, col_begin) of the matrix.
+/// The piece within a local block that begins at (row_begin, col_begin) of the matrix.
 template <class T>
 MatrixView<T> within(MatrixView<T> local, Index row_begin, Index col_begin, const Piece& piece) {
   return local.block({piece.rows.begin - row_begin, piece.rows.size},
@@ -199,7 +199,7 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
     if (X.owned()) mine = Buffer<T>(grid.backend(), X.local().size());
     to_copies.reserve(grid, X.layout(), X.layout());
   });
-  // The root sends the elements to the canonical owners, and these send them to the ranks with copies.
+  // The root sends the elements to the canonical owners, which send them on to the ranks with copies.
   const std::vector<Piece> pieces = owned_pieces(grid, X.layout());
   if (at_root) {
     backend.upload(whole.data(), assembled.data(), assembled.size() * Index{sizeof(T)});

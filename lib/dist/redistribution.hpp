@@ -5,15 +5,15 @@
 
 namespace gridlops {
 
-/// What the rank at (row, col) of the grid sends and receives in a redistribution, in elements; `kept` of
-/// both stay on the rank.
+/// What the rank at (row, col) of the grid sends and receives in a redistribution, in elements. Of both,
+/// `kept` elements stay on the rank.
 struct RedistributionSizes {
   Index outgoing = 0, incoming = 0, kept = 0;
 };
 RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                          int row, int col);
 
-/// The arrays that redistributions exchange. They are kept from one redistribution to the next.
+/// The arrays that redistributions exchange, kept from one redistribution to the next.
 template <Scalar T>
 struct RedistributionWorkspace {
   Buffer<T> outgoing, incoming;
@@ -22,8 +22,8 @@ struct RedistributionWorkspace {
   void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to);
 };
 
-/// The public redistribute(), but in a workspace that has room for it (collective over the grid). It checks
-/// and allocates nothing.
+/// The public redistribute(), in a workspace that already has room (collective over the grid). Checks and
+/// allocates nothing.
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
                   RedistributionWorkspace<T>& workspace);

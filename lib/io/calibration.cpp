@@ -35,7 +35,8 @@ using Json = nlohmann::json;
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
-/// What figures depend on, in one text; the same number of ranks on all ranks (collective).
+/// Everything on which figures depend, as one text; counts the same number of ranks on all ranks
+/// (collective).
 Json machine_of(Communicator& comm) {
   std::array<std::int32_t, 1> ranks{rank_on_host(comm) + 1};
   comm.all_reduce(ranks, ReduceOp::max);
@@ -55,11 +56,11 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Which file has the calibration, or why there is none.
+/// The file of the calibration, or the reason why there is none.
 Calibration place_for(const Json& machine) {
   Calibration place;
   const std::string wanted = variable("GRIDLOPS_CALIBRATION");
-  // A relative folder of XDG's is to be ignored.
+  // XDG's rules say to ignore a relative folder.
   fs::path folder = variable("XDG_CACHE_HOME");
   if (const fs::path home = variable("HOME"); !folder.is_absolute() && home.is_absolute())
     folder = home / ".cache";
@@ -81,13 +82,13 @@ Calibration place_for(const Json& machine) {
 
 /// What rank 0 knows.
 struct Found {
-  Calibration calibration;  ///< the place
+  Calibration calibration;  ///< the file
   Json machine, types = Json::object();
-  bool is_free = true;         ///< there is no file, or its figures are of this machine
+  bool is_free = true;         ///< there is no file, or its figures belong to this machine
   bool is_calibration = true;  ///< there is no file, or it is a calibration
 };
 
-/// Looks into the file. Rank 0 alone calls it.
+/// Reads the file. Only rank 0 calls it.
 void look(Found& found) {
   constexpr Index most_bytes = 1 << 16;
   const std::string& path = found.calibration.file;
@@ -107,7 +108,7 @@ void look(Found& found) {
   if (!found.is_free) found.calibration.note = message("it is not used: ", problem);
 }
 
-/// Rank 0's, on all ranks (collective).
+/// Rank 0's findings, on all ranks (collective).
 Found find(Communicator& comm) {
   Found found;
   found.machine = machine_of(comm);
@@ -128,7 +129,7 @@ Found find(Communicator& comm) {
   comm.all_reduce(alike, ReduceOp::min);
   if (alike[0] == 0) {
     found.calibration.file.clear();
-  } else if (comm.rank() != 0) {  // rank 0 has the path itself, whatever bytes it has
+  } else if (comm.rank() != 0) {  // rank 0 has the path itself, whatever its bytes
     found.calibration.file = got.at("file").get<std::string>();
   }
   found.calibration.note = alike[0] == 0
@@ -140,7 +141,7 @@ Found find(Communicator& comm) {
   return found;
 }
 
-/// Lets this process choose by the figures, as far as they are certain.
+/// Makes this process choose by the figures, as far as they are certain.
 Calibration use(const Found& found) {
   constexpr double most_unsteady = 1.1;
   Calibration calibration = found.calibration;
@@ -160,10 +161,10 @@ Calibration use(const Found& found) {
   return calibration;
 }
 
-/// The times of the slowest rank in each repetition, in which all do the same at once (collective).
+/// The slowest rank's time in each repetition, which all ranks run at once (collective).
 template <Scalar T>
 ProductTimes measure(Communicator& comm) {
-  constexpr Index bytes = Index{64} << 20;  // twice the blocks from which storage and passes matter
+  constexpr Index bytes = Index{64} << 20;  // twice the size from which storage and passes matter
   std::optional<ProductTimer<T>> timer;
   attempt(comm, [&] { timer.emplace(bytes); });
   constexpr std::size_t sizes = ProductTimes::columns.size(), count = kinds_of_work * sizes;
@@ -198,7 +199,7 @@ std::string time_text() {
   return text.data();
 }
 
-/// Why rank 0's part failed to write; empty if it did not (collective).
+/// Why rank 0 failed to write; empty if it did not (collective).
 template <class Function>
 std::string problem_of_writing(Communicator& comm, Function&& rank_0) {
   std::string problem;
@@ -233,7 +234,7 @@ Calibration measure_calibration(Communicator& comm, ScalarType type, bool anew) 
   const std::string name(name_of(type));
   const std::string& file = found.calibration.file;
   if (file.empty() || (found.types.contains(name) && !anew)) return use(found);
-  // What somebody else needs is not replaced.
+  // Does not replace what someone else needs.
   if (anew ? !found.is_calibration : !found.is_free) return use(found);
   std::string& note = found.calibration.note;
   if (note = problem_of_writing(comm, [&] { check_place(file); }); !note.empty()) return use(found);

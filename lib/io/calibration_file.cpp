@@ -19,7 +19,7 @@ bool is_calibration(const Json& json) {
   return json.value("schema", "").rfind("gridlops.calibration/", 0) == 0;
 }
 
-/// Throws InputError, or what the parser throws, unless all figures are there, and of this machine.
+/// Throws InputError, or a parser error, unless all figures are there and belong to this machine.
 Json types_in(const Json& json, const Json& machine) {
   require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
                       "it is no calibration of this version");

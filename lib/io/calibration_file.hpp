@@ -8,23 +8,23 @@
 
 namespace gridlops {
 
-/// What a file of calibrations has for a machine.
+/// What a calibration file holds for a machine.
 struct CalibrationFile {
-  bool is_calibration = false;  ///< of this or of another version, or of another machine
+  bool is_calibration = false;  ///< of any version, for any machine
   bool is_of_machine = false;   ///< its figures can be used here
-  std::string problem;          ///< why not
+  std::string problem;          ///< why they cannot
   nlohmann::json types =
       nlohmann::json::object();  ///< by the names of element types: when and what was measured
 };
 
-/// Reads the text of a file. Nothing in it is an error: `problem` says what is wrong.
+/// Parses the text of a file. Never throws for its contents: `problem` says what is wrong.
 CalibrationFile parse_calibration(const std::string& text, const nlohmann::json& machine);
 
 /// The text of a file for a machine.
 std::string calibration_file_text(const nlohmann::json& machine, const nlohmann::json& types);
 
 nlohmann::json json_of(const ProductTimes& times);
-/// Throws InputError, or what the parser throws, unless json_of() can have made it.
+/// Throws InputError, or a parser error, unless json_of() could have made it.
 ProductTimes times_in(const nlohmann::json& json);
 
 }  // namespace gridlops

@@ -141,7 +141,7 @@ std::string make_generation(const std::string& directory) {
   }
 }
 
-constexpr Index most_manifest_bytes = Index{64} << 20;  // of a manifest of 250000 blocks
+constexpr Index most_manifest_bytes = Index{64} << 20;  // enough for 250000 blocks
 
 std::string manifest_in(const std::string& path) { return InputFile(path).text(most_manifest_bytes); }
 
@@ -151,7 +151,7 @@ void require_manifest_fits(Index bytes, const std::string& path) {
                        "; take fewer ranks, or shorter facts");
 }
 
-/// Whether a path leads to a directory, or to what lies directly in it.
+/// Whether a path leads to a directory, or to something directly in it.
 bool is_within(const std::string& directory, const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::canonical(path, error);
@@ -228,7 +228,7 @@ CheckpointWriter::CheckpointWriter(std::shared_ptr<const ProcessGrid> grid, cons
 
 CheckpointWriter::~CheckpointWriter() {
   if (finished_ || name_.empty() || grid_->comm().rank() != 0) return;
-  // The manifest may name it already, if its name alone did not reach the disk.
+  // The manifest may already name it, if only the rename did not reach the disk.
   if (current_generation(directory_) == name_) return;
   std::error_code ignored;
   fs::remove_all(folder(), ignored);

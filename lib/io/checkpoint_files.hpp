@@ -17,17 +17,17 @@ namespace gridlops {
 // newest folders, and a manifest.json of the newest, which is written last: whenever the job dies,
 // manifest.json names a complete checkpoint.
 
-/// The directory that one job saves its checkpoints in while this lives.
+/// The directory in which one job saves its checkpoints during this object's lifetime.
 class CheckpointDirectory {
  public:
-  /// Makes the directory if it is missing, and locks it (collective over comm). restart: the directory that
-  /// the job goes on from, or empty. Throws OutputError on all ranks if another job has the lock, if nothing
-  /// can be written there, or if there is a checkpoint which the job does not go on from, and would replace.
+  /// Makes the directory if it is missing, and locks it (collective over comm). restart: the directory from
+  /// which the job continues, or empty. Throws OutputError on all ranks if another job has the lock, if
+  /// nothing can be written there, or if the job would replace a checkpoint that it does not continue.
   CheckpointDirectory(Communicator& comm, const std::string& directory, const std::string& restart);
 
-  /// Throws OutputError on all ranks if the manifest of such checkpoints would be longer than manifests can
-  /// be: with these facts, and a block of every rank in each of so many matrices, whose sizes are at most
-  /// `largest` (collective over comm).
+  /// Throws OutputError on all ranks if the manifests of these checkpoints would exceed their limit: with
+  /// these facts, and a block of every rank in each of this many matrices, whose sizes are at most `largest`
+  /// (collective over comm).
   void require_room(Communicator& comm, const std::map<std::string, std::string>& facts, Index matrices,
                     Index largest) const;
 
@@ -37,7 +37,7 @@ class CheckpointDirectory {
 };
 
 /// Writes one checkpoint. All functions are collective over the grid, and throw OutputError on all its ranks.
-/// A checkpoint that is not finished is removed.
+/// The destructor removes an unfinished checkpoint.
 class CheckpointWriter {
  public:
   /// Makes the directory if it is missing.
@@ -48,10 +48,10 @@ class CheckpointWriter {
 
   template <Scalar T>
   void write(const std::string& name, const ConstDistMatrix<T>& X);
-  /// Saves numbers that are the same on all ranks.
+  /// Saves numbers, which must be the same on all ranks.
   void write_numbers(const std::string& name, const std::vector<double>& numbers);
 
-  /// Completes the checkpoint, which becomes the newest. Of the older ones only the last is kept.
+  /// Completes the checkpoint, which becomes the newest. Keeps only the latest of the older ones.
   void finish(std::map<std::string, std::string> facts);
 
  private:
@@ -67,7 +67,7 @@ class CheckpointWriter {
 /// is none.
 Manifest read_manifest(Communicator& comm, const std::string& directory);
 
-/// The newest folder that is newer than the one that the manifest names; empty if there is none (collective).
+/// The newest folder that is newer than the one named by the manifest; empty if there is none (collective).
 /// Throws InputError on all ranks if the directory cannot be read.
 std::string unfinished_generation(Communicator& comm, const std::string& directory);
 

@@ -25,10 +25,10 @@ namespace {
 
 constexpr const char* room = "; free some space, or write elsewhere";
 
-/// The system's reason for the call that failed last.
+/// The system's reason for the last failed call.
 std::string reason() { return std::system_category().message(errno); }
 
-/// The result of a call, which is repeated while signals interrupt it.
+/// The result of a call, repeated while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call&& call) {
   const AtWork at_work;
@@ -37,8 +37,8 @@ auto uninterrupted(Call&& call) {
   return result;
 }
 
-/// Moves bytes by transfer(done, count), which returns how many it moved, or −1 or 0 if it could not. Returns
-/// how many were moved in all. Slow disks take pieces, so that other ranks hear of this one meanwhile.
+/// Moves bytes by transfer(done, count), which returns the number moved, or −1 or 0 if it could not. Returns
+/// the total moved. On slow disks it goes in pieces, so that other ranks hear of this one meanwhile.
 template <class Transfer>
 Index transfer_all(Index bytes, Transfer&& transfer) {
   constexpr Index piece = Index{64} << 20;
@@ -135,7 +135,7 @@ void OutputFile::finish() {
   if (uninterrupted([&] { return ::fsync(descriptor_.number()); }) != 0) {
     throw OutputError(message(path_, ": its data did not reach the disk: ", reason(), room));
   }
-  // After EINTR the descriptor is gone all the same, and the data are safe already.
+  // After EINTR the descriptor is closed anyway, and the data are already safe.
   if (::close(descriptor_.release()) != 0 && errno != EINTR) {
     throw OutputError(message(path_, ": cannot close the file: ", reason(), room));
   }
@@ -160,8 +160,8 @@ std::string prefix_of(const std::string& target) {
 
 enum class Lock { taken, anothers, impossible };
 
-/// Locks a byte beyond all data, because some file systems let nobody else write where a lock is. The kernel
-/// drops the lock when the descriptor is closed, or when its process dies.
+/// Locks a byte beyond all data, because on some file systems nobody else may write to a locked range. The
+/// kernel drops the lock when the descriptor is closed, or when its process dies.
 Lock lock(int descriptor) {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -176,7 +176,7 @@ FileDescriptor open_to_lock(const std::string& name) {
   return FileDescriptor(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-/// Whether what follows the prefix of a temporary name is "PID-N".
+/// Whether the text after the prefix of a temporary name is "PID-N".
 bool ends_as_temporary(std::string_view rest) {
   pid_t process = 0;
   int attempt = 0;
@@ -195,8 +195,8 @@ bool is_regular_file_at(const fs::path& path, int descriptor) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// Removes a temporary file unless the run that made it is alive, and locks it. The process that its name
-/// tells is not asked: a killed one may be there for long, as a zombie, and another may have its number.
+/// Removes a temporary file unless the run that made it is alive, and so locks it. Does not ask whether the
+/// named process lives: a killed process may linger as a zombie, and another may have its number.
 void remove_if_dead(const fs::path& path) {
   const FileDescriptor descriptor = open_to_lock(path);
   if (descriptor.number() >= 0 && lock(descriptor.number()) == Lock::taken &&
@@ -218,7 +218,7 @@ void remove_dead(const fs::path& target) {
   }
 }
 
-/// What is to be replaced at a path; nothing if no file is there.
+/// The file to be replaced at a path; nothing if there is none.
 std::optional<struct stat> file_to_replace(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return std::nullopt;
@@ -230,8 +230,8 @@ std::optional<struct stat> file_to_replace(const std::string& path) {
   return status;
 }
 
-/// Gives a file the mode of another, and its owner and group as far as this user may. What the group might do
-/// is what all others might where the file cannot have that group.
+/// Gives a file the mode of another, and its owner and group as far as this user may. If the file cannot have
+/// that group, its own group gets the permissions of all others.
 void pass_on(const struct stat& from, const std::string& to) {
   struct stat now {};
   if (::lstat(to.c_str(), &now) != 0) return;
@@ -239,7 +239,7 @@ void pass_on(const struct stat& from, const std::string& to) {
   mode_t mode = from.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
   if (now.st_gid != from.st_gid && ::lchown(to.c_str(), same, from.st_gid) != 0)
     mode = (mode & ~mode_t{S_IRWXG}) | ((mode & S_IRWXO) << 3);
-  // If that fails, the file is more private than it might be.
+  // If this fails, the file is more private than necessary.
   if ((now.st_mode & mode_t{07777}) != mode && ::chmod(to.c_str(), mode) != 0) return;
   if (now.st_uid != from.st_uid && ::lchown(to.c_str(), from.st_uid, same) != 0) return;
 }
@@ -270,7 +270,8 @@ TemporaryFile::TemporaryFile(const std::string& path, Access access)
   }
 }
 
-/// Locks the new file. False if another run locked it first, taking it for one that a killed run left.
+/// Locks the new file. Returns false if another run took it for the file of a killed run, and locked it
+/// first.
 bool TemporaryFile::guard() {
   lock_ = open_to_lock(name_);
   if (lock_.number() < 0) return errno != ENOENT;
@@ -307,7 +308,7 @@ void TemporaryFile::take_name() {
 }
 
 LockFile::LockFile(const std::string& path, const std::string& what_for) : path_(path) {
-  // One that just ended may have removed the file that was opened.
+  // A run that has just ended may have removed the opened file.
   for (int attempt = 0; attempt == 0 || (attempt < 100 && !is_regular_file_at(path, descriptor_.number()));
        ++attempt) {
     descriptor_ = FileDescriptor(uninterrupted(
@@ -329,7 +330,7 @@ LockFile::LockFile(const std::string& path, const std::string& what_for) : path_
     }
   }
   const std::string holder = message("process ", ::getpid(), " on ", host_name());
-  // The lock holds without the line, too.
+  // The lock holds even without the line.
   if (::ftruncate(descriptor_.number(), 0) != 0 ||
       ::pwrite(descriptor_.number(), holder.data(), holder.size(), 0) < 0)
     return;
@@ -344,15 +345,15 @@ void synchronise_directory(const std::filesystem::path& directory) {
   const FileDescriptor descriptor(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (descriptor.number() < 0) return;
   const bool failed = uninterrupted([&] { return ::fsync(descriptor.number()); }) != 0;
-  // Other errors say that this system cannot do it.
+  // Other errors mean that this system cannot do it.
   require<OutputError>(!failed || (errno != EIO && errno != ENOSPC && errno != EDQUOT), name,
                        ": the names in this folder did not reach the disk: ", reason());
 }
 
 namespace {
 
-/// What a path leads to, if it has to be written in place: a device, a pipe or a socket, whose name no other
-/// file should take, or the file that standard output or standard error goes to, which would be lost.
+/// The target of a path that must be written in place: a device, a pipe or a socket, whose name no other file
+/// should take, or the file where standard output or standard error goes, which would be lost.
 class Stream {
  public:
   static std::optional<Stream> at(const std::string& path) {
@@ -367,7 +368,7 @@ class Stream {
     return Stream(path, -1);
   }
 
-  /// Opens nothing: somebody who waits at the end of a pipe would take that for the end.
+  /// Opens nothing: a reader at the other end of a pipe would take that for the end.
   void check() const {
     if (standard_ < 0 && ::access(path_.c_str(), W_OK) != 0) refuse("cannot write there");
   }
@@ -388,7 +389,7 @@ class Stream {
  private:
   Stream(std::string path, int standard) : path_(std::move(path)), standard_(standard) {}
 
-  /// Standard output is opened by its own descriptor, which knows where in the file it is.
+  /// Standard output is opened through its own descriptor, which knows its position in the file.
   FileDescriptor open() const {
     if (standard_ >= 0) {
       FileDescriptor copy(::fcntl(standard_, F_DUPFD_CLOEXEC, 0));

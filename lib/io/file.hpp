@@ -37,7 +37,7 @@ class InputFile {
   explicit InputFile(const std::string& path);
   Index size() const { return size_; }
   void read(void* to, Index bytes, Index offset) const;
-  /// All of it. Throws InputError if that is more than so many bytes.
+  /// Reads the whole file. Throws InputError if that is more than this many bytes.
   std::string text(Index most_bytes) const;
 
  private:
@@ -48,8 +48,8 @@ class InputFile {
 
 /// Who may read and write a new file.
 enum class Access {
-  by_umask,  ///< whom the umask of the process allows
-  owner      ///< the user who runs the job, and nobody else
+  by_umask,  ///< everyone whom the process's umask allows
+  owner      ///< only the user who runs the job
 };
 
 /// A file that one rank writes. Throws OutputError with the path, the position and the system's reason.
@@ -57,7 +57,7 @@ class OutputFile {
  public:
   /// Makes a new file. Returns nothing if the name is taken, even by a dangling link.
   static std::optional<OutputFile> create(const std::string& path, Access access);
-  /// Opens a file that exists and is no link.
+  /// Opens an existing file that is not a link.
   static OutputFile open(const std::string& path);
 
   void resize(Index bytes);
@@ -72,17 +72,18 @@ class OutputFile {
   FileDescriptor descriptor_;
 };
 
-/// A new file beside the target whose name it will take. It is removed with this object unless it has taken
-/// that name. If the target exists, the new file gets its mode with its name, and its owner and group where
-/// this user may set them; until then it is the user's alone.
+/// A new file beside the target, whose name it will take. The destructor removes it unless it has taken that
+/// name. If the target exists, the new file gets its mode together with its name, and its owner and group if
+/// this user may set them. Until then only this user may access it.
 ///
-/// It is called like the target with ".tmp.HOST-PID-N" at the end, where HOST is a hash. It is locked until
-/// this object goes, or its process dies. The next TemporaryFile for the same target on the same host removes
-/// files that are not locked. Those of dead processes on other hosts stay, because some shared file systems
-/// show no locks to other hosts.
+/// Its name is the target's with ".tmp.HOST-PID-N" at the end, where HOST is a hash. It is locked until this
+/// object is destroyed, or its process dies. The next TemporaryFile for the same target on the same host
+/// removes files that are not locked. Those of dead processes on other hosts stay, because some shared file
+/// systems show no locks to other hosts.
 class TemporaryFile {
  public:
-  /// Makes the file. Throws OutputError if the target exists and is no regular file, or may not be written.
+  /// Makes the file. Throws OutputError if the target exists and is not a regular file, or may not be
+  /// written.
   explicit TemporaryFile(const std::string& path, Access access = Access::by_umask);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
@@ -90,7 +91,7 @@ class TemporaryFile {
 
   const std::string& name() const { return name_; }
 
-  /// Writes `start`, makes the file `bytes` long in all, and closes it, so that other ranks may open it.
+  /// Writes `start`, extends the file to `bytes` in total, and closes it, so that other ranks may open it.
   void prepare(const std::string& start, Index bytes);
   /// Writes the pieces that next_piece() returns, up to an empty one, and closes the file.
   void fill(const std::function<std::string()>& next_piece);
@@ -109,14 +110,14 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-/// Holds a lock that another process can see while this object lives: a file, locked by the kernel, with a
-/// line that says who holds it. The kernel lets go when the process dies, so that a file which a killed run
-/// left holds nobody up. On network file systems the server does that, once it misses the host. Where a file
-/// system has no locks, everybody gets one.
+/// Holds a lock that other processes can see, during its lifetime: a file, locked by the kernel, with a line
+/// that says who holds it. The kernel releases the lock when the process dies, so a file left by a killed run
+/// blocks nobody. On network file systems the server does that, once it misses the host. On a file system
+/// without locks, everybody gets one.
 class LockFile {
  public:
-  /// `what_for`, in the error: "save checkpoints there". Throws OutputError if another has the lock, with the
-  /// line of that one.
+  /// `what_for`, in the error: "save checkpoints there". Throws OutputError if another process has the lock,
+  /// with that process's line.
   LockFile(const std::string& path, const std::string& what_for);
   /// Removes the file.
   ~LockFile();
@@ -128,8 +129,8 @@ class LockFile {
   FileDescriptor descriptor_{-1};
 };
 
-/// Writes the names in a directory to the disk, on systems that can do that. On others a file may have its
-/// old name again after a power cut. Throws OutputError if the disk fails.
+/// Writes the names in a directory to the disk, on systems that can. On others a file may have its old name
+/// again after a power cut. Throws OutputError if the disk fails.
 void synchronise_directory(const std::filesystem::path& directory);
 
 /// write_text_file() with this access.

@@ -9,16 +9,16 @@
 
 namespace gridlops {
 
-/// JSON as text, on lines indented by so many spaces, or on one line. Bytes that are not UTF-8, which the
+/// JSON as text, on lines indented by this many spaces, or on one line. Bytes that are not UTF-8, which the
 /// caller's texts may have, become U+FFFD.
 template <class Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The JSON in a text that this library has written. Throws InputError if it is none, or if values are nested
-/// too deeply, because what compares and writes them calls itself for each level. The error does not quote
-/// the text, whose bytes may be no characters.
+/// Parses a text that this library has written. Throws InputError if it is not JSON, or if values are nested
+/// too deeply, because comparing and writing them recurses once per level. The error does not quote the text,
+/// whose bytes may not be characters.
 inline nlohmann::json parse_json(const std::string& text) {
   constexpr int most_levels = 16;
   try {

@@ -49,7 +49,7 @@ std::optional<ScalarType> type_named(const std::string& name) {
   return std::nullopt;
 }
 
-/// Whether a name may become a part of a path.
+/// Throws unless a name may become a part of a path.
 void require_plain(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -57,7 +57,7 @@ void require_plain(const std::string& name) {
   require<InputError>(plain || name == ".", "'", name, "' is no name of a checkpoint's file or folder");
 }
 
-/// A whole number. Throws InputError for others, which the parser would convert.
+/// A whole number. Throws InputError for other numbers, which the parser would convert.
 Index index_in(const Json& json) {
   require<InputError>(json.is_number_integer(), "a size that is no whole number");
   return json.get<Index>();

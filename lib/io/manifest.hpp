@@ -25,16 +25,16 @@ struct SavedMatrix {
 
 /// The contents of a checkpoint, as its manifest.json lists them.
 struct Manifest {
-  std::string folder;    ///< where the matrices are, beside the manifest
-  std::string previous;  ///< the folder of the checkpoint before, beside this one; empty if there is none
+  std::string folder;    ///< of the matrices, beside the manifest
+  std::string previous;  ///< the folder of the previous checkpoint, beside this one; empty if there is none
   std::map<std::string, std::string> facts;
-  std::map<std::string, SavedMatrix> matrices;  ///< by the names of their files, without ".npy"
+  std::map<std::string, SavedMatrix> matrices;  ///< by their file names, without ".npy"
 };
 
-/// The manifest as JSON, which ends with a hash of itself.
+/// The manifest as JSON, ending with a hash of itself.
 std::string manifest_text(const Manifest& manifest);
 
-/// Reads JSON that manifest_text() wrote. Throws InputError, with `path`, unless it is complete, undamaged,
+/// Parses JSON that manifest_text() wrote. Throws InputError, with `path`, unless it is complete, undamaged,
 /// and of a version that this library understands.
 Manifest parse_manifest(const std::string& text, const std::string& path);
 

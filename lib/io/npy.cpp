@@ -93,7 +93,7 @@ class BlockReader {
   std::vector<T> lines_, transposed_;
 };
 
-/// Lets all ranks agree on the file, and the matrix, before they read or write it.
+/// Makes all ranks agree on the file and the matrix before they read or write it.
 template <Scalar T>
 void begin_with_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
                      const std::function<void(Agreement&)>& check) {
@@ -104,7 +104,7 @@ void begin_with_file(const char* operation, const std::string& path, const Const
   });
 }
 
-/// X's block ← the file's, tile by tile, whose elements are converted.
+/// X's block ← the file's, tile by tile, converting the elements.
 template <Scalar Stored, Scalar T>
 void read_converted(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const std::shared_ptr<Backend> host = make_host_backend();
@@ -211,8 +211,8 @@ void write_block(const std::string& path, Index data_offset, const ConstDistMatr
   file.finish();
 }
 
-/// Makes a file that begins with `start` and has room for X (collective over the grid of X). Owners of a
-/// block write it by write_block(name).
+/// Makes a file that begins with `start` and has room for X (collective over the grid of X). The owner of
+/// each block writes it by write_block(name).
 template <Scalar T, class WriteBlock>
 void write_together(const std::string& path, Access access, const std::string& start,
                     const ConstDistMatrix<T>& X, WriteBlock&& write_block) {
@@ -261,21 +261,21 @@ void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensi
 
 namespace {
 
-/// The sizes of the array in the file of a matrix with so many columns of arrays.
+/// The sizes of the array in the file of a matrix with this many columns of arrays.
 std::vector<Index> sizes_in_file(const Dims& dims, Index columns) {
   std::vector<Index> sizes = dims.sizes();
   if (columns != 1) sizes.insert(sizes.begin(), columns);
   return sizes;
 }
 
-/// Calls work(in_file, in_memory, step, count), all in elements, for the lines of a box of an array that are
-/// contiguous in its file. In memory, where the box lies in C order, a line has steps.
+/// Calls work(in_file, in_memory, step, count), all in elements, for the lines of an array's box that are
+/// contiguous in the file. In memory, where the box is in C order, `step` separates the elements of a line.
 template <class Function>
 void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran_order, Function&& work) {
   const Index elements = size_of(box);
   if (elements == 0) return;
   const std::size_t count = sizes.size();
-  // In C order the last dimensions make one line, as far as the box has all of them.
+  // In C order, the last dimensions that the box covers completely form one line together.
   std::size_t first = fortran_order ? 0 : count - 1;
   Index length = box[first].size;
   while (!fortran_order && first > 0 && box[first].size == sizes[first]) length *= box[--first].size;
@@ -288,7 +288,7 @@ void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran
       in_file = in_file * sizes[d] + box[d].begin + place[d];
     }
     work(in_file, fortran_order ? line : line * length, step, length);
-    // The next line in the order of memory.
+    // Moves to the next line in memory order.
     for (std::size_t d = fortran_order ? count : first; d-- > (fortran_order ? 1 : 0);) {
       if (++place[d] < box[d].size) break;
       place[d] = 0;
@@ -296,7 +296,7 @@ void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran
   }
 }
 
-/// Calls work(column, box) for each column of this rank's block, with the box of it in the file.
+/// Calls work(column, box) for each column of this rank's block, with its box in the file.
 template <Scalar T, class Function>
 void for_each_column(const ConstDistMatrix<T>& X, const Dims& dims, Function&& work) {
   const Cut& rows = X.layout().rows;

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "the elements of .npy 
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-/// What NumPy calls an element type: by its size, by a letter, and by a name that takes no order of bytes.
+/// NumPy's names for an element type: its size, a letter, and a name that has no byte order.
 struct ElementNames {
   ScalarType type;
   std::string_view sized, letter, name;
@@ -33,13 +33,13 @@ const ElementNames& names_of(ScalarType type) {
                        [type](const ElementNames& names) { return names.type == type; });
 }
 
-/// A descr without its order of bytes.
+/// A descr without its byte order.
 std::string_view without_order(std::string_view descr) {
   return descr.substr(descr.find_first_of("<>=|") == 0 ? 1 : 0);
 }
 
-/// The type of these elements, if they can be read. Without an order of bytes, which is also what "=" and "|"
-/// say of numbers, it is this machine's.
+/// The type of these elements, if this library can read them. A descr without a byte order means this
+/// machine's, as do "=" and "|" for numbers.
 std::optional<ScalarType> type_named(std::string_view descr) {
   const std::string_view bare = without_order(descr);
   for (const ElementNames& names : all_element_names) {
@@ -49,7 +49,7 @@ std::optional<ScalarType> type_named(std::string_view descr) {
   return std::nullopt;
 }
 
-/// Text from a file, made fit for a message.
+/// Text from a file, made printable for a message.
 std::string quoted(std::string_view text) {
   std::string shown(text.substr(0, 40));
   for (char& c : shown) {
@@ -58,7 +58,7 @@ std::string quoted(std::string_view text) {
   return "'" + shown + (text.size() > shown.size() ? "…'" : "'");
 }
 
-/// What NumPy calls the elements of a descr that is not supported.
+/// NumPy's name for the elements of an unsupported descr.
 std::string_view elements_of(std::string_view descr) {
   if (descr.substr(0, 1) == ">") return "big-endian";
   const std::string_view bare = without_order(descr);
@@ -85,7 +85,7 @@ std::string_view elements_of(std::string_view descr) {
   }
 }
 
-/// remedy: the expression that makes elements of them that can be read.
+/// remedy: the expression that converts these elements to a type that can be read.
 [[noreturn]] void refuse_type(const std::string& path, std::string_view elements, std::string_view descr,
                               std::string_view remedy) {
   throw InputError(message(
@@ -103,8 +103,8 @@ ScalarType type_of(std::string_view descr, const std::string& path) {
                             : "array.astype('float64')");
 }
 
-/// Reads the dictionary, which begins at byte `offset` of the file. Of the spellings that Python has for it,
-/// only some are read, and none that NumPy refuses.
+/// Reads the dictionary, which begins at byte `offset` of the file. It accepts some of the spellings that
+/// Python allows, and none that NumPy refuses.
 class DictParser {
  public:
   DictParser(std::string_view text, Index offset, Index version, const std::string& path)
@@ -161,7 +161,8 @@ class DictParser {
                                           : "numpy.lib.recfunctions.structured_to_unstructured(array)");
   }
 
-  /// The type of both fields of a structure like [('r', '<f8'), ('i', '<f8')]; nothing if it is another.
+  /// The common type of the two fields of a structure like [('r', '<f8'), ('i', '<f8')]; nothing for other
+  /// structures.
   std::optional<ScalarType> parse_pair() {
     std::array<std::optional<ScalarType>, 2> types;
     if (!accept('[')) return std::nullopt;
@@ -214,7 +215,7 @@ class DictParser {
                         "; the file is damaged");
     require<InputError>(!begins_with_zero || position_ - begin == 1, path_, ": its shape has a size ", digits,
                         ", but no size begins with a zero; the file is damaged");
-    if (peek() == 'L' && version_ < 3) ++position_;  // a long integer of Python 2
+    if (peek() == 'L' && version_ < 3) ++position_;  // a Python 2 long integer
     return size;
   }
 
@@ -233,7 +234,7 @@ class DictParser {
     if (const auto text = accept_string()) return *text;
     fail(what);
   }
-  /// A text in quotes, also one of Python 2, u'…'.
+  /// A quoted text, including Python 2's u'…'.
   std::optional<std::string_view> accept_string() {
     skip_space();
     const std::size_t begin = position_ + (peek() == 'u' ? 1 : 0);
@@ -369,7 +370,7 @@ std::string npy_header_text(const NpyArrayHeader& header) {
   for (std::size_t d = 1; d < header.sizes.size(); ++d)
     dictionary += message(d == 1 ? " " : ", ", header.sizes[d]);
   dictionary += "), }";
-  // NumPy wants the first element at a multiple of 64 bytes. With five sizes of 19 digits it is at 192.
+  // NumPy requires the first element at a multiple of 64 bytes. With five sizes of 19 digits it is at 192.
   constexpr std::size_t before = 10, unit = 64;
   const std::size_t length = (before + dictionary.size() + unit) / unit * unit - before;
   dictionary.resize(length - 1, ' ');

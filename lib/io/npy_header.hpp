@@ -12,7 +12,7 @@ namespace gridlops {
 /// The length of the longest header that this library reads, in bytes from the start of the file.
 inline constexpr Index npy_header_limit = 12 + 65536;
 
-/// Reads the header from the first bytes of a file of file_size bytes: from all of them, or from at least
+/// Reads the header from the first bytes of a file of file_size bytes: all of them, or at least
 /// npy_header_limit. The format is that of numpy.lib.format: magic, version, length, and a Python dictionary.
 /// Throws InputError, with `path`, if anything is wrong with it.
 NpyArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index file_size,
@@ -20,7 +20,7 @@ NpyArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index
 /// The same for one or two dimensions.
 NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path);
 
-/// The header of a file, in version 1 of the format. header.data_offset is not used.
+/// The header of a file, in version 1 of the format. Does not use header.data_offset.
 std::string npy_header_text(const NpyArrayHeader& header);
 std::string npy_header_text(const NpyHeader& header);
 

@@ -11,7 +11,7 @@ namespace gridlops {
 // consists of the elements `along` of the lines `lines`; neither range is empty.
 
 /// Calls work(in_file, in_memory, count), all in elements, for every part of a block that is contiguous both
-/// in the file and in memory, where its line k starts at k·stride.
+/// in the file and in memory. In memory, line k starts at k·stride.
 template <class Function>
 void for_each_run(Index line_length, Range lines, Range along, Index stride, Function&& work) {
   if (along.size == line_length && stride == line_length) {
@@ -22,8 +22,8 @@ void for_each_run(Index line_length, Range lines, Range along, Index stride, Fun
   }
 }
 
-/// Calls work(lines, along) for tiles that make up a block. A tile has at most so many elements, and parts of
-/// lines that are as long as possible.
+/// Calls work(lines, along) for tiles that make up a block. A tile has at most this many elements, in line
+/// segments that are as long as possible.
 template <class Function>
 void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
   const Index length = std::min(along.size, elements);
@@ -35,7 +35,7 @@ void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
   }
 }
 
-/// How many elements a buffer has that a block passes through. At most two buffers are used at a time.
+/// The number of elements in a buffer through which a block passes. At most two buffers are in use at a time.
 template <Scalar T>
 inline constexpr Index buffer_elements = (Index{4} << 20) / static_cast<Index>(sizeof(T));
 

@@ -21,8 +21,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Calls use(next) on rank 0, where next() returns the text of one rank after the other, and then an empty
-/// one (collective). So rank 0 has one text at a time.
+/// Calls use(next) on rank 0, where next() returns the ranks' texts one after the other, and then an empty
+/// one (collective). So rank 0 holds one text at a time.
 void with_texts(Communicator& comm, std::string mine,
                 const std::function<void(const std::function<std::string()>& next)>& use) {
   const std::array<Index, 1> size{static_cast<Index>(mine.size())};
@@ -44,7 +44,7 @@ void with_texts(Communicator& comm, std::string mine,
     } catch (...) {
       failure = std::current_exception();
     }
-    while (!next().empty()) continue;  // the others must have sent all, whatever has failed here
+    while (!next().empty()) continue;  // the others must have sent everything, whatever failed here
     if (failure != nullptr) std::rethrow_exception(failure);
   });
 }
@@ -64,7 +64,7 @@ TraceFigures unpacked_figures(const Json& node) {
   return {node[3], node[4], {node[5], node[6], node[7], node[8], node[9], node[10]}};
 }
 
-/// The trees of the ranks that were added so far.
+/// Merges the trees of the ranks added so far.
 class Merger {
  public:
   explicit Merger(int ranks) : ranks_(at(ranks)) { nodes_.push_back({line("all", 0, false), {}}); }
@@ -143,8 +143,8 @@ TraceSpread spread(const std::vector<TraceFigures>& ranks,
 
 namespace {
 
-/// What must be added to this rank's clock to get rank 0's, by the answer of rank 0 that came back fastest
-/// (Cristian: Probabilistic clock synchronization, Distributed Computing 3, 1989; collective).
+/// What to add to this rank's clock to get rank 0's, from rank 0's fastest answer (Cristian: Probabilistic
+/// clock synchronization, Distributed Computing 3, 1989; collective).
 std::int64_t clock_difference(Communicator& comm) {
   constexpr int questions = 10;
   std::array<Index, 1> theirs{};

@@ -48,7 +48,7 @@ void move(const void* from, void* to, Index bytes) {
 
 void HostBackend::discard(void* memory, Index bytes) {
 #if defined(MADV_DONTNEED)
-  // Only whole large pages are given back, so that the system splits none.
+  // Returns only whole large pages, so that the system splits none.
   const auto begin = reinterpret_cast<std::uintptr_t>(memory), unit = std::uintptr_t{large_page};
   const std::uintptr_t first = (begin + unit - 1) / unit * unit;
   const std::uintptr_t end = (begin + static_cast<std::uintptr_t>(bytes)) / unit * unit;
@@ -62,14 +62,14 @@ void HostBackend::upload(const void* host, void* here, Index bytes) { move(host,
 void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
 
 void* HostBackend::do_allocate(Index bytes) {
-  // With large pages a matrix needs fewer entries of the TLB.
+  // With large pages a matrix needs fewer TLB entries.
   const bool is_large = bytes >= 2 * large_page;
   const Index unit = is_large ? large_page : alignment;
   if (bytes > std::numeric_limits<Index>::max() - unit) return nullptr;
   const auto rounded = static_cast<std::size_t>((bytes + unit - 1) / unit * unit);
   void* const memory = std::aligned_alloc(static_cast<std::size_t>(unit), rounded);
 #if defined(MADV_HUGEPAGE)
-  // The system may ignore this advice; pages are then small.
+  // The system may ignore this advice; then pages are small.
   if (is_large && memory != nullptr) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
 #endif
   return memory;

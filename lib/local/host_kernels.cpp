@@ -47,8 +47,8 @@ auto sum_of(Index n, Term&& term) {
   return sums[0];
 }
 
-/// The magnitude that the threshold t of a column leaves of an element of magnitude m > 0. The comparisons
-/// let NaN stay NaN.
+/// The magnitude that remains of an element of magnitude m > 0 under a column's threshold t. The comparisons
+/// keep NaN as NaN.
 class Shrinkage {
  public:
   Shrinkage(Threshold kind, double t)
@@ -85,7 +85,7 @@ T shrunk(const Shrinkage& shrink, T x) {
   }
 }
 
-/// Calls work(x, y, length) for parts that are contiguous in both matrices: columns, or the whole.
+/// Calls work(x, y, length) for parts that are contiguous in both matrices: columns, or the whole matrix.
 template <Scalar T, class Function>
 void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
   if (X.contiguous() && Y.contiguous()) return work(X.data, Y.data, Y.size());

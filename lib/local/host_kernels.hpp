@@ -6,7 +6,7 @@
 
 namespace gridlops {
 
-/// The largest integer that BLAS takes.
+/// The largest integer that BLAS accepts.
 Index blas_limit();
 
 /// C ← α op_a(A) op_b(B) + β C by BLAS calls in which no dimension exceeds limit. Throws UsageError if a

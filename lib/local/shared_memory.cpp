@@ -57,7 +57,7 @@ std::string text_of(int reason) {
   return text;
 }
 
-/// A file of another process, open to be read while it lives.
+/// A file of another process, open for reading while this object lives.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path)
@@ -108,8 +108,8 @@ void* SharedFile::map(Index offset, Index bytes) {
 
 void SharedFile::empty(Index offset, Index bytes) noexcept { punch_hole(descriptor_, offset, bytes); }
 
-// The process of this number may be another one than that which told it: every container numbers its own
-// processes. So nothing but a regular file is opened, and it must begin with the right serial number.
+// The process of this number may not be the one that published it: every container numbers its own processes.
+// So this opens only a regular file, which must begin with the right serial number.
 const void* map_file_of(Index process, const SharedAddress& address) {
   const std::string path = message("/proc/", process, "/fd/", address.descriptor);
   const auto fail = [&](const std::string& reason) {
@@ -174,7 +174,7 @@ SharedAddress SharedMemory::address_of(const void* memory) const {
   return distance < bytes ? file_->address(offset + distance) : SharedAddress{};
 }
 
-// A free range becomes one with its neighbours.
+// Merges a free range with its free neighbours.
 void SharedMemory::add_free(Index offset, Index bytes) {
   const auto next = free_.lower_bound(offset);
   if (next->first == offset + bytes) bytes += next->second;
@@ -197,7 +197,7 @@ constexpr bool can_share = true;
 constexpr bool can_share = false;
 #endif
 
-/// It is never destroyed, because blocks may be released late.
+/// Never destroyed, because blocks may be released late.
 SharedMemory& memory_of_process() {
   static SharedMemory& memory = *new SharedMemory;
   return memory;

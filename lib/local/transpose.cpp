@@ -12,7 +12,7 @@ void transpose(MatrixView<const T> from, MatrixView<T> to) {
   require<ShapeError>(to.rows == from.cols && to.cols == from.rows, "the transpose of a ", from.rows, " x ",
                       from.cols, " block does not fit into one of ", to.rows, " x ", to.cols, "; it needs ",
                       from.cols, " x ", from.rows);
-  // Square by square, so that both sides stay in the first-level cache.
+  // Works square by square, so that both sides stay in the first-level cache.
   constexpr Index side = 32;
   for (Index j = 0; j < from.cols; j += side) {
     for (Index i = 0; i < from.rows; i += side) {

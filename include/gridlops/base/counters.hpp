@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-/// The operations of a Communicator, for counting them and for naming them in messages.
+/// The operations of a Communicator, as counted and as named in messages.
 enum class CommOperation {
   barrier,
   broadcast,
@@ -26,8 +26,8 @@ enum class CommOperation {
 };
 inline constexpr std::size_t comm_operation_count = 13;
 
-/// What one rank sent and received. Payload is counted by the following rules, whatever a library moves
-/// inside, for s ranks and an operand of N bytes in all:
+/// What one rank has sent and received. Payload is counted by these rules, whatever a library moves
+/// internally, for s ranks and an operand of N bytes in total:
 ///   broadcast       a non-root receives N, the root sends N·(s−1)
 ///   reduce          the root receives N·(s−1), a non-root sends N
 ///   gather, scatter the root receives (sends) all parts but its own, the others send (receive) theirs
@@ -36,16 +36,16 @@ inline constexpr std::size_t comm_operation_count = 13;
 ///   all_reduce      a reduce_scatter and an all_gather on a balanced cut of the elements
 ///   all_to_all      receives and sends all parts but its own
 ///   send, receive   N
-///   get             receives N; the rank that it comes from takes no part, and counts nothing
+///   get             receives N; the rank that owns the data takes no part, and counts nothing
 /// Apart from gets, all ranks together send as many bytes as they receive.
 struct Traffic {
   Index bytes_sent = 0;
   Index bytes_received = 0;
-  Index bytes_read_from_peers = 0;  ///< read in place in other ranks' memory, by transports that can
+  Index bytes_read_from_peers = 0;  ///< read in place in other ranks' memory, on transports that can
   std::array<Index, comm_operation_count> calls{};
   double seconds_waiting = 0;  ///< in blocking operations, for requests, and for blocks that others publish
   /// How often this rank compared arguments with others before data moved (GRIDLOPS_CHECK), and the bytes
-  /// that it sent for that; of all the numbers above only the waiting includes it.
+  /// that it sent for that. Of the numbers above, only seconds_waiting includes agreements.
   Index agreements = 0, agreement_bytes = 0;
 
   Index calls_of(CommOperation operation) const { return calls[static_cast<std::size_t>(operation)]; }

@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// The element types that messages are made of. Complex numbers travel as pairs of reals.
+/// The element types of messages. Complex numbers travel as pairs of reals.
 enum class ElementType { byte, i32, i64, f32, f64 };
 
 constexpr Index size_of(ElementType type) {
@@ -68,15 +68,15 @@ struct BasicElements {
         type(element_type_of<std::remove_const_t<T>>),
         reals_per_element(is_complex<std::remove_const_t<T>> ? 2 : 1) {}
 
-  /// Bytes of one element, a complex number being one.
+  /// Bytes of one element; a complex number is one element.
   Index element_size() const { return size_of(type) * reals_per_element; }
   Index bytes() const { return count * element_size(); }
 };
 
 }  // namespace detail
 
-/// An array without its static type that a communication operation reads or writes, in the memory space that
-/// the communicator works on. Converts from spans and other contiguous ranges.
+/// An array that a communication operation reads or writes, in the memory space of the communicator. Its
+/// element type is known at run time only. Converts from spans and other contiguous ranges.
 using Elements = detail::BasicElements<void*>;
 
 /// The same for arrays that are only read.

@@ -10,7 +10,7 @@
 
 namespace gridlops {
 
-/// The exit status that a program should end with; the values follow sysexits.h where that has one.
+/// The exit status with which a program should end; the values follow sysexits.h where it has one.
 enum class ExitStatus {
   done = 0,
   check_failed = 1,   ///< a result was computed and found wrong
@@ -20,24 +20,25 @@ enum class ExitStatus {
   internal = 70,      ///< a fault of this program or of a library below it
   out_of_memory = 71,
   bad_output = 74,  ///< an output file could not be written
-  try_again = 75,   ///< a peer was lost or timed out, or a checkpoint was asked for and written
+  try_again = 75,   ///< a peer was lost or timed out, or a solver wrote the checkpoint that it was asked for
 };
 
-/// Which ranks know of an error: all that took part, which throw the same one, or perhaps only the rank that
-/// throws it. The others may wait for that rank, so the job must end, unless attempt() tells them.
+/// Which ranks know of an error: all that took part, which throw the same error, or perhaps only the rank
+/// that throws it. In the second case the others may wait for that rank, so the job must end, unless
+/// attempt() tells them.
 enum class KnownTo { all_ranks, one_rank };
 
-/// The base of everything that this library throws. The message says what is wrong, with the values, why it
-/// matters, and what to try. Unless a function says otherwise it throws the same error on all ranks that call
-/// it.
+/// The base of all errors that this library throws. The message says what is wrong, with the values, why it
+/// matters, and what to try. Unless a function's comment says otherwise, it throws the same error on all
+/// ranks that call it.
 class GRIDLOPS_EXPORT Error : public std::runtime_error {
  public:
   Error(ExitStatus status, const std::string& message, KnownTo known_to = KnownTo::all_ranks)
       : std::runtime_error(message), status_(status), known_to_(known_to) {}
   ExitStatus status() const noexcept { return status_; }
   KnownTo known_to() const noexcept { return known_to_; }
-  /// The one rank, of the communicator or grid that the call was made on, where it went wrong. Negative where
-  /// that was all ranks, or is not known.
+  /// The one rank where it went wrong, in the communicator or grid of the call. Negative if that was every
+  /// rank, or is not known.
   int rank() const noexcept { return rank_; }
   void set_rank(int rank) noexcept { rank_ = rank; }
 
@@ -60,13 +61,14 @@ class GRIDLOPS_EXPORT ShapeError : public UsageError {
   using UsageError::UsageError;
 };
 
-/// An input file that is missing, damaged, or does not hold what is needed.
+/// An input file that is missing, damaged, or lacks what is needed.
 class GRIDLOPS_EXPORT InputError : public Error {
  public:
   explicit InputError(const std::string& message) : Error(ExitStatus::bad_input, message) {}
 };
 
-/// An output file that could not be written; nothing is left under its name that was not there before.
+/// An output file that could not be written. A file that had its name before is unchanged; no new one is
+/// left.
 class GRIDLOPS_EXPORT OutputError : public Error {
  public:
   explicit OutputError(const std::string& message) : Error(ExitStatus::bad_output, message) {}
@@ -79,7 +81,7 @@ class GRIDLOPS_EXPORT OutOfMemory : public Error {
       : Error(ExitStatus::out_of_memory, message, known_to) {}
 };
 
-/// A transport's call failed. Only the rank that saw the failure throws.
+/// A call of a transport failed. Only the rank that saw the failure throws.
 class GRIDLOPS_EXPORT CommunicationError : public Error {
  public:
   explicit CommunicationError(const std::string& message, KnownTo known_to = KnownTo::one_rank,
@@ -87,7 +89,7 @@ class GRIDLOPS_EXPORT CommunicationError : public Error {
       : Error(status, message, known_to) {}
 };
 
-/// A solver was asked to save its state and end, and did; nothing is wrong.
+/// A solver was asked to save its state and stop, and did; nothing is wrong.
 class GRIDLOPS_EXPORT Suspended : public Error {
  public:
   explicit Suspended(const std::string& message) : Error(ExitStatus::try_again, message) {}
@@ -98,12 +100,12 @@ struct ErrorType {
   const char* name;   ///< as in C++ and in Python
   ExitStatus status;  ///< of its errors, unless they say otherwise
   bool (*matches)(const Error&);
-  /// Makes an error that all ranks throw; status is for the type Error only.
+  /// Makes an error that all ranks throw; only the type Error uses status.
   std::exception_ptr (*make)(ExitStatus status, const std::string& message, int rank);
 };
 
-/// The only list of the types above, in which a type comes before the one that it derives from. Ranks tell
-/// each other of an error by its type's place in the list.
+/// The only list of the types above; a type comes before its base. Ranks tell each other of an error by its
+/// type's position in the list.
 GRIDLOPS_EXPORT const std::vector<ErrorType>& error_types();
 /// The first type in the list that matches.
 GRIDLOPS_EXPORT const ErrorType& type_of(const Error& error);

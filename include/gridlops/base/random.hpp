@@ -8,8 +8,9 @@
 namespace gridlops {
 
 /// A number uniform in (−1, 1) that is a pure function of its arguments, so that a matrix of such numbers is
-/// the same on every grid. Hashes the three with the finaliser of SplitMix64 (Steele, Lea, Flood: Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). Good enough for test data, not for statistics.
+/// the same on every grid. Hashes the three arguments with the finaliser of SplitMix64 (Steele, Lea, Flood:
+/// Fast splittable pseudorandom number generators, OOPSLA 2014). Good enough for test data, not for
+/// statistics.
 constexpr double counter_uniform(std::uint64_t seed, Index i, Index j) {
   const auto mix = [](std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -24,7 +25,7 @@ constexpr double counter_uniform(std::uint64_t seed, Index i, Index j) {
   return (static_cast<double>(z >> 11) + 0.5) * 0x1p-52 - 1.0;
 }
 
-/// The same for any element type: real and imaginary part are independent and both uniform in (−1, 1).
+/// The same for any element type: real and imaginary parts are independent, both uniform in (−1, 1).
 template <Scalar T>
 constexpr T counter_random(std::uint64_t seed, Index i, Index j) {
   if constexpr (is_complex<T>) {

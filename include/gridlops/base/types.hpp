@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// The type of sizes and of global and local indices. Only calls of MPI and BLAS narrow it, with a check.
+/// The type of sizes and of global and local indices. Only MPI and BLAS calls narrow it, with a check.
 using Index = std::int64_t;
 
 /// The four element types of matrices.
@@ -37,7 +37,7 @@ struct RealOf<std::complex<R>> {
 template <Scalar T>
 using Real = typename detail::RealOf<T>::type;
 
-/// The type that column-wise dot products are summed in: double precision, real or complex as T is.
+/// The type in which column-wise dot products are summed: double precision, complex if T is.
 template <Scalar T>
 using Accumulator = std::conditional_t<is_complex<T>, std::complex<double>, double>;
 
@@ -78,7 +78,7 @@ constexpr std::string_view name_of(ScalarType type) {
   return "c128";
 }
 
-/// Calls `function.template operator()<T>()` for the T that type names, and returns what it returns.
+/// Calls `function.template operator()<T>()` for the T that type names, and returns its result.
 template <class Function>
 decltype(auto) with_scalar_type(ScalarType type, Function&& function) {
   switch (type) {
@@ -94,7 +94,7 @@ decltype(auto) with_scalar_type(ScalarType type, Function&& function) {
   return function.template operator()<std::complex<double>>();
 }
 
-/// The form in which a product takes a factor: A, Aᵀ or Aᴴ. For real types the last two are the same.
+/// The form of a factor in a product: A, Aᵀ or Aᴴ. For real types the last two are the same.
 enum class Op { none, transpose, adjoint };
 
 /// The complex conjugate; for real T the value itself.

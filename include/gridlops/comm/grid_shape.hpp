@@ -18,10 +18,10 @@ struct GridShape {
 /// "2x3" → {2, 3}. Throws UsageError unless the text is two positive numbers with an x between them.
 GRIDLOPS_EXPORT GridShape parse_grid_shape(const std::string& text);
 
-/// The P × Q with P·Q = ranks, P ≤ Q, and P as near to Q as possible. Throws UsageError unless ranks > 0.
+/// The shape with P·Q = ranks, P ≤ Q, and P as close to Q as possible. Throws UsageError unless ranks > 0.
 GRIDLOPS_EXPORT GridShape near_square(int ranks);
 
-/// What a dimension of a matrix is cut along.
+/// The ranks over which a dimension of a matrix is cut.
 enum class Axis {
   grid_rows,       ///< P parts, part i on the ranks of grid row i
   grid_cols,       ///< Q parts, part j on the ranks of grid column j

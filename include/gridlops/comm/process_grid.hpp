@@ -17,8 +17,8 @@ class Buffer;
 
 namespace detail {
 /// Returns shared scratch memory of the grid's backend. Every call reuses the same bytes; that is safe
-/// because backend work is ordered. The memory grows to the most that was asked for. Throws OutOfMemory on
-/// this rank alone.
+/// because backend work is ordered. The memory grows to the largest size that any call has asked for. Throws
+/// OutOfMemory on this rank alone.
 std::byte* scratch_of(const ProcessGrid& grid, Index bytes);
 }  // namespace detail
 
@@ -26,14 +26,14 @@ std::byte* scratch_of(const ProcessGrid& grid, Index bytes);
 /// P·Q are idle: they own nothing, and operations that are collective over the grid return at once on them.
 class GRIDLOPS_EXPORT ProcessGrid {
  public:
-  /// Collective over comm. All memory of matrices on this grid comes from backend. Throws UsageError, on all
-  /// ranks, if the shape needs more ranks than comm has, or is not positive, or if the ranks disagree about
-  /// it.
+  /// Collective over comm. All matrices on this grid live in the memory of backend. Throws UsageError, on all
+  /// ranks, if the shape is not positive or needs more ranks than comm has, or if the ranks pass different
+  /// shapes.
   ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend);
-  /// A grid of this shape whose ranks all are elsewhere, to ask what they would have. Not collective: this
-  /// process is idle there. Throws UsageError if the shape is not positive.
+  /// Makes a grid of this shape without any ranks of its own, for asking what its ranks would hold. Not
+  /// collective: this process is idle on it. Throws UsageError if the shape is not positive.
   ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend);
-  /// The same ranks with matrices in other memory. Not collective.
+  /// Makes a grid of the same ranks whose matrices live in another backend's memory. Not collective.
   ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> backend);
   ProcessGrid(ProcessGrid&&) = default;
   ProcessGrid& operator=(ProcessGrid&&) = default;
@@ -42,20 +42,20 @@ class GRIDLOPS_EXPORT ProcessGrid {
   int rows() const { return shape_.rows; }
   int cols() const { return shape_.cols; }
 
-  /// False on idle ranks, where the questions down to col_comm(), and my_part(), throw UsageError.
+  /// False on idle ranks. There, the functions from here to col_comm(), and my_part(), throw UsageError.
   bool is_member() const { return grid_ != nullptr; }
   int my_row() const { return comm().rank() / shape_.cols; }
   int my_col() const { return comm().rank() % shape_.cols; }
 
-  /// The communicators of all ranks of the grid, of the Q ranks of my grid row, and of the P ranks of my grid
-  /// column. My rank in the row is my_col(), and in the column my_row().
+  /// The communicators of all ranks of the grid, of the Q ranks of this rank's grid row, and of the P ranks
+  /// of its grid column. This rank is number my_col() in its row, and number my_row() in its column.
   Communicator& comm() const { return not_idle(grid_); }
   Communicator& row_comm() const { return not_idle(row_); }
   Communicator& col_comm() const { return not_idle(col_); }
 
   const std::shared_ptr<Backend>& backend() const { return backend_; }
 
-  /// How many parts an axis has, and which of them a rank of the grid holds.
+  /// The number of parts that an axis has, and the part that a rank of the grid holds.
   int parts(Axis axis) const;
   int part_at(Axis axis, int row, int col) const;
   int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }

@@ -12,16 +12,16 @@
 
 namespace gridlops {
 
-// Arithmetic for solvers of many right-hand sides at once, each column with scalars of its own:
+// Arithmetic for solvers with many right-hand sides at once, where each column has scalars of its own:
 //
 //   ColumnSums<T> sums(B.grid());
 //   A.apply(1, p, 0, q);
-//   const auto [pq, rr] = sums(dot(p, q), norm2(r));  // one reduction, whatever the columns and the terms
+//   const auto [pq, rr] = sums(dot(p, q), norm2(r));  // one reduction, for any number of columns and terms
 //   const ColumnScalars alpha = ratio(rr, pq);
 //   x += alpha * p;                                   // one kernel each
 //   r -= alpha * q;
 //
-// docs/examples/steepest_descent.cpp is a whole solver.
+// docs/examples/steepest_descent.cpp is a complete solver.
 
 /// One real number for each column of a matrix, in double precision, the same on all ranks. A value.
 class GRIDLOPS_EXPORT ColumnScalars {
@@ -41,15 +41,15 @@ class GRIDLOPS_EXPORT ColumnScalars {
   std::vector<double> values_;
 };
 
-/// An operand of column arithmetic: one number for each column, or one for all. It is a view of what it is
-/// made of.
+/// An operand of column arithmetic: one number for each column, or one for all. A view of the object from
+/// which it is made.
 class GRIDLOPS_EXPORT ColumnOperand {
  public:
   ColumnOperand(const ColumnScalars& each) : each_(each.values().data()), size_(each.size()) {}
   ColumnOperand(double all) : all_(all) {}
 
   bool is_constant() const { return size_ < 0; }
-  /// How many columns there are; below 0 for a number that serves all.
+  /// The number of columns; negative for one number that applies to all.
   Index size() const { return size_; }
   double operator[](Index column) const { return size_ < 0 ? all_ : each_[column]; }
 
@@ -59,7 +59,7 @@ class GRIDLOPS_EXPORT ColumnOperand {
   double all_ = 0;
 };
 
-// These compute entry by entry. They throw ShapeError if two operands are for different numbers of columns.
+// These compute entry by entry. They throw ShapeError if two operands have different numbers of columns.
 GRIDLOPS_EXPORT ColumnScalars operator+(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars operator-(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars operator*(ColumnOperand a, ColumnOperand b);
@@ -70,12 +70,12 @@ GRIDLOPS_EXPORT ColumnScalars& operator*=(ColumnScalars& a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars sqrt(const ColumnScalars& a);
 GRIDLOPS_EXPORT ColumnScalars abs(const ColumnScalars& a);
 GRIDLOPS_EXPORT ColumnScalars hypot(ColumnOperand a, ColumnOperand b);
-/// The larger and the smaller of a and b, and a where b is NaN.
+/// The larger (smaller) of a and b; a where b is NaN.
 GRIDLOPS_EXPORT ColumnScalars max(ColumnOperand a, ColumnOperand b);
 GRIDLOPS_EXPORT ColumnScalars min(ColumnOperand a, ColumnOperand b);
-/// a/b, and 0 where b is 0.
+/// a/b; 0 where b is 0.
 GRIDLOPS_EXPORT ColumnScalars ratio(ColumnOperand a, ColumnOperand b);
-/// The largest entry, NaN if any is; 0 if there are no columns.
+/// The largest entry; NaN if any entry is NaN; 0 if there are no columns.
 GRIDLOPS_EXPORT double largest(const ColumnScalars& a);
 
 /// X diag(factor), as a term of a sum.
@@ -90,10 +90,10 @@ ScaledColumns<T> operator*(ColumnOperand factor, const ConstDistMatrix<T>& X) {
   return {factor, X};
 }
 
-// These are not collective; on a GPU they are ordered, not finished, on return. They throw ShapeError, on all
-// ranks, unless both matrices have the same layout and there are as many factors as columns. The first time
-// that a grid sees so many columns, memory for the factors is taken, and OutOfMemory is this rank's alone.
-// Sums of so many columns have taken that memory before, on all ranks.
+// These are not collective. On a GPU the work is queued, not finished, on return. They throw ShapeError, on
+// all ranks, unless both matrices have the same layout and there is one factor per column. The first call on
+// a grid with a new number of columns allocates memory for the factors, and throws OutOfMemory on this rank
+// alone. Sums of that many columns have already allocated it, on all ranks.
 
 /// Y ← Y ± X diag(α). With a constant α of 0 nothing is read.
 template <Scalar T>
@@ -118,7 +118,7 @@ GRIDLOPS_EXPORT void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistM
 template <Scalar T>
 GRIDLOPS_EXPORT void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X);
 
-/// A sum over all rows, one number for each column, that is to be made in a reduction.
+/// A sum over all rows, one number for each column, that a reduction will compute.
 template <Scalar T>
 struct ColumnSum {
   enum class Kind { norm2, dot, distance2, penalty };
@@ -139,19 +139,19 @@ template <Scalar T>
 ColumnSum<T> dot(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y) {
   return {ColumnSum<T>::Kind::dot, X, Y};
 }
-/// ‖xⱼ − yⱼ‖²; D ← X − Y, when this term's turn comes.
+/// ‖xⱼ − yⱼ‖². Also sets D ← X − Y, when the reduction computes this term.
 template <Scalar T>
 ColumnSum<T> distance2(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y, DistMatrix<T>& D) {
   return {ColumnSum<T>::Kind::distance2, X, Y, &D};
 }
-/// The penalty of xⱼ of which the threshold is the proximal map.
+/// The penalty of xⱼ whose proximal map is the threshold.
 template <Scalar T>
 ColumnSum<T> penalty(Threshold kind, const ConstDistMatrix<T>& X) {
   return {ColumnSum<T>::Kind::penalty, X, X, nullptr, kind};
 }
 
-/// Makes sums over all rows in double precision, all those of one call in one all_reduce over the grid. All
-/// ranks get the same bits, and so take the same decisions. Keeps the memory that this takes.
+/// Sums over all rows in double precision; all sums of one call take one all_reduce over the grid. All ranks
+/// get the same bits, so they take the same decisions. The object keeps the memory for its sums.
 template <Scalar T>
 class GRIDLOPS_EXPORT ColumnSums {
  public:
@@ -160,14 +160,15 @@ class GRIDLOPS_EXPORT ColumnSums {
 
   /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
   /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
-  /// columns and those of a dot the same layout. The first sums of so many columns take memory, also that for
-  /// column arithmetic with them; all ranks throw what one throws there.
+  /// columns, and the two matrices of a dot have the same layout. The first sums of a new number of columns
+  /// allocate memory, including that for column arithmetic with as many columns; if that fails on one rank,
+  /// all ranks throw.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
     std::vector<double> none;
     return with(none, terms...);
   }
-  /// The same, and replaces these numbers, of which every rank has as many, by their sums over the ranks.
+  /// The same, and replaces each of these numbers by its sum over the ranks. Every rank passes equally many.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> with(std::vector<double>& numbers, const Terms&... terms) {
     std::array<ColumnScalars, sizeof...(Terms)> sums;
@@ -180,8 +181,8 @@ class GRIDLOPS_EXPORT ColumnSums {
   void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
               std::vector<double>& numbers);
 
-  /// Takes the memory for matrices with so many columns on this rank, and for column arithmetic with them.
-  /// Not collective: OutOfMemory is this rank's alone.
+  /// Allocates the memory for matrices with this many columns on this rank, and for column arithmetic with
+  /// them. Not collective: throws OutOfMemory on this rank alone.
   void reserve(Index local_columns);
 
  private:
@@ -190,7 +191,7 @@ class GRIDLOPS_EXPORT ColumnSums {
 
   std::shared_ptr<const ProcessGrid> grid_;
   ReductionOrder order_;
-  Buffer<double> local_;               // sums that were not brought to the host yet
+  Buffer<double> local_;               // sums that have not yet been copied to the host
   Index used_ = 0;                     // of local_
   std::vector<double> values_, host_;  // to be reduced; scratch of collect()
   struct Pending {

@@ -19,20 +19,19 @@ namespace gridlops {
 template <Scalar T>
 class DistMatrix;
 
-/// A view of a matrix on a process grid, through which the matrix can only be read. The layout says which
-/// column-major block each rank has. The block belongs to a DistMatrix or to the caller, and must outlive the
-/// view; copies view the same block. Functions that read a matrix take this type, so they accept a
-/// DistMatrix, and slices of either type.
+/// A read-only view of a matrix on a process grid. The layout says which column-major block each rank holds.
+/// The block belongs to a DistMatrix or to the caller, and must outlive the view; copies view the same block.
+/// Functions that read a matrix take this type, so they accept a DistMatrix, and slices of either type.
 template <Scalar T>
 class GRIDLOPS_EXPORT ConstDistMatrix {
  public:
-  /// Belongs to no grid and has no elements. Until another matrix is assigned, only grid(), layout(), rows(),
-  /// cols() and local() may be called.
+  /// Has no grid and no elements. Until you assign another matrix, call only grid(), layout(), rows(), cols()
+  /// and local().
   ConstDistMatrix() = default;
 
   /// Views the caller's block, in the memory of the grid's backend, with any stride ≥ rows. Not collective.
-  /// Throws ShapeError: on all ranks if the layout, which must be the same on all, does not fit the grid; on
-  /// this rank if the block does not have the shape that the layout gives it.
+  /// The layout must be the same on all ranks. Throws ShapeError: on all ranks if the layout does not fit the
+  /// grid; on this rank if the block does not have the shape that the layout gives it.
   ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<const T> local);
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
@@ -45,24 +44,25 @@ class GRIDLOPS_EXPORT ConstDistMatrix {
   /// The global rows and columns of this rank's block.
   Range local_row_range() const { return row_range_; }
   Range local_col_range() const { return col_range_; }
-  /// Whether this rank is the canonical owner of its block, which counts in dots, gathers and writes.
+  /// Whether this rank is the canonical owner of its block, whose copy counts in dot products, gathers and
+  /// writes.
   bool owned() const { return owned_; }
 
   /// Columns [first[k], first[k] + part_sizes.size(k)) of every part k of the column partition, as a matrix
-  /// in the same memory: part k keeps its ranks. Not collective. Throws ShapeError, on all ranks, if a part
-  /// has no such columns.
+  /// in the same memory; each part stays on its ranks. Not collective. Throws ShapeError, on all ranks, if a
+  /// part has no such columns.
   ConstDistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes) const;
 
-  /// A matrix with the same elements in memory of its own. Not collective. Throws OutOfMemory on this rank
-  /// alone.
+  /// Returns a matrix with the same elements in its own memory. Not collective. Throws OutOfMemory on this
+  /// rank alone.
   DistMatrix<T> clone() const;
 
  protected:
-  /// A view without a block, until attach() gives it one.
+  /// A view that has no block until attach() gives it one.
   ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
   void attach(MatrixView<const T> local) { local_ = local; }
 
-  /// What column_slice() takes: the layout, and the columns of this rank's block.
+  /// What column_slice() needs: the layout, and the columns of this rank's block.
   struct ColumnSlice {
     Layout layout;
     Range local_columns;
@@ -84,17 +84,17 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
  public:
   DistMatrix() = default;
 
-  /// Owns its block, uninitialised. Not collective. Throws ShapeError, on all ranks, if the layout, which
-  /// must be the same on all, does not fit the grid; throws OutOfMemory on this rank alone, so that
-  /// most programs call allocate_matrix().
+  /// Owns its block, uninitialised. Not collective. The layout must be the same on all ranks. Throws
+  /// ShapeError, on all ranks, if the layout does not fit the grid. Throws OutOfMemory on this rank alone, so
+  /// most programs call allocate_matrix() instead.
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
-  /// Uses the caller's block, on the same conditions as a ConstDistMatrix.
+  /// Uses the caller's block, under the same conditions as a ConstDistMatrix.
   DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local);
 
   using ConstDistMatrix<T>::local;
   MatrixView<T> local() { return local_; }
-  /// Whether the memory of this rank's block is this matrix's own; not that of an empty block.
+  /// Whether this matrix owns the memory of this rank's block; false if the block is empty.
   bool owns_block() const { return memory_.data() != nullptr; }
 
   /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
@@ -103,8 +103,8 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   /// Every element ← 0. Not collective.
   void set_zero();
 
-  /// Says that the first columns of this rank's block are needed no more. If this owns the block, their
-  /// memory goes back to the system as far as the backend can do that. Not collective.
+  /// Says that the first columns of this rank's block are no longer needed. If this matrix owns the block,
+  /// the backend returns as much of their memory to the system as it can. Not collective.
   void discard_local_columns(Index count);
 
   using ConstDistMatrix<T>::column_slice;
@@ -116,13 +116,13 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
 };
 
 /// Returns a matrix that owns its block, uninitialised (collective over the grid; idle ranks return at once).
-/// If the constructor throws on some rank, all ranks throw (attempt()): OutOfMemory, or ShapeError if the
+/// If the constructor throws on any rank, all ranks throw (see attempt()): OutOfMemory, or ShapeError if the
 /// layout does not fit the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
-/// Throws ShapeError, on all ranks, unless X and Y are on one grid and have one layout. The text begins with
-/// the name of the operation.
+/// Throws ShapeError, on all ranks, unless X and Y are on the same grid and have the same layout. The message
+/// begins with the name of the operation.
 template <Scalar T>
 GRIDLOPS_EXPORT void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
                                          std::string_view operation);
@@ -134,23 +134,24 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
                                                         const ConstDistMatrix<T>& Y);
 
 /// Returns ‖xⱼ‖ₚ = (Σᵢ |xᵢⱼ|ᵖ)^(1/p) of order p ≥ 0 for each column on every rank (collective over the grid;
-/// one all_reduce): of order 0 the number of elements that are not 0, of infinite order the largest |xᵢⱼ|.
-/// NaN counts in order 0, else it goes through. Powers are summed as double, and may over- or underflow, but
-/// of order 2 no norm is too large or small: where squares are, there are three more reductions, and memory
-/// for a copy of X (OutOfMemory on all ranks). Throws UsageError, on all ranks, if p is negative or NaN.
+/// one all_reduce). Order 0 counts the elements that are not 0; infinite order gives the largest |xᵢⱼ|. A NaN
+/// counts as one element in order 0; in any other order the norm is NaN. Powers are summed as double, and may
+/// overflow or underflow. Order 2 is safe from that: if squares overflow or underflow, it makes three more
+/// reductions, and takes memory for a copy of X (OutOfMemory on all ranks). Throws UsageError, on all ranks,
+/// if p is negative or NaN.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
 
 /// An element that is NaN or infinite.
 struct NonFiniteElement {
   Index row = 0, col = 0;  ///< global, from 0
-  int rank = 0;            ///< of the grid's communicator: one that has the element
+  int rank = 0;            ///< a rank of the grid's communicator that has the element
   std::complex<double> value;
 };
 
-/// Finds the first element of X, column by column, that is NaN or infinite; none if all are finite
-/// (collective over the grid; the same on all members, none on idle ranks). Reads X once, and sends a few
-/// numbers. Throws OutOfMemory on all ranks.
+/// Finds the first element of X, column by column, that is NaN or infinite (collective over the grid).
+/// Returns the same on all members; nothing if all elements are finite, and on idle ranks. Reads X once, and
+/// sends a few numbers. Throws OutOfMemory on all ranks.
 template <Scalar T>
 GRIDLOPS_EXPORT std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>& X);
 

@@ -11,8 +11,7 @@ namespace gridlops {
 
 class ProcessGrid;
 
-/// How one dimension lies on a grid: the axis it is cut along, and where. The partition has parts(axis)
-/// parts.
+/// How one dimension is distributed over a grid: the axis, and the partition, which has parts(axis) parts.
 struct GRIDLOPS_EXPORT Cut {
   Axis axis = Axis::uncut;
   Partition partition;
@@ -22,8 +21,9 @@ struct GRIDLOPS_EXPORT Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-/// How a matrix lies on a grid. Where several ranks have copies of a block, the lowest of them is its
-/// canonical owner, which counts in dots, gathers and writes. A value; compared part by part.
+/// How a matrix is distributed over a grid. If several ranks hold copies of a block, the lowest of them is
+/// its canonical owner: its copy counts in dot products, gathers and writes. A value; two layouts are equal
+/// if all their parts are.
 struct GRIDLOPS_EXPORT Layout {
   Cut rows;
   Cut cols;
@@ -31,8 +31,7 @@ struct GRIDLOPS_EXPORT Layout {
   Index row_count() const { return rows.partition.total(); }
   Index col_count() const { return cols.partition.total(); }
 
-  /// Throws ShapeError unless the partitions fit the grid and the two axes do not use one grid dimension
-  /// twice.
+  /// Throws ShapeError unless the partitions fit the grid and the two axes use different grid dimensions.
   void check(const ProcessGrid& grid) const;
 
   /// The global rows and columns of the block on the rank at (row, col) of the grid.
@@ -41,7 +40,7 @@ struct GRIDLOPS_EXPORT Layout {
   /// Whether the rank at (row, col) is the canonical owner of its block.
   bool owned_at(const ProcessGrid& grid, int row, int col) const;
 
-  /// A short text for messages: the shape, and the axes that it is cut along.
+  /// A short text for messages: the shape, and the axes along which it is cut.
   std::string describe() const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -49,7 +48,7 @@ struct GRIDLOPS_EXPORT Layout {
 
 /// Cuts rows along grid rows, and columns along grid columns.
 GRIDLOPS_EXPORT Layout blocks_2d(const ProcessGrid& grid, Index rows, Index cols);
-/// Cuts rows along all ranks, but not columns; and the other way round.
+/// row_blocks cuts rows along all ranks and leaves columns whole; col_blocks does the reverse.
 GRIDLOPS_EXPORT Layout row_blocks(const ProcessGrid& grid, Index rows, Index cols);
 GRIDLOPS_EXPORT Layout column_blocks(const ProcessGrid& grid, Index rows, Index cols);
 /// Puts the whole matrix on every rank.

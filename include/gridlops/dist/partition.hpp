@@ -18,11 +18,11 @@ class GRIDLOPS_EXPORT Partition {
   /// One part without indices.
   Partition() : begins_{0, 0} {}
 
-  /// Parts whose sizes differ by at most one, larger ones first. total ≥ 0, parts ≥ 1.
+  /// Parts whose sizes differ by at most one, larger parts first. total ≥ 0, parts ≥ 1.
   static Partition balanced(Index total, int parts);
   static Partition with_sizes(const std::vector<Index>& sizes);
-  /// Cuts each block of outer again, balanced, into inner_parts: part k of the result lies in block
-  /// k / inner_parts.
+  /// Cuts each block of outer again, balanced, into inner_parts: part k of the result lies in block k /
+  /// inner_parts.
   static Partition nested(const Partition& outer, int inner_parts);
 
   int parts() const { return static_cast<int>(begins_.size()) - 1; }
@@ -35,7 +35,7 @@ class GRIDLOPS_EXPORT Partition {
   /// The part that holds this index; 0 ≤ index < total().
   int owner_of(Index index) const;
 
-  /// Whether each block of outer consists of inner_parts blocks of this, in order, as nested() makes them.
+  /// Whether each block of outer consists of inner_parts consecutive blocks of this, as nested() makes them.
   bool refines(const Partition& outer, int inner_parts) const;
 
   friend bool operator==(const Partition&, const Partition&) = default;
@@ -45,7 +45,7 @@ class GRIDLOPS_EXPORT Partition {
   std::vector<Index> begins_;  // parts() + 1 entries, not decreasing, from 0 to total()
 };
 
-/// The blocks of the coarsest cut that refines both, without empty blocks. Both have the same total.
+/// The non-empty blocks of the coarsest cut that refines both partitions, whose totals must be equal.
 GRIDLOPS_EXPORT std::vector<Range> common_refinement(const Partition& a, const Partition& b);
 
 }  // namespace gridlops

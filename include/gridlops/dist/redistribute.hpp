@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-// All three throw OutOfMemory on all ranks, before an element moves, if one of them has not enough memory.
+// All three throw OutOfMemory on all ranks, before any element moves, if a rank lacks memory.
 
-/// to ← alpha · from + beta · to for any two layouts on one grid (collective over the grid). It takes one
+/// to ← alpha · from + beta · to for any two layouts on one grid (collective over the grid). Takes one
 /// all_to_all_v, in which the canonical owners send and every rank that holds a copy receives. With beta = 0
 /// the old contents are not read. Throws ShapeError if shapes or grids differ.
 template <Scalar T>
@@ -27,9 +27,9 @@ void redistribute(const ConstDistMatrix<T>& from, DistMatrix<T>& to) {
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<T> gather(const ConstDistMatrix<T>& X, int root);
 
-/// X ← the whole matrix that the grid's rank `root` has in host memory, column-major without gaps (collective
-/// over the grid). Other ranks' `whole` is not used. Throws ShapeError on all ranks if the root's has another
-/// size.
+/// X ← the whole matrix, which the grid's rank `root` passes in host memory, column-major without gaps
+/// (collective over the grid). Other ranks' `whole` is not used. Throws ShapeError on all ranks if the root's
+/// has another size.
 template <Scalar T>
 GRIDLOPS_EXPORT void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X);
 

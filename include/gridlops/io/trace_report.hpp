@@ -13,7 +13,7 @@ namespace gridlops {
 
 /// What one rank did in one region, in all calls together.
 struct TraceFigures {
-  Index calls = 0;  ///< 0 if the rank never came there
+  Index calls = 0;  ///< 0 if the rank never entered it
   double seconds = 0;
   TraceCounts counts;
 };
@@ -21,24 +21,24 @@ struct TraceFigures {
 struct TraceLine {
   std::string name;
   int depth = 0;         ///< 0: the whole program
-  bool is_mark = false;  ///< seconds are those up to the mark, and part of other regions' seconds, too
-  std::vector<TraceFigures> ranks;  ///< one for each rank, with the regions inside
-  std::vector<TraceFigures> own;    ///< without them
+  bool is_mark = false;  ///< seconds are those up to the mark; the seconds of other regions include them, too
+  std::vector<TraceFigures> ranks;  ///< one for each rank, including the regions inside
+  std::vector<TraceFigures> own;    ///< one for each rank, without the regions inside
 };
 
-/// The trees of all ranks, merged: a region that some ranks have is a line for all of them.
+/// The trees of all ranks, merged: a region of any rank is a line for all of them.
 struct TraceTree {
   std::vector<TraceLine> lines;  ///< a region, then those inside it
-  Index dropped_regions = 0;     ///< that had no room, on all ranks together
+  Index dropped_regions = 0;     ///< regions that had no room, on all ranks together
   Index dropped_events = 0;
 };
 
-/// Brings what all ranks have recorded so far to rank 0, which alone returns it (collective). It leaves
-/// itself out, and recording goes on. Regions that are open count up to now. A rank that records nothing has
-/// a line of zeros.
+/// Collects what all ranks have recorded so far on rank 0, which alone returns it (collective). This call
+/// itself is not recorded, and recording goes on. Open regions count up to now. A rank that records nothing
+/// has a line of zeros.
 GRIDLOPS_EXPORT TraceTree gather_trace(Communicator& comm);
 
-/// The smallest value, the median and the largest value of the ranks that came there.
+/// The smallest value, the median and the largest value over the ranks that entered the region.
 struct TraceSpread {
   double least = 0, median = 0, most = 0;
 };
@@ -46,10 +46,10 @@ GRIDLOPS_EXPORT TraceSpread spread(const std::vector<TraceFigures>& ranks,
                                    const std::function<double(const TraceFigures&)>& value);
 
 /// Writes the timelines of all ranks as one file in Trace Event Format, which Perfetto and Chrome show
-/// (collective). A rank is a process of the timeline. Its regions are complete events on one thread; requests
-/// of communicators are asynchronous events of category "request", from their start until a wait or a test
-/// has found them complete. The clocks of different machines are aligned when the file is written, to a few
-/// microseconds then. Needs a trace with a timeline. Throws OutputError on all ranks.
+/// (collective). Each rank is a process of the timeline. Its regions are complete events on one thread. Its
+/// communicators' requests are asynchronous events of category "request", from their start until a wait or a
+/// test has found them complete. The clocks of different machines are aligned to within a few microseconds at
+/// the time when the file is written. Needs a trace with a timeline. Throws OutputError on all ranks.
 GRIDLOPS_EXPORT void write_trace_events(Communicator& comm, const std::string& path);
 
 }  // namespace gridlops

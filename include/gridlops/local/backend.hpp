@@ -11,13 +11,14 @@
 
 namespace gridlops {
 
-class SharedMemory;  // these are of the library
+class SharedMemory;  // internal to the library
 template <Scalar T>
 class ArrayKernels;
 
 enum class MemorySpace { host, device };
 
-/// What makes vectors sparse, element by element (the proximal maps of t times a penalty, for z = |z|eⁱᶿ):
+/// Thresholds, which make vectors sparse element by element: the proximal maps of t times the penalty in the
+/// last column, for z = |z|eⁱᶿ.
 ///
 ///   soft   max(|z| − t, 0) eⁱᶿ                                       Σ|z|
 ///   hard   z where |z| > √(2t), else 0                               the number of z ≠ 0
@@ -28,11 +29,11 @@ enum class Threshold { soft, hard, half };
 /// "soft", "hard" or "half".
 GRIDLOPS_EXPORT const char* name_of(Threshold threshold);
 
-/// What one process does with blocks of one element type in the memory of its Backend. All pointers, also
-/// those to scalars, point to that memory. Work is ordered: a call sees the results of the calls before it,
-/// and Backend::synchronize() makes results visible to the host. Not collective. Operands must have matching
-/// shapes, which is not checked here, and must not overlap unless they are the same. With a zero beta the
-/// output is not read, so it may hold anything, NaN included.
+/// The operations of one process on blocks of one element type in the memory of its Backend. All pointers,
+/// including those to scalars, point to that memory. Work is ordered: a call sees the results of the calls
+/// before it, and Backend::synchronize() makes results visible to the host. Not collective. Operands must
+/// have matching shapes, which is not checked here, and must not overlap unless they are the same. With a
+/// zero beta the output is not read, so it may hold anything, including NaN.
 template <Scalar T>
 class Kernels {
  public:
@@ -43,15 +44,15 @@ class Kernels {
                     MatrixView<T> C) const = 0;
   /// Y ← X.
   virtual void copy(MatrixView<const T> X, MatrixView<T> Y) const = 0;
-  /// Every element of X becomes value.
+  /// Every element of X ← value.
   virtual void fill(T value, MatrixView<T> X) const = 0;
   /// Y ← α X + β Y.
   virtual void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const = 0;
-  /// yᵢⱼ ← α dᵢ xᵢⱼ + β yᵢⱼ; d has X.rows elements and is conjugated if asked.
+  /// yᵢⱼ ← α dᵢ xᵢⱼ + β yᵢⱼ, with conj(dᵢ) for dᵢ if conjugate_d; d has X.rows elements.
   virtual void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                                  MatrixView<T> Y) const = 0;
 
-  // Column-wise: entry j of a scalar array belongs to column j. Sums are accumulated in double precision.
+  // Column by column: entry j of a scalar array belongs to column j. Sums accumulate in double precision.
 
   /// dotsⱼ ← xⱼᴴ yⱼ.
   virtual void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const = 0;
@@ -65,18 +66,18 @@ class Kernels {
   virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
   /// Every element of xⱼ ← its threshold with t = tⱼ ≥ 0; NaN stays NaN.
   virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
-  /// sumsⱼ ← Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if one is.
+  /// sumsⱼ ← Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if any is NaN.
   virtual void column_power_sums(double p, MatrixView<const T> X, double* sums) const = 0;
 
-  /// Every element of X ← the nearest in [lower, upper], of complex numbers both parts; NaN stays NaN.
+  /// Every element of X ← the nearest in [lower, upper]; of complex numbers, both parts. NaN stays NaN.
   virtual void clip(double lower, double upper, MatrixView<T> X) const = 0;
 
   /// The kernels of operators on arrays of several dimensions.
   virtual const ArrayKernels<T>& arrays() const = 0;
 };
 
-/// The memory and the kernels of one device of one process. Everything that uses the memory shares the
-/// backend.
+/// The memory and the kernels of one device of one process. Everything that uses the memory shares ownership
+/// of the backend.
 class GRIDLOPS_EXPORT Backend {
  public:
   virtual ~Backend();
@@ -86,33 +87,34 @@ class GRIDLOPS_EXPORT Backend {
   virtual std::string name() const = 0;
   virtual MemorySpace memory_space() const = 0;
 
-  /// Uninitialised memory, at least 64-byte aligned; null for 0 bytes. Throws OutOfMemory, on this rank
-  /// alone, with the bytes asked for.
+  /// Allocates uninitialised memory, aligned to at least 64 bytes; returns null for 0 bytes. Throws
+  /// OutOfMemory, on this rank alone, with the bytes asked for.
   void* allocate(Index bytes);
   void release(void* memory) noexcept;
 
-  /// Says that the first bytes of an array are needed no more. A backend that can gives their memory back to
-  /// the system before the array is released; they may then read as anything.
+  /// Says that the first bytes of an array are no longer needed. If the backend can, it returns their memory
+  /// to the system before the array is released. They may then read as anything.
   virtual void discard(void* memory, Index bytes);
 
-  /// How often allocate() was called for more than 0 bytes. It stays constant while a solver iterates.
+  /// How many times allocate() was called for more than 0 bytes. Constant while a solver iterates.
   Index allocations() const { return allocations_; }
 
-  /// How many kernels and products were given to a device so far, including those on empty blocks; 0 on the
+  /// How many kernels and products a device has been given so far, including those on empty blocks; 0 on the
   /// host.
   virtual Index launches() const { return 0; }
 
-  /// Copies bytes from host memory into this backend's, and back. The host side may be reused on return.
+  /// Copies bytes from host memory to this backend's (upload), or back (download). The caller may reuse the
+  /// host memory on return.
   virtual void upload(const void* host, void* here, Index bytes) = 0;
   virtual void download(const void* here, void* host, Index bytes) = 0;
   /// Waits until all work given to the backend is done.
   virtual void synchronize() = 0;
 
-  /// The queue in which the device does the work of this backend in order, for work of the caller's own: on a
-  /// GPU a stream of the vendor's runtime; null on the host.
+  /// The queue in which the device does this backend's work in order, for the caller's own work: on a GPU a
+  /// stream of the vendor's runtime; null on the host.
   virtual void* native_queue() const { return nullptr; }
 
-  /// What transports use to map memory of this backend into other processes; null where they cannot.
+  /// Lets transports map memory of this backend into other processes; null where they cannot.
   virtual const SharedMemory* shared_memory() const { return nullptr; }
 
   template <Scalar T>
@@ -145,37 +147,37 @@ const Kernels<T>& Backend::kernels() const {
   }
 }
 
-/// The memory of the host, and the CBLAS that this library is linked to.
+/// A backend of host memory and the CBLAS to which this library is linked.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
 
-/// The same, but the other ranks of the machine can read its memory in place, as the transport "shared" does.
-/// Blocks of less than a page are not shared. Throws UsageError on systems other than Linux.
+/// The same, but other ranks on the machine can read its memory in place, as the transport "shared" does.
+/// Blocks smaller than a page are not shared. Throws UsageError on systems other than Linux.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_shared_host_backend();
 
-/// GPU number `device` of this machine. The backend may be used from any thread, one at a time, and makes its
-/// device that thread's current one. If a call of the vendor's libraries fails, this rank alone throws Error.
-/// In a library without GPU support it throws UsageError, and says how to get it.
+/// A backend of GPU number `device` of this machine. Any thread may use it, one at a time; the backend makes
+/// its device that thread's current one. If a call to the vendor's libraries fails, this rank alone throws
+/// Error. In a library without GPU support it throws UsageError, which says how to get that support.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
 
-/// The BLAS that is used at run time, as the library itself reports it.
+/// The BLAS in use at run time, as that library reports it.
 struct BlasInfo {
   std::string library;      ///< e.g. "OpenBLAS 0.3.21"
-  std::string kernel;       ///< the kernel that it chose, e.g. "SkylakeX"; empty if it does not tell
-  std::string best_kernel;  ///< what this CPU could run: an instruction set, "AVX-512", "AVX2" or "baseline"
+  std::string kernel;       ///< the kernel that it chose, e.g. "SkylakeX"; empty if unknown
+  std::string best_kernel;  ///< the best that this CPU can run: "AVX-512", "AVX2" or "baseline"
   int threads = 1;          ///< per process
-  std::string path;         ///< the shared object that cblas_dgemm came from; empty if unknown
+  std::string path;         ///< the shared object that provides cblas_dgemm; empty if unknown
   std::string pinned_by;    ///< "VARIABLE=value" of the environment that pins a kernel; empty if none does
   bool pinned_below_cpu = false;  ///< the pinned kernel uses a smaller instruction set than the CPU has
 };
 GRIDLOPS_EXPORT BlasInfo blas_info();
 
-/// Names the kernels of this library that replace BLAS in products of host matrices with few columns. The
+/// Names this library's kernels that replace BLAS in products of host matrices with few columns. The
 /// environment variable GRIDLOPS_KERNELS chooses them for the whole process: auto; blas for none; or
 /// baseline, avx2 or avx512 for these, wherever they can compute a product. Throws UsageError if the variable
-/// names something else, or more than this processor has.
+/// has another value, or names more than this processor supports.
 GRIDLOPS_EXPORT std::string own_kernels();
 
-/// The name, family, model and stepping of the processor, as Linux tells them; "unknown" where it does not.
+/// The name, family, model and stepping of the processor, as Linux reports them; "unknown" elsewhere.
 GRIDLOPS_EXPORT std::string cpu_model();
 
 }  // namespace gridlops

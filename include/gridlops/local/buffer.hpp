@@ -18,7 +18,7 @@ class Buffer {
  public:
   Buffer() = default;
 
-  /// Has count elements, uninitialised. Throws OutOfMemory on this rank alone.
+  /// Allocates count elements, uninitialised. Throws OutOfMemory on this rank alone.
   Buffer(std::shared_ptr<Backend> backend, Index count)
       : backend_(std::move(backend)),
         data_(static_cast<T*>(backend_->allocate(bytes_of(count)))),
@@ -45,8 +45,8 @@ class Buffer {
   /// The first rows·cols elements as a block without gaps.
   MatrixView<T> matrix(Index rows, Index cols) const { return {data_, rows, cols}; }
 
-  /// Makes room for count elements if there is less; the contents are then lost. Throws OutOfMemory on this
-  /// rank alone.
+  /// Makes room for count elements. If there is less, allocates anew and loses the contents. Throws
+  /// OutOfMemory on this rank alone.
   void reserve(const std::shared_ptr<Backend>& backend, Index count) {
     if (count > size_) {
       *this = Buffer();
@@ -55,7 +55,7 @@ class Buffer {
   }
 
  private:
-  /// Saturates, so that allocate() refuses more elements than there can be bytes.
+  /// Saturates, so that allocate() refuses element counts whose bytes exceed an Index.
   static Index bytes_of(Index count) {
     constexpr Index size = sizeof(T);
     constexpr Index most = std::numeric_limits<Index>::max() / size;

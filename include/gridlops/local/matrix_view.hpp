@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-/// A column-major block that somebody else owns: element (i, j) lies at data[i + j·stride], stride ≥ rows
-/// (the leading dimension). T may be const. The memory belongs to some Backend; element access and iteration
-/// are for host memory only. A view with no elements may have a null pointer.
+/// A column-major block that someone else owns: element (i, j) is at data[i + j·stride], where stride (the
+/// leading dimension) is ≥ rows. T may be const. The memory belongs to some Backend; element access and
+/// iteration work on host memory only. A view without elements may have a null pointer.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -46,11 +46,11 @@ struct MatrixView {
   constexpr MatrixView col_block(Range range) const { return block({0, rows}, range); }
 };
 
-/// to ← fromᵀ, without conjugation. Both are in host memory and do not overlap. Not collective; throws
+/// to ← fromᵀ, without conjugation. Both are in host memory and must not overlap. Not collective; throws
 /// ShapeError, on this rank alone, unless `to` is from.cols × from.rows.
 ///
-/// A row-major block of m × n elements whose rows begin `stride` elements apart is, to a view, the transpose
-/// {data, n, m, stride}. So this makes a column-major block of it, or the other way round:
+/// Converts between row-major and column-major blocks: a row-major block of m × n elements, whose rows begin
+/// `stride` elements apart, is the transpose of the view {data, n, m, stride}.
 ///
 ///   transpose<double>({data, n, m, stride}, X.local());
 template <Scalar T>

@@ -30,8 +30,8 @@ const char* name_of(ElementType type, bool is_complex) {
   return is_complex ? "c128" : "f64";
 }
 
-/// Checks arguments of an operation, whose name begins the messages. With an agreement it also names those
-/// that all ranks must have alike.
+/// Checks the arguments of an operation, whose name begins the messages. Adds those that must be the same on
+/// all ranks to the agreement, if there is one.
 class Arguments {
  public:
   Arguments(CommOperation operation, int rank, int size, Agreement* agreement)

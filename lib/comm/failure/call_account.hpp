@@ -13,7 +13,7 @@
 
 namespace gridlops {
 
-/// Adds its own lifetime to the seconds that a rank waited.
+/// Adds its own lifetime to the time that a rank waited.
 class WaitingTime {
  public:
   using Clock = OperationRecord::Clock;
@@ -33,7 +33,7 @@ class WaitingTime {
   Clock::time_point begin_;
 };
 
-/// Counts what is sent during its lifetime apart, and the time as waiting.
+/// Counts what is sent during its lifetime separately, and the time as waiting.
 class AgreementAccount {
  public:
   explicit AgreementAccount(Communicator& comm)
@@ -62,13 +62,13 @@ class AgreementAccount {
   const WaitingTime time_;
 };
 
-/// What each call of a communicator's operation does besides moving data. The function of the operation's
-/// name checks the arguments (UsageError), counts the payload by the rules of Traffic, and records the
-/// operation as the one in progress; complete() or start() then carries it out. A trace has a region from
-/// that function until this object goes.
+/// Does everything that a call of a communicator's operation does besides moving data. The function with the
+/// operation's name checks the arguments (UsageError), counts the payload by the rules of Traffic, and
+/// records the operation as the one in progress. complete() or start() then carries it out. A trace has a
+/// region from that function until this object is destroyed.
 ///
 /// With GRIDLOPS_CHECK=all the ranks first agree on the arguments of a blocking collective operation, and on
-/// how their check went. One that does not block stays so.
+/// the outcome of their checks. Non-blocking operations remain non-blocking, and do not agree.
 class CallAccount {
  public:
   explicit CallAccount(Communicator& comm,
@@ -94,7 +94,7 @@ class CallAccount {
   CallAccount& send_receive(const ConstElements& out, int destination, const ConstElements& in, int source,
                             int tag);
 
-  /// Carries an operation out, by begin(Completion), from its beginning to its end.
+  /// Carries out a whole operation by begin(Completion).
   template <class Begin>
   void complete(Begin&& begin) {
     const WaitingTime time(traffic_, flight_recorder().last().begin);
@@ -102,7 +102,7 @@ class CallAccount {
     if (const Communicator::Pending pending = begin(Communicator::Completion::blocking)) pending->wait();
     returned();
   }
-  /// Begins it, by begin(Completion).
+  /// Begins an operation by begin(Completion).
   template <class Begin>
   Request start(Begin&& begin) {
     Communicator::Pending pending = begin(Communicator::Completion::pending);
@@ -111,11 +111,11 @@ class CallAccount {
   }
   static void returned() { flight_recorder().set_state(OperationRecord::State::returned); }
 
-  // Transports that read other ranks' memory count that themselves.
+  // Transports that read other ranks' memory call these to count it.
 
-  /// For a get of so many bytes from another rank, which is under way.
+  /// Counts a get of this many bytes from another rank, which is in progress.
   Request start_get(std::unique_ptr<PendingOperation> pending, Index bytes);
-  /// For so many bytes that were read in place.
+  /// Counts this many bytes that were read in place.
   void count_read(Index bytes);
   Traffic& traffic() { return traffic_; }
 
@@ -131,7 +131,7 @@ class CallAccount {
   Communicator& comm_;
   Traffic& traffic_;
   const bool compares_;
-  const char* name_ = nullptr;  // of the operation that was counted last
+  const char* name_ = nullptr;  // the operation that was counted last
   std::optional<OperationRegion> region_;
 };
 

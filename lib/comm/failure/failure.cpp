@@ -67,7 +67,7 @@ std::string text_of(const std::exception_ptr& failure) {
   }
 }
 
-/// What an action throws; null if nothing.
+/// Returns what an action throws; null if nothing.
 template <class Action>
 std::exception_ptr failure_of(Action&& action) {
   try {
@@ -82,7 +82,7 @@ void rethrow_if_any(const std::exception_ptr& failure) {
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-/// For the time in which this rank tells the others of a failure.
+/// Lives while this rank tells the others of a failure.
 class Telling {
  public:
   explicit Telling(const std::exception_ptr& failure) : before_(std::exchange(telling, &failure)) {}
@@ -116,8 +116,8 @@ void reduce_and_tell(Communicator& comm, Elements values, ReduceOp op, Reduction
 
 namespace {
 
-/// The lowest rank that has a failure, or comm.size(): the first of these numbers, of each of which the
-/// reduction takes the smallest (collective over comm).
+/// Returns the lowest rank that has a failure, or comm.size() if none has. That is the first of these
+/// numbers; the reduction takes the minimum of each (collective over comm).
 template <class Number, std::size_t count>
 int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const std::exception_ptr& failure) {
   const auto mine = static_cast<Number>(failure != nullptr ? comm.rank() : comm.size());
@@ -127,7 +127,7 @@ int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const 
   return static_cast<int>(numbers[0]);
 }
 
-/// Throws on all ranks what that rank has (collective over comm).
+/// Throws that rank's exception on all ranks (collective over comm).
 [[noreturn]] void throw_of_rank(Communicator& comm, int rank, const std::exception_ptr& mine) {
   SentFailure sent;
   if (mine != nullptr) sent = SentFailure(mine);
@@ -139,8 +139,8 @@ int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const 
   sent.rethrow(rank);
 }
 
-/// Throws on all ranks, of which at least one has an exception (collective over comm): the exception itself
-/// if it is the same on all, otherwise that of the lowest rank.
+/// Throws on all ranks, of which at least one has an exception (collective over comm): that exception if it
+/// is the same on all, otherwise the one of the lowest rank.
 [[noreturn]] void throw_alike(Communicator& comm, const std::exception_ptr& mine) {
   const Telling now(mine);
   const std::string text = text_of(mine);
@@ -222,7 +222,7 @@ void FailureScope::close(Communicator& comm) {
   agree(comm, "code of the caller's", [&](Agreement&) { rethrow_if_any(failure); });
 }
 
-// The outermost scope keeps the exception until all ranks that it concerns have agreed on it.
+// The outermost scope keeps the exception until all affected ranks have agreed on it.
 void FailureScope::throw_kept(Communicator& comm) {
   const std::exception_ptr failure = outermost_->failure_;
   if (outermost_ == this) failure_ = nullptr;
@@ -281,7 +281,7 @@ std::vector<Argument> arguments_of(std::string_view text) {
   return arguments;
 }
 
-/// "1e-08 on ranks 0, 2, 1e-06 on rank 1"; empty if all ranks have one value.
+/// "1e-08 on ranks 0, 2, 1e-06 on rank 1"; empty if all ranks have the same value.
 std::string differences(const std::vector<std::string_view>& values) {
   std::vector<std::pair<std::string_view, std::vector<std::size_t>>> groups;
   for (std::size_t rank = 0; rank < values.size(); ++rank) {
@@ -297,7 +297,7 @@ std::string differences(const std::vector<std::string_view>& values) {
   return text;
 }
 
-/// What differs between the ranks, from what each of them is about to do.
+/// Describes how the ranks differ, from what each of them is about to do.
 std::string disagreement(const std::vector<std::string>& texts) {
   std::vector<std::vector<Argument>> calls(texts.size());
   std::transform(texts.begin(), texts.end(), calls.begin(), arguments_of);
@@ -306,7 +306,7 @@ std::string disagreement(const std::vector<std::string>& texts) {
   if (const std::string operations = differences(values); !operations.empty())
     return message("the ranks are not in the same operation: ", operations);
 
-  // A rank where an exception came early has named fewer arguments.
+  // A rank that threw early has named fewer arguments.
   const auto& most = *std::max_element(calls.begin(), calls.end(),
                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::string text;
@@ -314,7 +314,7 @@ std::string disagreement(const std::vector<std::string>& texts) {
     const std::string_view name = most[k].name;
     for (std::size_t rank = 0; rank < calls.size(); ++rank) {
       const auto has_name = [&](const Argument& argument) { return argument.name == name; };
-      // Names may repeat, and then do so at the same places.
+      // Names may repeat; then they repeat at the same positions.
       const auto from = calls[rank].begin() + static_cast<std::ptrdiff_t>(std::min(k, calls[rank].size()));
       auto found = std::find_if(from, calls[rank].end(), has_name);
       if (found == calls[rank].end()) found = std::find_if(calls[rank].begin(), calls[rank].end(), has_name);
@@ -342,8 +342,8 @@ std::vector<std::string> gathered_texts(Communicator& comm, const std::string& m
   return texts;
 }
 
-/// Throws what differs between the ranks, unless it is only that some failed before they had named all
-/// (collective over comm). All ranks come to the same end.
+/// Throws what differs between the ranks, unless they differ only because some failed before naming all
+/// arguments (collective over comm). All ranks come to the same result.
 void require_agreement(Communicator& comm, const std::string& mine, const std::string& failure) {
   const std::vector<std::string> texts = gathered_texts(comm, mine), failures = gathered_texts(comm, failure);
   const std::string most = *std::max_element(texts.begin(), texts.end(), [](const auto& a, const auto& b) {

@@ -12,32 +12,32 @@
 
 namespace gridlops {
 
-/// What ranks compare before they exchange data: nothing; what they begin together (grids, first applications
-/// of operators, solvers, files); or also each application of an operator, what runs within solvers, and
-/// copies. What agrees on memory anyway compares its arguments in every setting.
+/// What ranks compare before they exchange data. off: nothing. entry: what they begin together (grids, first
+/// applications of operators, solvers, files). all: also each application of an operator, what runs within
+/// solvers, and copies. An operation that agrees on memory anyway compares its arguments in every setting.
 enum class Check { off, entry, all };
 
-/// What the environment variable GRIDLOPS_CHECK says when this is first called within a session; entry unless
-/// it is set. Throws UsageError if it is none of the names above.
+/// The value of the environment variable GRIDLOPS_CHECK at the first call within a session; entry if it is
+/// not set. Throws UsageError if it is none of the names above.
 Check check_level();
-/// At the beginning of a session.
+/// Makes the next call read the variable again. Called at the beginning of a session.
 void forget_check_level();
-/// Its text, for a comparison between the ranks.
+/// The value as a text, which the ranks compare.
 std::string check_level_text();
 
 /// The only all_reduce that tells of failures: `failure` is this rank's, or null. If there is one, says_so()
-/// must hold of the values that come back. Otherwise the ranks are not in the same reduction: then this
-/// throws, and the others throw the same where they wait (Watchdog). Without a watchdog it throws
-/// CommunicationError, here alone.
+/// must be true of the values that come back. If it is not, the ranks are in different reductions. Then this
+/// rank throws, and the waiting ranks throw the same error (Watchdog). Without a watchdog this rank alone
+/// throws CommunicationError.
 void reduce_and_tell(Communicator& comm, Elements values, ReduceOp op, ReductionOrder order,
                      const std::exception_ptr& failure, const std::function<bool()>& says_so);
 
-/// Keeps what goes wrong on this rank alone in the middle of something that all ranks do together, until the
-/// next reduction tells them. Until then the rank goes on with values that mean nothing, so that no other
+/// Keeps a failure of this rank alone, in the middle of something that all ranks do together, until the next
+/// reduction tells the others. Until then the rank goes on with meaningless values, so that no other rank
 /// waits for it.
 ///
-/// Scopes nest: the outermost scope of a thread keeps what fails within any of them. The local part of an
-/// agreement has a scope of its own, and its reduction tells what that keeps.
+/// Scopes nest: the outermost scope of a thread keeps the failures of all of them. The local part of an
+/// agreement has a scope of its own, whose failures the agreement's reduction tells.
 class FailureScope {
  public:
   FailureScope();
@@ -48,8 +48,8 @@ class FailureScope {
   /// Whether this thread is within a scope.
   static bool is_open();
 
-  /// Keeps the first exception of all steps. Errors that end the job are thrown on: those of communication
-  /// and of devices, which one rank alone has and cannot go on from.
+  /// Keeps the first exception of all steps. Does not keep errors that end the job: those of communication
+  /// and of devices, which occur on one rank alone and leave it unable to go on.
   template <class Step>
   void run(Step&& step) {
     try {
@@ -59,16 +59,16 @@ class FailureScope {
     }
   }
 
-  /// Says that code of the caller's runs in here, on all ranks, so that one of them may fail alone.
+  /// Notes that the caller's code runs in this scope, on all ranks, so that one of them may fail alone.
   void note_callers_code() { outermost_->ran_callers_code_ = true; }
 
-  /// Throws what was kept, if this is the outermost scope. If code of the caller's ran in it, all ranks throw
-  /// (collective over comm then).
+  /// Throws what was kept, if this is the outermost scope. If the caller's code ran in it, all ranks throw
+  /// (then collective over comm).
   void close(Communicator& comm);
 
-  /// Sums the values over the ranks, or takes the largest, op being sum or max (collective over comm).
-  /// Whether any rank has kept an exception travels with them; if so all ranks throw: the exception itself if
-  /// it is the same on all ranks, otherwise what attempt() throws.
+  /// Sums the values over the ranks, or takes the maximum; op is sum or max (collective over comm). The
+  /// reduction also carries whether any rank has kept an exception. If so, all ranks throw: that exception if
+  /// it is the same on all, otherwise what attempt() throws.
   template <class Value>
   void reduce(Communicator& comm, std::vector<Value>& values, ReductionOrder order = ReductionOrder::any,
               ReduceOp op = ReduceOp::sum) {
@@ -79,7 +79,7 @@ class FailureScope {
     values.pop_back();
     if (any) throw_kept(comm);
   }
-  /// The same where there is nothing to sum.
+  /// The same without values.
   void settle(Communicator& comm) {
     std::vector<double> nothing;
     reduce(comm, nothing);
@@ -89,11 +89,11 @@ class FailureScope {
   friend std::exception_ptr failure_to_tell();
   friend void agree(Communicator&, const char*, const std::function<void(Agreement&)>&);
 
-  /// A scope within `around`; an outermost one if that is null.
+  /// A scope within `around`; the outermost one if `around` is null.
   explicit FailureScope(FailureScope* around);
-  /// Only called while an exception is being handled.
+  /// Call only while an exception is being handled.
   void keep_current();
-  /// For reduce(), if some rank has failed.
+  /// Called by reduce() if a rank has failed.
   [[noreturn]] void throw_kept(Communicator& comm);
 
   FailureScope* const outermost_;
@@ -102,29 +102,29 @@ class FailureScope {
   bool ran_callers_code_ = false;
 };
 
-// The rest is for the watchdog and the end of a session.
+// The watchdog and the end of a session use the rest.
 
 /// An exception in the form in which ranks send it to each other.
 struct SentFailure {
-  std::int32_t type = 0;  // its place in error_types()
+  std::int32_t type = 0;  // its position in error_types()
   std::int32_t status = 0;
   std::string text;
 
   SentFailure() = default;
   explicit SentFailure(const std::exception_ptr& failure);
 
-  /// Throws what a failure of that rank is to all: an error of the same type if it is one of this library's,
-  /// otherwise Error, with the rank before the text.
+  /// Rethrows another rank's failure, as the same GridLOps type or else as Error, prefixed with the rank.
   [[noreturn]] void rethrow(int rank) const;
 };
 
-/// What a FailureScope of this thread keeps, or what this rank is telling in a reduction; null if nothing.
+/// The exception that a FailureScope of this thread keeps, or that this rank is telling in a reduction; null
+/// if none.
 std::exception_ptr failure_to_tell();
-/// "; this rank had yet to tell the others of: TEXT", if there is one, for the message with which the process
-/// may have to end; otherwise empty.
+/// "; this rank had yet to tell the others of: TEXT", for the message with which the process may have to end;
+/// empty if there is no such exception.
 std::string kept_failure_text();
-/// Whether some ranks wait for messages that others have left out, so that no rank can go on. Errors then
-/// leave every scope.
+/// Whether some ranks wait for messages that others skipped, so that no rank can go on. Errors then leave
+/// every scope.
 GRIDLOPS_EXPORT bool ranks_are_out_of_step();
 void set_ranks_out_of_step(bool they_are);
 

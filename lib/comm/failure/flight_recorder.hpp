@@ -11,11 +11,11 @@
 
 namespace gridlops {
 
-/// As messages name it: "all_reduce".
+/// The name in messages: "all_reduce".
 const char* name_of(CommOperation operation);
 
-/// One operation that this process takes part in, for the messages with which a job may have to end. Ranks
-/// send it to each other as it is.
+/// One operation in which this process takes part, for the messages with which a job may have to end. Ranks
+/// send it to each other unchanged.
 struct OperationRecord {
   using Clock = std::chrono::steady_clock;
   enum class State : std::int32_t { none, running, waiting, returned, leaving };
@@ -30,24 +30,24 @@ struct OperationRecord {
 
   /// "in broadcast #3 (800 bytes, root 2; rank 1 of 4)"; empty if there was none.
   std::string text() const;
-  /// The same without what differs between the ranks of one collective operation.
+  /// The same without the parts that differ between the ranks of one collective operation.
   std::string text_of_all_ranks() const;
 
  private:
   std::string text(const std::string& rank_and_size) const;
 };
 
-/// The last operations of this process. CallAccount and Request keep it, on the one thread that communicates,
-/// and another one may read it while that is away (Away); recording allocates nothing.
+/// The latest operations of this process. CallAccount and Request record them, on the one thread that
+/// communicates. Another thread may read them while that thread is away (Away). Recording allocates nothing.
 class FlightRecorder {
  public:
   const OperationRecord& last() const { return ring_[count_ % ring_.size()]; }
 
   void begin(const OperationRecord& record) { ring_[++count_ % ring_.size()] = record; }
-  /// Of the last operation.
+  /// Sets the state of the last operation.
   void set_state(OperationRecord::State state) { ring_[count_ % ring_.size()].state = state; }
 
-  /// The operations before the last one, the newest first, with how long ago they began.
+  /// The operations before the last one, newest first, and how long ago each began.
   std::string history(OperationRecord::Clock::time_point now) const;
 
  private:
@@ -55,7 +55,7 @@ class FlightRecorder {
   std::uint64_t count_ = 0;
 };
 
-/// Of this process.
+/// The recorder of this process.
 GRIDLOPS_EXPORT FlightRecorder& flight_recorder();
 
 }  // namespace gridlops

@@ -45,7 +45,7 @@ void write_line(std::string_view line) noexcept {
 
 void report(const std::string& text) { write_line(line_of_rank(text)); }
 
-// MPI_Abort may hang, or return. The alarm, or the last line, then ends the process.
+// MPI_Abort may hang or return. Then the alarm, or the last line, ends the process.
 void end_job(ExitStatus status) noexcept {
   status_at_alarm = static_cast<int>(status);
   std::signal(SIGALRM, [](int) { _exit(status_at_alarm); });

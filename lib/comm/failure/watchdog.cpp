@@ -34,12 +34,12 @@ using std::chrono::milliseconds;
 
 constexpr int word_tag = 1;
 constexpr double notice_seconds = 60;
-/// Within that time of it all ranks know that one has a failure to tell.
+/// The time within which all ranks learn that one has a failure to tell.
 constexpr auto impatience_interval = milliseconds(10'000);
 constexpr auto look_interval = milliseconds(10), longest_look_interval = milliseconds(1000);
 /// How long a rank tries to reach its neighbours before it ends.
 constexpr auto last_words_interval = milliseconds(1000);
-/// How long the rank that ends the job leaves the others to write their lines, and these leave it.
+/// How long the rank that ends the job lets the others write their lines, and how long these wait for it.
 constexpr auto farewell_interval = milliseconds(1500), patience_interval = milliseconds(4000);
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -78,27 +78,27 @@ std::vector<int> neighbours_of(int rank, int size) {
   return ranks;
 }
 
-/// What ranks send each other: this, then the State of the sender or of all ranks, then the text of a
-/// failure. Clocks differ, so times are as if the sender spoke at the beginning of time.
+/// The header of a message between ranks. The State of the sender or of all ranks follows, then the text of a
+/// failure. Clocks differ, so times are relative to the moment of sending.
 struct Watchdog::Word {
   enum Kind { question, answer, in_vain, failed };
   std::int32_t kind;
   std::int32_t is_of_all;
   Clock::time_point any_got_on, failure_heard;
-  std::int32_t told_by, type_of_failure, status;  // of what failed
+  std::int32_t told_by, type_of_failure, status;  // of the failure
 };
 
-/// What is known of a rank, by its own words: when it said them, and when it had got on.
+/// What is known of a rank from its own messages: when it sent the last one, and when it last made progress.
 struct Watchdog::State {
   Clock::time_point heard{}, got_on{};
   OperationRecord doing;
   std::int32_t has_failure = 0;  // to tell the others
 
-  /// With times that are later by so much.
+  /// The same with all times later by `time`.
   State later(Clock::duration time) const { return {heard + time, got_on + time, doing, has_failure}; }
 };
 
-/// A word from or to that rank.
+/// A message from or to that rank.
 struct Watchdog::Letter {
   int rank = 0;
   std::string text{};
@@ -132,7 +132,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
   MPI_Query_thread(&level);
   thread_may_answer_ = level >= MPI_THREAD_SERIALIZED;
   Away::begin();
-  // The thread leaves signals to the others.
+  // Signals are left to the other threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -140,7 +140,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// A word that is still on its way is in memory that is then leaked.
+// The memory of a message that is still on its way is leaked.
 Watchdog::~Watchdog() {
   thread_ = {};
   Away::end();
@@ -154,9 +154,9 @@ Watchdog::~Watchdog() {
   if (!is_in_vain_ && !is_out_of_step() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
 }
 
-// Where this rank is at work, its thread answers. In a blocking call of MPI nobody does: when one lasts for
-// longer than the limit, the thread says so, and ends the job. It counts the time in which it runs itself, so
-// jobs may be suspended within a call.
+// While this rank works, its thread answers. While it is in a blocking call of MPI, nobody does: if such a
+// call lasts longer than the limit, the thread says so, and ends the job. The thread counts only the time in
+// which it runs itself, so a job may be suspended within a call.
 void Watchdog::run_thread(const std::stop_token& stop) {
   constexpr double farewell_seconds = 2;
   const double limit = timeout_seconds_, tick = std::clamp(limit / 8, 0.01, 1.0);
@@ -221,8 +221,8 @@ void Watchdog::watch_test(Clock::time_point now) {
   watch(has_worked ? now : flight_recorder().last().begin, now);
 }
 
-// A rank that was stopped itself, or suspended with its job, cannot tell how long others were silent. On a
-// machine that is too busy to let it look, some of the time still counts.
+// A rank that was stopped, or suspended with its job, cannot tell how long others were silent. If the machine
+// is merely too busy to let the rank look, part of the time still counts.
 void Watchdog::leave_out(Clock::duration time) {
   got_on_ += time;
   any_got_on_ += time;
@@ -289,8 +289,8 @@ void Watchdog::hear(const std::string& text, int from, Clock::time_point now) {
   }
 }
 
-// News takes so many steps to the farthest rank, and must have come well before the limit. A rank that does
-// not answer is asked rarely: what it does not take stays in its memory.
+// News takes `steps_` steps to the farthest rank, and must arrive well before the limit. A rank that does not
+// answer is asked rarely, because messages that it does not take stay in memory.
 void Watchdog::ask(Clock::time_point now) {
   const auto interval = duration_of(std::min(patience(now), notice_seconds) / (4 + 2 * steps_));
   if (now - got_on_ < interval) return;
@@ -303,7 +303,7 @@ void Watchdog::ask(Clock::time_point now) {
   }
 }
 
-// What each rank does is of interest only when none gets on.
+// What each rank does matters only when none makes progress.
 std::string Watchdog::words(int kind, Clock::time_point now) {
   note_own_state(now);
   const bool is_of_all = seconds(now - any_got_on_) > std::min(patience(now), notice_seconds) / 2;
@@ -343,7 +343,7 @@ double Watchdog::patience(Clock::time_point now) const {
                                                     : timeout_seconds_;
 }
 
-// As each rank has said itself, not long ago. So it does not compute, nor could another wake it.
+// Each rank has said so itself, and recently. So none computes, and none could wake another.
 bool Watchdog::all_wait_for(double seconds, Clock::time_point now) const {
   const auto time = duration_of(seconds);
   return std::all_of(states_.begin(), states_.end(), [&](const State& state) {
@@ -369,7 +369,7 @@ void Watchdog::end_communication(const std::string& text) {
   next_answer_ = {};
 }
 
-// Neighbours pass a failure on to each other. After the barrier all of that has arrived.
+// Neighbours pass a failure on to each other. After the barrier all these messages have arrived.
 void Watchdog::forget_failure() {
   MPI_Request all_here = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm_, &all_here);
@@ -404,7 +404,7 @@ bool Watchdog::am_lowest_heard_since(Clock::time_point since) const {
 }
 
 // All ranks that listen hear of it and do the same, so that each can say what it knows. Ranks that answered
-// in the second half of the limit live.
+// in the second half of the limit are alive.
 void Watchdog::give_up(Clock::time_point now) {
   if (!std::exchange(is_in_vain_, true)) spread(Word::in_vain, now);
   const auto since = now - duration_of(timeout_seconds_ / 2);
@@ -441,7 +441,7 @@ void look_after_test() {
   if (Watchdog* const watchdog = Watchdog::current()) watchdog->watch_test(Clock::now());
 }
 
-// At work, the thread answers.
+// While this rank works, the thread answers.
 void keep_alive() {
   Watchdog* const watchdog = Watchdog::current();
   if (watchdog == nullptr || (AtWork::is_here() && watchdog->thread_answers())) return;

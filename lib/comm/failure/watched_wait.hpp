@@ -8,10 +8,10 @@
 
 namespace gridlops {
 
-/// A wait for other ranks, which polls, and tells this object so. Now and then a poll looks after the other
-/// ranks (Watchdog). It ends the job, or throws CommunicationError, when no rank has got on for
-/// GRIDLOPS_TIMEOUT seconds. It throws what a rank threw that has left out messages which this one waits for.
-/// Where there is no MpiSession it does nothing.
+/// A wait for other ranks. The caller polls, and calls look() each time; now and then look() checks on the
+/// other ranks (Watchdog). If no rank makes progress for GRIDLOPS_TIMEOUT seconds, it ends the job or throws
+/// CommunicationError. If a rank skipped messages for which this one waits, it throws that rank's error.
+/// Without an MpiSession it does nothing.
 class WatchedWait {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,25 +19,25 @@ class WatchedWait {
   void poll() {
     if (++polls_ % polls_between_looks == 0) look();
   }
-  /// The same for waits that poll by themselves: to be called every few microseconds or milliseconds.
+  /// The same for waits with their own polling loop: call this every few microseconds or milliseconds.
   GRIDLOPS_EXPORT void look();
-  /// What this rank waits for is no other rank at present, but work of its own, as on a device.
+  /// Says that this rank currently waits for its own work, such as that of a device, and for no other rank.
   void is_own_work() { begin_ = Clock::now(); }
 
  private:
   static constexpr std::uint32_t polls_between_looks = 16;
   std::uint32_t polls_ = 0;
-  Clock::time_point begin_{};  // set by the first look, so that short waits ask for no time
+  Clock::time_point begin_{};  // set by the first look, so that short waits read no clock
 };
 
-/// The one place where ranks wait for each other: asks is_over() until it says true.
+/// The one place where ranks wait for each other: calls is_over() until it returns true.
 template <class IsOver>
 void wait_until(IsOver&& is_over) {
   for (WatchedWait wait; !is_over();) wait.poll();
 }
 
-/// The same for a rank that only asked, once, whether an operation is over, and may ask again for ever. It
-/// has got on if it began another operation, or worked in the library, since it asked last.
+/// The same for a rank that only asked once whether an operation is over, and may ask for ever. It has made
+/// progress if it began another operation, or worked in the library, since it last asked.
 void look_after_test();
 
 }  // namespace gridlops

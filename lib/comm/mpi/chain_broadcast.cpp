@@ -18,7 +18,7 @@ Index piece_elements(ElementType type) { return std::min(piece_bytes / size_of(t
 
 }  // namespace
 
-// Where messages are cut into smaller pieces than usual, as in tests, fewer bytes are as many pieces.
+// If messages are cut smaller than usual, as in tests, the threshold shrinks with them.
 bool ChainBroadcasts::is_faster(const Elements& reals, int ranks) const {
   return ranks >= chain_least_ranks && reals.count > 0 &&
          reals.count >= least_bytes_ / piece_bytes * piece_elements(reals.type);
@@ -85,7 +85,7 @@ class ChainBroadcasts::Broadcast final : public PendingOperation {
   MpiGroup group_;
   Elements reals_;
   int tag_;
-  int previous_ = -1, next_ = -1;  // the neighbours' ranks; below 0 at the ends of the chain
+  int previous_ = -1, next_ = -1;  // the neighbours' ranks; negative at the ends of the chain
   std::size_t pieces_ = 0, arrived_ = 0, departed_ = 0;
   std::vector<MPI_Request> arrivals_, departures_;
 };
@@ -97,7 +97,7 @@ std::unique_ptr<PendingOperation> ChainBroadcasts::start(const MpiGroup& group, 
   return broadcast;
 }
 
-// A broadcast that is complete takes itself off the list.
+// A completed broadcast removes itself from the list.
 void ChainBroadcasts::progress() {
   for (std::size_t k = running_.size(); k > 0; --k) running_[k - 1]->test();
 }

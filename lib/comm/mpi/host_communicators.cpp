@@ -30,7 +30,7 @@ MPI_Comm duplicate_of(const MpiGroup& group) {
   return duplicate;
 }
 
-/// Whether all ranks are of a session with a limit.
+/// Whether all ranks belong to a session with a limit.
 bool are_all_watched(const MpiGroup& group) {
   int watched = Watchdog::current() != nullptr ? 1 : 0;
   group.await("MPI_Iallreduce", 1, MPI_Iallreduce, MPI_IN_PLACE, &watched, 1, MPI_INT, MPI_MIN, group.comm);
@@ -58,15 +58,15 @@ Machine my_machine(const MpiGroup& group) {
   return machine;
 }
 
-/// How many ranks the machine with the fewest, or the most, of them has.
+/// How many ranks the machine with the fewest (the most) ranks has.
 int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   std::array<std::int32_t, 1> ranks{mine.ranks};
   comm.all_reduce(ranks, op);
   return ranks[0];
 }
 
-/// Maps a page of every other rank and checks what that rank wrote there (collective). Throws alike on all
-/// ranks where the system does not allow it.
+/// Maps a page of every other rank and checks what that rank wrote there (collective). Throws on all ranks
+/// alike if the system does not allow it.
 void try_reading_each_other(Communicator& comm) {
   constexpr Index page = 1 << 16;
   const auto backend = make_shared_host_backend();
@@ -88,14 +88,15 @@ void try_reading_each_other(Communicator& comm) {
   });
 }
 
-/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
-/// machine cannot share memory.
+/// Throws UsageError or CommunicationError with the reason, on all ranks alike, if the ranks of one machine
+/// cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   auto neighbours = comm.split(machine.first_rank, comm.rank());
   try {
     attempt(comm, [&] { try_reading_each_other(*neighbours); });
   } catch (const Error& error) {
-    // An exception that passes a communicator leaves it, because other ranks may be elsewhere. Here all are.
+    // While an exception unwinds the stack, a communicator is not freed, because other ranks may be
+    // elsewhere. Here all ranks throw, so it can be.
     if (error.known_to() == KnownTo::all_ranks) neighbours = nullptr;
     throw;
   }
@@ -134,7 +135,7 @@ const std::vector<std::string>& host_transports() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
-  // Ranks of a session watch the others until these have come, whether those are of the session or not.
+  // Ranks of a session watch the others until all have come, whether they belong to the session or not.
   MpiGroup callers{comm, 0, 1, true};
   MPI_Comm_rank(comm, &callers.rank);
   MPI_Comm_size(comm, &callers.size);
@@ -184,8 +185,8 @@ int rank_on_host(Communicator& comm) {
   return before;
 }
 
-// The question is an extension of Open MPI that other libraries have adopted. The macro tells of the header
-// only; the library at run time may differ.
+// This query is an extension of Open MPI that other libraries have adopted. The macro only describes the
+// header; the library at run time may differ.
 bool mpi_claims_device_memory() {
 #ifdef MPIX_CUDA_AWARE_SUPPORT
   return MPIX_Query_cuda_support() == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alone in its file, so that tests link another limit without compiling anything else again.
+// In a file of its own, so that tests can link another limit without recompiling anything else.
 #include "comm/mpi/mpi_transfer.hpp"
 
 const gridlops::Index gridlops::max_message_elements = GRIDLOPS_MAX_MESSAGE_ELEMENTS;

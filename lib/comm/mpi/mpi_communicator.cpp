@@ -35,8 +35,7 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiContext context)
   group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
 
-// Freeing is collective, so while an exception unwinds the stack the communicator is left to the end of the
-// job.
+// Freeing is collective, so while an exception unwinds the stack the communicator stays until the job ends.
 MpiCommunicator::~MpiCommunicator() {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
@@ -71,9 +70,9 @@ MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion c
   return transfer->is_complete() ? nullptr : std::move(transfer);
 }
 
-// Ranks that are watched meet before a call that blocks. Of few bytes it takes less time to poll. Messages,
-// one step from each rank to the others, then take less time than the non-blocking calls of Open MPI 4.1
-// (docs/decisions/0028-watchdog.md), which take several steps.
+// Watched ranks meet before a blocking call. For few bytes, polling takes less time than that. Then messages,
+// one step from each rank to the others, are faster than Open MPI 4.1's non-blocking calls, which take
+// several steps (docs/decisions/0028-watchdog.md).
 Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages) {
   constexpr Index few_bytes = Index{2} << 10, few_bytes_of_few_ranks = Index{64} << 10;
   constexpr int most_ranks_of_messages = 8;
@@ -96,7 +95,8 @@ std::optional<BlockingCall> MpiCommunicator::blocking_call(Completion completion
   return std::optional<BlockingCall>(std::in_place, group_);
 }
 
-// Every MPI library allows tags up to 32767. A tag is used again when all older operations are long over.
+// Every MPI library allows tags up to 32767. By the time a tag is reused, its earlier operation is long
+// complete.
 int MpiCommunicator::next_tag() {
   constexpr int first = max_tag + 1;
   sequence_ = (sequence_ + 1) % (32768 - first);
@@ -176,8 +176,7 @@ MpiCommunicator::Pending MpiCommunicator::do_scatter(ConstElements all, std::spa
   return finish(std::move(transfer), completion);
 }
 
-// This rank's part is copied into its place first, so that all ranks make the same call, wherever their parts
-// were.
+// First copies this rank's part into place, so that all ranks make the same call, wherever their parts were.
 MpiCommunicator::Pending MpiCommunicator::do_all_gather(ConstElements mine, Elements all,
                                                         std::span<const Index> counts,
                                                         Completion completion) {

@@ -12,25 +12,25 @@
 
 namespace gridlops {
 
-/// What a communicator shares with those that are split off from it.
+/// What a communicator shares with those made from it by split().
 struct MpiContext {
   std::string transport = "mpi";
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
   std::optional<int> machine{};               ///< the first rank on this rank's machine ("mixed")
-  std::shared_ptr<MpiWindow> window{};        ///< from which blocks are got ("one-sided"), or null
+  std::shared_ptr<MpiWindow> window{};        ///< for getting blocks ("one-sided"), or null
   std::shared_ptr<ChainBroadcasts> chains{};  ///< for large broadcasts ("chain"), or null
-  bool is_watched = false;                    ///< all ranks are of a session with a limit
+  bool is_watched = false;                    ///< all ranks belong to a session with a limit
 };
 
-/// What carries a collective operation: calls of MPI, or messages between all ranks that take part.
+/// What carries a collective operation: MPI calls, or messages between all ranks that take part.
 enum class Carrier { blocking_call, non_blocking_call, messages };
 
-/// For an operation that is complete on return, among ranks that are watched. `bytes`: of the operand of
-/// MPI's call; `bytes_of_messages`: of all messages that one rank would get. Both are the same on all ranks.
+/// For an operation that is complete on return, among watched ranks. `bytes`: of the operand of MPI's call;
+/// `bytes_of_messages`: of all messages that one rank would get. Both must be the same on all ranks.
 Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages);
 
-/// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
-/// longer operands go in chunks, or as messages of parts, whose tags lie above the user's.
+/// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int.
+/// Longer operands travel in chunks, or as messages of parts, whose tags lie above the user's.
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes ownership of comm.
@@ -44,14 +44,14 @@ class MpiCommunicator final : public Communicator {
                                           : PeerAccess::none;
   }
   const MpiGroup& group() const { return group_; }
-  /// The window of the communicators that are made of this one with the transport "one-sided". There is one,
-  /// as long as this lives: ranks part with those communicators at different times, and Open MPI's windows of
-  /// communicators that are split off disturb each other. Collective. Throws UsageError alike on all ranks
-  /// where MPI has no windows, and says what to try.
+  /// The window of all communicators made from this one with the transport "one-sided". It lives as long as
+  /// this communicator, because ranks destroy those communicators at different times, and because in Open MPI
+  /// the windows of communicators made by a split disturb each other. Collective. Throws UsageError on all
+  /// ranks alike if MPI has no windows, and says what to try.
   std::shared_ptr<MpiWindow> shared_mpi_window();
   /// The ranks' blocks in the window of the context (collective over this communicator at the first call).
   RmaWindow& rma_window();
-  /// The ranks' blocks in shared memory (collective at the first call). Throws alike on all ranks where they
+  /// The ranks' blocks in shared memory (collective at the first call). Throws on all ranks alike if they
   /// cannot read each other's memory.
   SharedWindow& shared_window();
   [[noreturn]] void abort(ExitStatus status) override;
@@ -75,7 +75,7 @@ class MpiCommunicator final : public Communicator {
   Pending do_send(ConstElements data, int destination, int tag, Completion) override;
   Pending do_receive(Elements data, int source, int tag, Completion) override;
 
-  // Arrays of these are arrays of reals.
+  // The functions below take arrays of reals.
 
   void start_reduction(MpiTransfer& transfer, ConstElements in, Elements out, ReduceOp, int root,
                        Completion) const;
@@ -83,8 +83,8 @@ class MpiCommunicator final : public Communicator {
   Pending all_reduce_by_rank(Elements data, ReduceOp, Completion);
   Pending reduce_scatter_by_rank(ConstElements all, const RankParts& parts, Elements mine, ReduceOp,
                                  Completion);
-  /// Receives the operands that the other ranks send. Once they are there, out becomes the reduction of them
-  /// and of `in`, this rank's own, in rank order.
+  /// Receives the operands that the other ranks send. When all have arrived, out becomes the reduction of
+  /// them and of `in`, this rank's own, in rank order.
   void reduce_received(MpiTransfer& transfer, ConstElements in, ReduceOp, Elements out, int tag) const;
   /// Every rank gets all other ranks' data and reduces it by itself.
   Pending all_reduce_contributions(Elements data, ReduceOp, Completion);
@@ -92,8 +92,8 @@ class MpiCommunicator final : public Communicator {
   template <class Action>
   void for_each_other_rank(Action&& action) const;
 
-  /// What carries an operation on so many bytes of all ranks' parts together, or of an operand whose copies
-  /// are so many bytes together.
+  /// The carrier of an operation whose parts on all ranks, or whose copies of one operand, have this many
+  /// bytes in total.
   Carrier carrier(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const;
   bool sends(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
     return carrier(completion, bytes, bytes_of_copies) == Carrier::messages;
@@ -101,13 +101,13 @@ class MpiCommunicator final : public Communicator {
   bool blocks(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
     return carrier(completion, bytes, bytes_of_copies) == Carrier::blocking_call;
   }
-  /// The BlockingCall of an operation that blocks.
+  /// The BlockingCall of an operation, if it blocks.
   std::optional<BlockingCall> blocking_call(Completion completion, Index bytes,
                                             std::optional<Index> bytes_of_copies = {}) const;
   Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
-  /// The tag of the messages of the next collective operation. It is the same on all ranks, because they
-  /// start these operations in one order.
+  /// The tag for the messages of the next collective operation. All ranks start these operations in the same
+  /// order, so they get the same tag.
   int next_tag();
 
   MpiGroup group_;
@@ -118,7 +118,7 @@ class MpiCommunicator final : public Communicator {
   int sequence_ = 0;
 };
 
-/// Each rank begins with the one after itself, which spreads the load.
+/// Each rank begins with the next rank, which spreads the load.
 template <class Action>
 void MpiCommunicator::for_each_other_rank(Action&& action) const {
   for (int step = 1; step < size(); ++step) action((rank() + step) % size());

@@ -16,23 +16,23 @@ namespace gridlops {
 namespace {
 
 /// Up to this length an ordered all_reduce sends all contributions to every rank, in one step. That moves
-/// size() operands instead of 2·size() messages with small parts, and takes less time on any number of ranks.
+/// size() operands instead of 2·size() messages with small parts, and is faster on any number of ranks.
 constexpr Index one_step_bytes = Index{16} * 1024;
 
-/// MPI_Reduce_scatter of Open MPI 4.1 copies long operands into new memory; its MPI_Ireduce moves rounds of
-/// 32 KiB and begins each in a call of MPI, which a rank that computes does not make.
+/// Open MPI 4.1's MPI_Reduce_scatter copies long operands into new memory. Its MPI_Ireduce moves rounds of 32
+/// KiB, and begins each within an MPI call, which a computing rank does not make.
 bool takes_messages(const ConstElements& operand, int ranks) {
   return ranks <= reduce_by_messages_most_ranks && operand.bytes() > reduce_by_messages_above_bytes;
 }
 
-/// MPICH before 4.2.1 crashes in MPI_Reduce where a root other than 0 reduces in place (its issue 6540).
+/// MPICH before 4.2.1 crashes in MPI_Reduce if a root other than 0 reduces in place (its issue 6540).
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40201300
 constexpr bool has_mpi_reduce = false;
 #else
 constexpr bool has_mpi_reduce = true;
 #endif
 
-/// How many sums stay in the cache while the contributions stream by.
+/// The number of sums that stay in the cache while the contributions stream by.
 constexpr Index sums_in_cache = 1024;
 
 template <class T, class Combine>
@@ -147,8 +147,8 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
   if (parts.total() == 0) return nullptr;
   int* part_counts = transfer->scratch_ints(size());
   parts.write_counts(part_counts);
-  // MPI allows no overlap, and some libraries no null address, also for no elements. Where this rank's part
-  // lies within `all`, or is empty, MPI gets another address for the result.
+  // MPI allows no overlap, and some libraries no null address, even for no elements. If this rank's part lies
+  // within `all`, or is empty, MPI gets another address for the result.
   const bool elsewhere = to.count == 0 || to.data == parts.of(from, rank()).data;
   const Elements result = elsewhere ? Elements(transfer->scratch(to.bytes()), to.count, to.type) : to;
   const MPI_Datatype type = mpi_type(from.type);
@@ -181,7 +181,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
   return finish(std::move(transfer), completion);
 }
 
-// One of the messages is received where the result will be, the others in scratch memory.
+// One message is received directly into the result, the others into scratch memory.
 void MpiCommunicator::reduce_received(MpiTransfer& transfer, ConstElements in, ReduceOp op, Elements out,
                                       int tag) const {
   bool out_is_free = size() > 1 && in.data != out.data;
@@ -198,9 +198,9 @@ void MpiCommunicator::reduce_received(MpiTransfer& transfer, ConstElements in, R
   transfer.then([contributions, op, out] { reduce_in_rank_order(contributions, op, out); });
 }
 
-// For long operands every rank reduces a part, which all then gather. That takes a wait in between, so a
-// non-blocking operation, which must go on while this rank does something else, gathers all contributions in
-// one step.
+// For long operands every rank reduces a part, and then all gather the parts. That needs a wait in between. A
+// non-blocking operation must progress while this rank does something else, so it gathers all contributions
+// in one step.
 MpiCommunicator::Pending MpiCommunicator::all_reduce_by_rank(Elements data, ReduceOp op,
                                                              Completion completion) {
   if (completion == Completion::pending || data.bytes() <= one_step_bytes) {

@@ -30,13 +30,13 @@ namespace gridlops {
 
 namespace {
 
-/// What the one session of a process needs besides its world.
+/// The state of the process's one session, besides its world.
 struct SessionState {
   std::unique_ptr<Watchdog> watchdog;
   std::terminate_handler previous_handler = nullptr;
-  std::optional<int> status;  // of the body that run() ran
+  std::optional<int> status;  // returned by the body of run()
 };
-// It outlives exit() in the middle of a session, which must not communicate.
+// Never destroyed: exit() in the middle of a session must not communicate.
 SessionState& session = *new SessionState;
 
 std::string readable(const char* mangled_type) {
@@ -51,7 +51,7 @@ struct Cause {
   ExitStatus status = ExitStatus::internal;
 };
 
-/// Only called while an exception is being handled.
+/// Call only while an exception is being handled.
 Cause cause_of_current_exception() {
   const std::string type = readable(abi::__cxa_current_exception_type()->name());
   const auto status = static_cast<ExitStatus>(SentFailure(std::current_exception()).status);
@@ -92,8 +92,8 @@ double timeout_from_environment() {
   return seconds;
 }
 
-/// MPI_Finalize, with a word on whose fault it is if that crashes: Open MPI 4 does so once in some thousand
-/// runs (its issue 10117), when all ranks have done their work.
+/// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in
+/// some thousand runs (its issue 10117), after all ranks have done their work.
 void finalize_mpi() {
   static std::string explanation;
   static std::array<std::pair<int, struct sigaction>, 3> previous{
@@ -102,7 +102,7 @@ void finalize_mpi() {
       line_of_rank(message("MPI crashed in MPI_Finalize, after all ranks had done their work",
                            session.status ? message("; the exit status was ", *session.status) : ""));
   struct sigaction explain {};
-  // The crash then takes its course, with the handlers that were there before.
+  // The crash then takes its course, with the previous handlers.
   explain.sa_handler = [](int) {
     write_line(explanation);
     for (const auto& [signal, action] : previous) sigaction(signal, &action, nullptr);
@@ -148,7 +148,7 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   world_ = make_mpi_communicator(comm);
 }
 
-// Where the ranks did not all come, nothing is done that they would have to take part in.
+// If some ranks did not come, the rest does nothing in which they would have to take part.
 MpiSession::~MpiSession() {
   bool all_came = std::uncaught_exceptions() == 0;
   if (!all_came && ends_job_) end_job_because({"an exception left the session"});

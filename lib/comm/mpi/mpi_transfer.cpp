@@ -114,7 +114,7 @@ bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noex
   end_job(ExitStatus::internal);
 }
 
-// Scratch memory is leaked where MPI may still use it.
+// Leaks scratch memory that MPI may still use.
 MpiTransfer::~MpiTransfer() {
   if (parts_.empty()) return;
   std::vector<MPI_Request> receives, others;
@@ -153,7 +153,7 @@ void MpiTransfer::wait() {
   });
 }
 
-// One request after another, so that an error belongs to its request.
+// Tests one request after another, so that an error belongs to its request.
 bool MpiTransfer::test() {
   for (; parts_done_ < parts_.size(); ++parts_done_) {
     Part& part = parts_[parts_done_];

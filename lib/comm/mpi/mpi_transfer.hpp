@@ -23,28 +23,28 @@ class ChainBroadcasts;
 /// The largest number of elements in one MPI call, whose counts are ints. Longer operands travel in chunks.
 extern const Index max_message_elements;
 
-/// An MPI communicator, with what the text of an error needs.
+/// An MPI communicator, with the facts that error messages need.
 struct MpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
-  bool is_watched = false;  ///< all its ranks are of a session with a limit
+  bool is_watched = false;  ///< all its ranks belong to a session with a limit
 
-  /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
+  /// Unless code is MPI_SUCCESS, throws CommunicationError with the call, this rank and MPI's own text.
   void check(int code, const char* call, Index count) const;
-  /// Makes a non-blocking call of MPI, begin(arguments…, request), and waits until it is over.
+  /// Makes a non-blocking MPI call, begin(arguments…, request), and waits until it is complete.
   template <class Begin, class... Arguments>
   void await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const;
 };
 
-/// The lifetime of blocking calls of MPI that all ranks make; no others are made (tests/rules/waits.py).
-/// Ranks that are watched wait for each other first, where they poll. In the calls nothing does; a thread of
-/// the Watchdog finds that they last for longer than GRIDLOPS_TIMEOUT seconds.
+/// Lives during blocking MPI calls that all ranks make. The library makes no others (tests/rules/waits.py).
+/// Watched ranks first wait for each other by polling. The calls themselves do not poll; a thread of the
+/// Watchdog notices if one lasts longer than GRIDLOPS_TIMEOUT seconds.
 class BlockingCall {
  public:
   explicit BlockingCall(const MpiGroup& group);
 
-  /// Makes one, call(arguments…). Errors name it `name`.
+  /// Makes one call, call(arguments…). Errors name it `name`.
   template <class Call, class... Arguments>
   void run(const char* name, Index count, Call&& call, const Arguments&... arguments) const {
     group_.check(call(arguments...), name, count);
@@ -58,10 +58,10 @@ class BlockingCall {
 MPI_Datatype mpi_type(ElementType type);
 MPI_Op mpi_op(ReduceOp op);
 
-/// Copies as many elements as both arrays have; does nothing if they are the same array.
+/// Copies the elements for which both arrays have room; does nothing if they are the same array.
 void copy(const ConstElements& from, const Elements& to);
 
-/// Calls action(begin, count) for the chunks that `total` elements travel in.
+/// Calls action(begin, count) for each chunk in which `total` elements travel.
 template <class Action>
 void for_each_chunk(Index total, Action&& action) {
   for (Index begin = 0; begin < total; begin += max_message_elements) {
@@ -69,32 +69,31 @@ void for_each_chunk(Index total, Action&& action) {
   }
 }
 
-/// Ends requests whose operands may be gone in a moment. They get a second to complete, as they do where all
-/// ranks throw alike. Then receives are cancelled. Where others are left, MPI would go on to use memory that
-/// has another owner by then: so this rank makes no other call of MPI, its next communication throws, and
-/// without a Watchdog the job ends here. False where requests are left.
+/// Ends requests whose operands are about to be destroyed. They get a second to complete, which they do if
+/// all ranks throw alike. Then it cancels receives. If others remain, MPI would go on using memory that by
+/// then has another owner. So this rank makes no further MPI call, its next communication throws, and without
+/// a Watchdog the job ends here. Returns false if requests remain.
 bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noexcept;
 
-/// Several MPI requests under way, and perhaps a last step on this rank alone. No message waits for that
+/// Several MPI requests in progress, and possibly a last step on this rank alone. No message depends on that
 /// step, so ranks may complete operations in different orders, or do something else first.
 class MpiTransfer final : public PendingOperation {
  public:
-  /// While it waits, the chain broadcasts, if there are any, make progress.
+  /// While it waits, it also advances the chain broadcasts, if there are any.
   MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
-  /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
-  /// may be gone in a moment: see let_go().
+  /// If requests remain, after an error or because an exception unwinds the stack, their operands are about
+  /// to be destroyed: see let_go().
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
 
-  /// Makes a non-blocking call of MPI, begin(arguments…, request). Errors, now or at completion, name it
-  /// `name`.
+  /// Makes a non-blocking MPI call, begin(arguments…, request). Errors, now or at completion, name it `name`.
   template <class Begin, class... Arguments>
   void start(const char* name, int count, Begin&& begin, const Arguments&... arguments) {
     Part& part = parts_.emplace_back(Part{.call = name, .count = count});
     group_.check(begin(arguments..., &part.request), name, count);
   }
-  /// The same by call(arguments…), which blocks, if the operation is within a BlockingCall.
+  /// The same; if the operation is within a BlockingCall, makes the blocking call(arguments…) instead.
   template <class Call, class Begin, class... Arguments>
   void carry_out(const std::optional<BlockingCall>& blocking, const char* name, int count, Call&& call,
                  Begin&& begin, const Arguments&... arguments) {
@@ -104,7 +103,7 @@ class MpiTransfer final : public PendingOperation {
       start(name, count, begin, arguments...);
     }
   }
-  /// Send and receive arrays of reals, in chunks. For an empty array nothing is sent.
+  /// Send and receive arrays of reals, in chunks. Nothing is sent for an empty array.
   void send(const ConstElements& data, int destination, int tag);
   void receive(const Elements& data, int source, int tag);
 

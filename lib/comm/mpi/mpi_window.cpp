@@ -16,8 +16,8 @@ namespace gridlops {
 
 namespace {
 
-/// The MPI type of a column-major block with gaps between its columns. MPI keeps a freed type as long as a
-/// call under way needs it.
+/// The MPI type of a column-major block with gaps between its columns. MPI keeps a freed type for as long as
+/// a pending call needs it.
 class BlockType {
  public:
   BlockType(int rows, int cols, int stride, MPI_Datatype element) {
@@ -33,8 +33,8 @@ class BlockType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-/// MPI calls this at the beginning of MPI_Finalize, where all ranks come. They free the windows in the order
-/// in which they made them, which is the same on any two that share some.
+/// MPI calls this at the beginning of MPI_Finalize, which all ranks reach. They free the windows in the order
+/// of their creation, which is the same on any two ranks that share some.
 int free_windows(MPI_Comm, int, void* windows, void*) {
   for (MPI_Win window : *static_cast<std::vector<MPI_Win>*>(windows)) {
     MPI_Win_unlock_all(window);
@@ -56,7 +56,7 @@ void free_when_mpi_ends(MPI_Win window) {
 
 }  // namespace
 
-// A rank alone gets nothing from others, and Open MPI may have no windows for it.
+// A rank alone gets nothing from others, and Open MPI may have no window for it.
 MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
   if (group.size == 1) return;
   const BlockingCall call(group);

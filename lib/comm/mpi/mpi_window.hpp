@@ -9,15 +9,14 @@
 
 namespace gridlops {
 
-/// A dynamic window of MPI, in one access epoch that lasts as long as it does: the owner of memory makes no
-/// call for a get to be answered. Whether a get makes progress while the owner computes depends on the MPI
-/// library.
+/// A dynamic MPI window, in one access epoch for its whole lifetime: the owner of memory makes no call for a
+/// get to be answered. Whether a get makes progress while the owner computes depends on the MPI library.
 class MpiWindow {
  public:
   /// Collective over the group. Throws CommunicationError if MPI has no windows there.
   explicit MpiWindow(const MpiGroup& group);
-  /// All gets must be complete. Freeing a window waits for all ranks, which part with it at different times,
-  /// so that is done when MPI ends.
+  /// All gets must be complete. Freeing a window waits for all ranks, which destroy it at different times, so
+  /// MPI frees it when it ends.
   ~MpiWindow();
   MpiWindow(const MpiWindow&) = delete;
   MpiWindow& operator=(const MpiWindow&) = delete;
@@ -25,11 +24,11 @@ class MpiWindow {
   MPI_Win handle() const { return window_; }
   const MpiGroup& group() const { return group_; }
 
-  /// Makes what this rank has written visible to gets that other ranks begin once they know of this call.
+  /// Makes this rank's writes visible to gets that other ranks begin after they learn of this call.
   void synchronize();
 
-  /// Lets others get from this memory, until detach() has been called for it as often as attach(). False if
-  /// MPI cannot attach it, because it overlaps other memory that is attached. Not collective.
+  /// Lets others get from this memory until detach() has been called for it as often as attach(). Returns
+  /// false if MPI cannot attach it, because it overlaps other attached memory. Not collective.
   bool attach(const void* memory, Index bytes);
   void detach(const void* memory);
 
@@ -45,8 +44,8 @@ class MpiWindow {
 };
 
 /// Blocks that the ranks of a communicator publish, and get from each other, through the window of a larger
-/// communicator. MPI can attach few pieces of memory at a time, so the window keeps those of the last rounds
-/// only, however many blocks are published in turn:
+/// communicator. MPI can attach only a few pieces of memory at a time. So the window keeps only those of the
+/// last rounds, however many blocks are published in turn:
 ///
 ///   begin_round()
 ///   attach()       this rank's block
@@ -60,28 +59,29 @@ class RmaWindow {
   RmaWindow& operator=(const RmaWindow&) = delete;
 
   using Round = Index;
-  /// A block in another rank's memory, whose columns are `stride` elements apart.
+  /// A block in another rank's memory, with `stride` elements from one column to the next.
   struct RemoteBlock {
     Index address, stride;
   };
 
   /// All ranks begin the same rounds.
   Round begin_round() { return ++round_; }
-  /// Whether what was attached in a round still is, on all ranks.
+  /// Whether what was attached in a round is still attached, on all ranks.
   bool holds(Round round) const { return round_ - round < rounds_held; }
 
-  /// Lets others get from this memory in this round, and until a later publish() detaches it. False if it
-  /// overlaps other memory that is attached. Not collective.
+  /// Lets others get from this memory in this round, and until a later publish() detaches it. Returns false
+  /// if it overlaps other attached memory. Not collective.
   bool attach(const void* memory, Index bytes, bool is_new_user);
-  /// One user of the memory needs it no more. Not collective.
+  /// Says that one user of the memory no longer needs it. Not collective.
   void detach(const void* memory);
 
-  /// Publishes this rank's block, and returns all ranks' (collective). Others get what the block holds now.
-  /// All gets of earlier rounds must be complete: memory of rounds that are no longer held is detached.
+  /// Publishes this rank's block, and returns all ranks' blocks (collective). Others get the block's current
+  /// contents. All gets of earlier rounds must be complete: memory of rounds that are no longer held is
+  /// detached.
   std::vector<RemoteBlock> publish(const void* mine, Index stride);
 
-  /// Gets rows × cols elements from an address of another rank's, whose columns are `stride` elements apart,
-  /// into an array of as many elements without gaps.
+  /// Gets rows × cols elements from an address in another rank's memory, with `stride` elements from one
+  /// column to the next, into an array of that many elements without gaps.
   Request start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into);
 
  private:
@@ -102,8 +102,8 @@ class RmaWindow {
   std::map<const void*, Attachment> attachments_;
 };
 
-/// A window in which all ranks have been seen to get from each other (collective over comm, whose handle the
-/// group has). Throws UsageError alike on all ranks where MPI refuses that, and says what to try.
+/// Opens a window, and checks that all ranks can get from each other through it (collective over comm, whose
+/// handle the group has). Throws UsageError on all ranks alike if MPI refuses that, and says what to try.
 std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group);
 
 /// The one window of a communicator whose transport is "one-sided" (collective over it at the first call).

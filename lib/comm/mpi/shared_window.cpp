@@ -42,7 +42,7 @@ PeerMemory::~PeerMemory() {
     for (const Mapping& mapping : of_rank) munmap(const_cast<void*>(mapping.memory), mapping.bytes);
 }
 
-// A file grows to at least twice its size each time, so it is mapped only a few times.
+// A file at least doubles in size each time it grows, so it is mapped only a few times.
 const std::byte* PeerMemory::at(int rank, const SharedAddress& address) {
   std::vector<Mapping>& of_rank = mappings_[gridlops::at(rank)];
   const auto fits = [&](const Mapping& mapping) {
@@ -56,8 +56,8 @@ const std::byte* PeerMemory::at(int rank, const SharedAddress& address) {
   return static_cast<const std::byte*>(found->memory) + address.offset;
 }
 
-// The page has a file of its own. The others keep their mappings when this rank, which may be ahead of them,
-// has given its own up; once all have mapped the file it needs no descriptor.
+// The page has a file of its own. This rank may be ahead and unmap its page, but the others keep their
+// mappings. Once all have mapped the file, it needs no descriptor.
 SharedWindow::SharedWindow(Communicator& comm) : comm_(comm), memory_(comm) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::optional<SharedFile> file;
@@ -113,8 +113,8 @@ void SharedWindow::finish_reading() { mine_->read.store(round_, std::memory_orde
 
 void SharedWindow::wait_for_reader(int rank, Round round) { wait_for(pages_[at(rank)]->read, round, rank); }
 
-// For a while this spins. Then it yields the core to other ranks, and between polls MPI makes progress with
-// messages under way: the other rank may be waiting for one.
+// Spins for a while. Then it yields the core to other ranks, and MPI advances pending messages between polls:
+// the other rank may be waiting for one.
 void SharedWindow::wait_for(const std::atomic<Round>& flag, Round round, int rank) const {
   if (flag.load(std::memory_order_acquire) >= round) return;
   const OperationRegion region("wait");

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// The addresses that the ranks give, by rank (collective over comm).
+/// Returns all ranks' addresses, by rank (collective over comm).
 std::vector<SharedAddress> gather_addresses(Communicator& comm, const SharedAddress& mine);
 
 /// The shared memory of the other ranks of a machine, at addresses of this process.
@@ -23,8 +23,8 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// Where this process reads what `rank` has at that address. Maps the file when first asked for it, and
-  /// again when it has grown, and keeps it mapped. Throws CommunicationError where that is impossible.
+  /// Returns the address in this process at which `rank`'s memory can be read. Maps the file at first use,
+  /// and again when it has grown, and keeps it mapped. Throws CommunicationError if that is impossible.
   const std::byte* at(int rank, const SharedAddress& address);
 
  private:
@@ -39,13 +39,13 @@ class PeerMemory {
 };
 
 /// Blocks that the ranks of one machine publish to each other, to be read in place, round by round, without
-/// messages: each rank writes flags of its own, which the others poll. All ranks go through the same rounds
-/// in the same order. In a round a rank publishes one block, reads blocks of others, and says that it has
-/// finished reading. It must leave its own block as it is until the ranks that may read it have said so, and
-/// must have waited for that before it publishes another block two rounds later.
+/// messages: each rank writes its own flags, which the others poll. All ranks go through the same rounds in
+/// the same order. In a round a rank publishes one block, reads blocks of others, and says that it has
+/// finished reading. It must leave its block unchanged until all ranks that may read it have said so, and
+/// must wait for that before it publishes another block two rounds later.
 class SharedWindow {
  public:
-  /// Collective over comm, which must outlive this. Throws alike on all ranks where they cannot read each
+  /// Collective over comm, which must outlive this. Throws on all ranks alike if they cannot read each
   /// other's memory.
   explicit SharedWindow(Communicator& comm);
   ~SharedWindow();
@@ -54,15 +54,15 @@ class SharedWindow {
 
   using Round = std::uint64_t;
 
-  /// Begins the next round with a block of this rank's, in memory of the backend that others can map; an
-  /// empty block may lie anywhere. Throws UsageError for memory that is not shared.
+  /// Begins the next round with this rank's block, which must be in memory of the backend that others can
+  /// map; an empty block may be anywhere. Throws UsageError for memory that is not shared.
   template <class T>
   Round publish(const Backend& backend, MatrixView<const T> block) {
     return publish(block.empty() ? SharedAddress{} : address_in(backend, block.data), block.rows, block.cols,
                    block.stride);
   }
 
-  /// The block that `rank` publishes in this round; waits until it does.
+  /// Returns the block that `rank` publishes in this round; waits until it is published.
   template <class T>
   MatrixView<const T> block_of(int rank) {
     const Published& block = wait_for_block(rank);
@@ -70,10 +70,10 @@ class SharedWindow {
     return {reinterpret_cast<const T*>(data), block.rows, block.cols, block.stride};
   }
 
-  /// Counts bytes that this rank reads of others' blocks.
+  /// Counts bytes that this rank reads from others' blocks.
   void count_read(Index bytes);
 
-  /// This rank reads nothing more in this round.
+  /// Says that this rank reads nothing more in this round.
   void finish_reading();
   /// Returns when `rank` has finished reading in a round.
   void wait_for_reader(int rank, Round round);
@@ -83,7 +83,7 @@ class SharedWindow {
     SharedAddress address;
     Index rows = 0, cols = 0, stride = 0;
   };
-  /// What a rank writes and the others read. The two flags lie on cache lines of their own.
+  /// The page that one rank writes and the others read. Each of the two flags has a cache line of its own.
   struct Page {
     alignas(64) std::atomic<Round> published{0};  // the last round that has a block
     alignas(64) std::atomic<Round> read{0};       // the last round that this rank has finished

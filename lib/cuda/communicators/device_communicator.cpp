@@ -62,7 +62,7 @@ void DeviceCommunicator::copy_on_device(const ConstElements& from, const Element
         "cudaMemcpyAsync on the GPU", from.bytes());
 }
 
-/// Calls on_host(), which returns a request, or on_device(), which returns what is pending.
+/// Calls on_host(), which returns a request, or on_device(), which returns a pending operation.
 template <class OnHost, class OnDevice>
 DeviceCommunicator::Pending DeviceCommunicator::route(std::initializer_list<ConstElements> operands,
                                                       Completion completion, OnHost&& on_host,

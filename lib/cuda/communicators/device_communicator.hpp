@@ -13,11 +13,11 @@
 namespace gridlops::cuda {
 
 /// A communicator for operands on the device and on the host. Host operands go to a host communicator;
-/// derived classes say how device operands travel.
+/// derived classes define how device operands travel.
 ///
-/// An operand's address tells where it lies. A rank without elements has no address. In gather, scatter and
-/// all_to_all other ranks may have elements all the same; there every rank calls the host communicator too,
-/// with empty parts if its elements are on the device, so that all ranks call it equally often.
+/// An operand's address tells where it is. A rank without elements has no address, but in gather, scatter and
+/// all_to_all other ranks may still have elements. There every rank also calls the host communicator, with
+/// empty parts if its elements are on the device, so that all ranks call it equally often.
 class DeviceCommunicator : public Communicator {
  public:
   ~DeviceCommunicator() override;
@@ -37,8 +37,8 @@ class DeviceCommunicator : public Communicator {
   /// to ← from on the device, in the compute stream.
   void copy_on_device(const ConstElements& from, const Elements& to) const;
 
-  // The operations on arrays of reals on the device, for more than one rank, of which at least one has
-  // elements. They return once all work is ordered. The communication stream already follows the compute
+  // Operations on arrays of reals on the device, among several ranks, of which at least one has elements.
+  // They return once all work is queued in order. The communication stream already follows the compute
   // stream.
   virtual std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                                      std::optional<int> color, int key) = 0;

@@ -29,7 +29,7 @@ bool is_wanted() {
   return way == nullptr || std::string(way) != "staged";
 }
 
-/// What a rank sends.
+/// The data that a rank sends.
 std::vector<std::int32_t> pattern(int rank, Index length) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(length));
   for (std::size_t k = 0; k < values.size(); ++k)
@@ -37,7 +37,7 @@ std::vector<std::int32_t> pattern(int rank, Index length) {
   return values;
 }
 
-/// Trial operations on memory of the backend, because some MPI libraries take only memory that other
+/// Trial operations on memory of the backend, because some MPI libraries accept only memory that certain
 /// functions allocate. The memory has room for two messages, and for one element of every rank.
 class Trial {
  public:
@@ -51,7 +51,7 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  /// Tries an all_gather of parts that are together as long as one message.
+  /// Tries an all_gather whose parts are together as long as one message.
   bool gathers() {
     const Index part = std::max<Index>(1, length_ / host_.size());
     const Index mine = part * host_.rank();
@@ -114,8 +114,8 @@ bool succeeds(Trial& trial, bool (Trial::*operation)()) {
 
 bool mpi_takes_device_memory(Communicator& host, Backend& backend) {
   if (!all_agree(host, mpi_claims_device_memory() && is_wanted())) return false;
-  // A failed trial may leave messages behind, so it has communicators of its own. Each rank first tries
-  // alone, so that no rank waits for another whose MPI refuses.
+  // A failed trial may leave messages behind, so trials have their own communicators. Each rank first tries
+  // alone, so that no rank waits for one whose MPI refuses.
   const auto alone = host.split(host.rank(), 0), together = host.split(0, host.rank());
   for (const Index length : message_lengths) {
     std::unique_ptr<Trial> mine, ours;

@@ -13,8 +13,8 @@ namespace gridlops::cuda {
 
 namespace {
 
-/// An operation that is complete when the communication stream has reached an event. wait() lets the compute
-/// stream wait for it. In a group the event is recorded when the group is closed.
+/// An operation that is complete when the communication stream reaches an event. wait() makes the compute
+/// stream wait for it. In a group, closing the group records the event.
 class StreamOperation final : public PendingOperation {
  public:
   explicit StreamOperation(std::shared_ptr<DeviceContext> context)
@@ -44,7 +44,7 @@ class StreamOperation final : public PendingOperation {
   std::shared_ptr<PooledEvent> end_;
 };
 
-/// An operation of the host and one of the device, as one.
+/// A host operation and a device operation, as one.
 class Both final : public PendingOperation {
  public:
   Both(Request host, std::unique_ptr<PendingOperation> device)
@@ -278,8 +278,8 @@ DeviceCommunicator::Pending NcclCommunicator::scatter_device(ConstElements all, 
   return stay_in_step(std::move(in_step));
 }
 
-/// Parts of similar lengths are padded to the longest, for NCCL's own all-gather; other parts go by one
-/// broadcast each.
+/// Parts of similar lengths are padded to the longest, for NCCL's own all-gather. Otherwise each part takes
+/// one broadcast.
 DeviceCommunicator::Pending NcclCommunicator::all_gather_device(ConstElements mine, Elements all,
                                                                 std::span<const Index> counts) {
   const RankParts parts(counts, mine.reals_per_element);

@@ -14,13 +14,13 @@
 
 namespace gridlops::cuda {
 
-/// How NCCL's communicators are formed: split from another one by NCCL itself, from version 2.18.1 on, or by
+/// How NCCL communicators are formed: by splitting another one, which NCCL can from version 2.18.1 on, or by
 /// a unique id that rank 0 sends to the others through the host.
 enum class NcclFormation { split, unique_id };
 /// split, if this NCCL has it.
 NcclFormation usual_formation();
 
-/// Owns a handle of an NCCL communicator; a single rank needs none and has none. Errors of its calls abort
+/// Owns the handle of an NCCL communicator; a single rank needs none and has none. Errors of its calls abort
 /// all communicators of the device, so that no other rank waits for ever. Move-only.
 class NcclHandle {
  public:
@@ -50,8 +50,8 @@ class NcclHandle {
   ncclComm_t raw_ = nullptr;
 };
 
-/// A communicator that moves device operands by NCCL, in the communication stream of the device. An operation
-/// is pending until the compute stream waits for its event.
+/// A communicator that moves device operands by NCCL, in the device's communication stream. An operation is
+/// pending until the compute stream waits for its event.
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   /// Collective over host.
@@ -82,7 +82,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   Pending all_to_all_device(ConstElements send, std::span<const Index> send_counts, Elements receive,
                             std::span<const Index> receive_counts) override;
 
-  // These work in the communication stream, on arrays of reals.
+  // The functions below work in the communication stream, on arrays of reals.
 
   void copy(const ConstElements& from, const Elements& to) const;
   /// Makes several calls as one operation.
@@ -91,13 +91,13 @@ class NcclCommunicator final : public DeviceCommunicator {
   void send(const ConstElements& data, int destination) const;
   void receive(const Elements& data, int source) const;
   void gather_padded(const ConstElements& mine, const Elements& all, const RankParts& parts, Index longest);
-  /// Scratch memory for one array of `count` reals per rank, until the next call or the end of the open
+  /// Scratch memory for one array of `count` reals per rank, valid until the next call or the end of the open
   /// group.
   Elements contributions(const ConstElements& like, Index count);
-  /// Reduces the contributions of the ranks, now or at the end of the open group, which brings them.
+  /// Reduces the contributions of the ranks, now or at the end of the open group, which delivers them.
   void fold(ReduceOp op, const Elements& contributions, const Elements& result) const;
-  /// For gather, scatter and all_to_all: ranks without elements call the host's operation, and so do all
-  /// others, with empty parts.
+  /// For gather, scatter and all_to_all: ranks without elements call the host's operation, so all others call
+  /// it too, with empty parts.
   Pending stay_in_step(Request request) const;
   Pending pending() const;
 

@@ -52,7 +52,7 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   NcclHandle child;
   child.context_ = context_;
   if (raw_ == nullptr) return child;
-  // NCCL splits a communicator only while none of its operations is under way.
+  // NCCL splits a communicator only while none of its operations is in progress.
   const PooledEvent so_far = context_->communication_so_far();
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
@@ -69,7 +69,7 @@ NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw)
 }
 
 void NcclHandle::require_ranks_of(const Communicator& host) const {
-  // NCCL may still be making the child when the call on its parent is over.
+  // NCCL may still be making the child after the call on its parent completes.
   check(ncclInProgress, "ncclCommSplit");
   int size = 0, rank = -1;
   check(ncclCommCount(raw_, &size), "ncclCommCount");
@@ -79,8 +79,8 @@ void NcclHandle::require_ranks_of(const Communicator& host) const {
                               "; this is a fault of this library or of NCCL");
 }
 
-// Destroying a communicator is collective. While an exception unwinds the stack it is aborted instead, which
-// is not. After a failure it has been aborted already.
+// Destroying a communicator is collective. Aborting is not, so while an exception unwinds the stack the
+// communicator is aborted instead. After a failure it already has been.
 NcclHandle::~NcclHandle() {
   if (raw_ == nullptr || context_->has_failed()) return;
   cudaSetDevice(context_->device());

@@ -7,7 +7,7 @@
 
 namespace gridlops::cuda {
 
-/// A communicator that moves device operands through the host, by the host communicator.
+/// A communicator that moves device operands through host memory, by the host communicator.
 class StagedCommunicator : public DeviceCommunicator {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<DeviceContext> context,
@@ -36,10 +36,10 @@ class StagedCommunicator : public DeviceCommunicator {
   Pending at_once(const ConstElements& in, const Elements& out, const Start& start);
 };
 
-/// A communicator that moves device operands by an MPI that takes device addresses, as
-/// mpi_takes_device_memory() has found. MPI knows nothing of streams, so the host first waits for all work of
-/// the device. Reductions are staged all the same, because the trial showed that MPI moves device memory, not
-/// that it adds there. So is all_to_all, where the host would have to copy a rank's own part.
+/// A communicator that moves device operands by an MPI that accepts device addresses, as found by
+/// mpi_takes_device_memory(). MPI does not know streams, so the host first waits for all device work.
+/// Reductions are staged even so: the trial showed that MPI moves device memory, not that it adds there.
+/// all_to_all is staged too, because otherwise the host would have to copy a rank's own part.
 class DirectCommunicator final : public StagedCommunicator {
  public:
   using StagedCommunicator::StagedCommunicator;
@@ -56,17 +56,17 @@ class DirectCommunicator final : public StagedCommunicator {
   Pending send_device(ConstElements data, int destination, int tag) override;
   Pending receive_device(Elements data, int source, int tag) override;
 
-  /// This rank's part within `all`. Given that, the host communicator copies nothing.
+  /// This rank's part within `all`. With it, the host communicator copies nothing.
   Elements own_part(const ConstElements& all, std::span<const Index> counts) const;
-  /// Waits until the device has done all that it was given.
+  /// Waits until the device has done all the work that it was given.
   void await_device() const;
 };
 
 /// Whether MPI moves this backend's memory by its addresses, on all ranks of host (collective over host). An
-/// MPI that cannot do that may crash, so it is tried only if the library says on all ranks that it can, and
-/// no rank's environment has GRIDLOPS_DEVICE_MPI=staged. The trial makes the operations that
-/// DirectCommunicator uses, with short and with long messages, which travel in different ways. All bytes must
-/// arrive; an error that MPI returns means no.
+/// MPI that cannot may crash, so this tries only if the library says on all ranks that it can, and no rank's
+/// environment has GRIDLOPS_DEVICE_MPI=staged. The trial makes the operations that DirectCommunicator uses,
+/// with short and with long messages, because MPI sends these in different ways. All bytes must arrive; an
+/// MPI error means no.
 bool mpi_takes_device_memory(Communicator& host, Backend& backend);
 
 }  // namespace gridlops::cuda

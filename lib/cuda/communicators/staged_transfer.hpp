@@ -10,14 +10,14 @@
 
 namespace gridlops::cuda {
 
-/// An operation of a host communicator on operands of the device. They are copied to page-locked host memory
-/// in the communication stream, which must follow the compute stream, travel from there, and are copied back.
-/// What one request has brought is copied to the device while others still travel.
+/// An operation of a host communicator on device operands. The communication stream, which must follow the
+/// compute stream, copies them to page-locked host memory; from there they travel; then they are copied back.
+/// Data that one request has brought are copied to the device while others still travel.
 class StagedTransfer final : public PendingOperation {
  public:
   explicit StagedTransfer(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
 
-  /// Host memory for the contents of a device array, old or new. It lives as long as the transfer.
+  /// Host memory for the old or new contents of a device array. It lives as long as the transfer.
   Elements stage(const ConstElements& device);
   /// Begins host ← device.
   void download(const ConstElements& device, const Elements& host);
@@ -28,7 +28,7 @@ class StagedTransfer final : public PendingOperation {
     ConstElements host;
     Elements device;
   };
-  /// Adds a request, and the uploads to begin when it is complete.
+  /// Adds a request, and the uploads that begin when it is complete.
   void add(Request request, std::vector<Upload> uploads);
 
   void wait() override;

@@ -7,7 +7,7 @@
 
 #include "gridlops/local/matrix_view.hpp"
 
-// Spreads the work of a kernel's body over the threads of a GPU. Only the CUDA compiler reads this.
+// Spreads the work of a kernel's body over the threads of a GPU. Only the CUDA compiler reads this file.
 
 namespace gridlops::cuda {
 

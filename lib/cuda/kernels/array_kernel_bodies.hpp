@@ -6,11 +6,12 @@
 #include "cuda/kernels/complex.hpp"
 #include "local/arrays/array_kernels.hpp"
 
-// What kernels of arrays do to one element: see kernel_bodies.hpp.
+// The work of array kernels on one element: see kernel_bodies.hpp.
 
 namespace gridlops::cuda {
 
-/// The lines of a box along one of its outermost directions, as columns of a matrix: what a kernel may touch.
+/// The lines of a box along one of its outermost directions, as columns of a matrix: the elements that a
+/// kernel may touch.
 template <class T>
 MatrixView<T> lines_of(T* data, const BoxLoops& box, const std::array<Index, BoxLoops::most>& strides) {
   if (box.count == 0) return {data, 1, 1};
@@ -81,13 +82,14 @@ struct AddBand {
 
 // Migration (see migration.hpp): a batch of traces at a time, of one column.
 
-/// Where a wave arrives in a trace: the sample before it, and how far behind that. Late ones have no sample.
+/// Where a wave arrives in a trace: the sample before it, and its distance from that sample. Late waves have
+/// no sample.
 struct Arrival {
   Index sample = -1;
   double behind = 0;
 };
 
-/// The tables of a batch of traces, and what a kernel may read of them.
+/// The tables of a batch of traces, and the elements that a kernel may read of them.
 template <class R>
 struct BatchTables {
   MatrixView<const double> from_sources, to_receivers;
@@ -110,8 +112,8 @@ struct BatchTables {
   }
 };
 
-/// Each trace of a batch in several shares: that of a share of the image in sample k is strips(k, share). A
-/// thread has a share to itself, so that the order of the sums is fixed.
+/// Each trace of a batch in several shares: strips(k, share) is what one share of the image contributes to
+/// sample k. Each thread has a share to itself, so that the order of the sums is fixed.
 template <class T>
 struct SpreadImage {
   BatchTables<RealPart<T>> tables;
@@ -184,7 +186,8 @@ struct FilterTraces {
   }
 };
 
-/// image(i) ← image(i) + the samples of the traces at which point i arrives; it begins with 0 if asked to.
+/// image(i) ← image(i) + the samples of the traces at which point i arrives. On request it starts from 0
+/// instead.
 template <class T>
 struct GatherImage {
   BatchTables<RealPart<T>> tables;

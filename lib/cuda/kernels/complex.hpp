@@ -9,8 +9,8 @@
 
 #include "gridlops/base/types.hpp"
 
-// Scalars as kernels see them. std::complex has few operations that device code may call, so kernels use a
-// type of the same layout.
+// Scalars as kernels see them. Device code may call few operations of std::complex, so kernels use a type of
+// the same layout.
 
 namespace gridlops::cuda {
 
@@ -48,7 +48,7 @@ struct RealPartOf<Complex<R>> {
 template <class T>
 using RealPart = typename RealPartOf<T>::type;
 
-/// The type that sums of T are computed in.
+/// The type in which sums of T are computed.
 template <class T>
 using Wide = std::conditional_t<is_device_complex<T>, Complex<double>, double>;
 

@@ -14,7 +14,7 @@ namespace gridlops::cuda {
 
 namespace {
 
-/// A block without gaps as a single column, whose work spreads evenly over threads.
+/// A block without gaps as a single column, which spreads its work evenly over threads.
 template <class T>
 MatrixView<T> as_column(MatrixView<T> X) {
   return {X.data, X.size(), 1};

@@ -11,7 +11,7 @@
 
 namespace gridlops::cuda {
 
-/// Device memory that grows, for use in one stream only.
+/// Device memory that grows on demand, for use in one stream only.
 class StreamMemory {
  public:
   StreamMemory(DeviceContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
@@ -19,7 +19,7 @@ class StreamMemory {
   StreamMemory(const StreamMemory&) = delete;
   StreamMemory& operator=(const StreamMemory&) = delete;
 
-  /// Memory for so many bytes, with any content. Throws OutOfMemory on this rank alone.
+  /// Returns memory for this many bytes, with any content. Throws OutOfMemory on this rank alone.
   void* reserve(Index bytes);
   void release() noexcept;
 
@@ -45,25 +45,25 @@ struct KernelEnvironment {
   StreamMemory partial_sums;
   Index launches = 0;
 
-  /// The compute stream, of a device that is current in the calling thread.
+  /// The compute stream of the device, which this makes current in the calling thread.
   cudaStream_t stream() {
     context.make_current();
     return context.compute();
   }
-  /// Checks the result of so many launches, and counts them.
+  /// Checks the result of this many launches, and counts them.
   void begun(cudaError_t result, const char* what, int count = 1) {
     check(result, what);
     launches += count;
   }
 };
 
-/// The transform of a GPU's memory, by cuFFT (see gpu_transform.cpp).
+/// The transform for a GPU's memory, by cuFFT (see gpu_transform.cpp).
 template <Scalar T>
 std::unique_ptr<LineTransform<T>> make_gpu_transform(KernelEnvironment& environment,
                                                      const std::shared_ptr<Backend>& backend,
                                                      const FourierLines& lines);
 
-/// Those of operators on arrays.
+/// The kernels of array operators.
 template <Scalar T>
 class CudaArrayKernels final : public ArrayKernels<T> {
  public:

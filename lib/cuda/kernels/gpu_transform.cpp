@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fourier transforms by cuFFT. The lines of one column at a time are copied into memory of the transform,
-// with time 0 and frequency 0 first, transformed there at once, and copied back with their factors. Each
-// column is transformed by the same plan, so its bits do not depend on the others.
+// Fourier transforms by cuFFT. The lines of one column at a time are copied into the transform's memory, with
+// time 0 and frequency 0 first, transformed there all at once, and copied back with their factors. Every
+// column uses the same plan, so its bits do not depend on the others.
 #include <cufftXt.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@ namespace gridlops::cuda {
 
 namespace {
 
-/// Lines of equal length in memory: of what type, how far apart their elements are, and how far apart they
-/// are.
+/// Lines of equal length in memory: their type, the distance between elements, and the distance between
+/// lines.
 struct LineLayout {
   cudaDataType type;
   long long length, step, distance;
 };
 
-/// A plan of cuFFT in the compute stream.
+/// A cuFFT plan in the compute stream.
 class FourierPlan {
  public:
   explicit FourierPlan(const DeviceContext& context) : context_(context) {
@@ -45,8 +45,7 @@ class FourierPlan {
   FourierPlan(const FourierPlan&) = delete;
   FourierPlan& operator=(const FourierPlan&) = delete;
 
-  /// Plans transforms of so many lines of n samples, and returns how many bytes they must be given to work
-  /// in.
+  /// Plans transforms of this many lines of n samples, and returns the bytes of work memory that they need.
   Index make(long long n, long long lines, LineLayout in, LineLayout out, cudaDataType precision) {
     check(cufftSetAutoAllocation(handle_, 0), "cufftSetAutoAllocation");
     check(cufftSetStream(handle_, context_.compute()), "cufftSetStream");
@@ -77,21 +76,21 @@ constexpr cudaDataType real_type = std::same_as<R, float> ? CUDA_R_32F : CUDA_R_
 template <std::floating_point R>
 constexpr cudaDataType complex_type = std::same_as<R, float> ? CUDA_C_32F : CUDA_C_64F;
 
-/// Elements of the operator's lines that lie together in the packed lines, too: where they begin in either,
-/// and their factor in the transform.
+/// Elements that are consecutive both in the operator's lines and in the packed lines: their position in
+/// each, and their factor in the transform.
 struct Piece {
   Index begin, size, place;
   double weight;
 };
 
-/// Samples or frequencies: the operator's lines, and the packed ones.
+/// One side of the transform, samples or frequencies: the operator's lines, and the packed ones.
 struct Side {
   Index length, width;  // of the operator's lines in elements, of an element in numbers of T
   LineLayout packed;
   std::vector<Piece> pieces;
 };
 
-/// Packed lines that have neighbours keep them, so that copies go through memory in order.
+/// Neighbouring lines stay neighbours when packed, so that copies go through memory in order.
 LineLayout packed_lines(const FourierLines& lines, cudaDataType type, Index length) {
   if (lines.inner == 1) return {type, length, 1, length};
   return {type, length, lines.outer * lines.inner, 1};
@@ -104,7 +103,7 @@ std::vector<Piece> turned_pieces(Index n, Index zero, double weight) {
   return pieces;
 }
 
-/// Frequency 0, those that stand for two, and n/2.
+/// Frequency 0, the frequencies that stand for two, and frequency n/2.
 std::vector<Piece> one_sided_pieces(const FourierLines& lines) {
   const Index end = std::min(lines.frequencies, (lines.samples + 1) / 2);
   std::vector<Piece> pieces{{0, 1, 0, lines.weight(0)}};
@@ -185,8 +184,8 @@ class GpuTransform final : public LineTransform<T> {
   /// Complex lines are transformed in place.
   T* spectrum() const { return is_complex<T> ? packed_time_.data() : packed_spectrum_.data(); }
 
-  /// The frequencies whose sum with their conjugates, which cuFFT adds to real lines, is the adjoint: one
-  /// half of each, but where k = −k modulo n its real part.
+  /// cuFFT adds the conjugate of each frequency to real lines. The frequencies whose sum with their
+  /// conjugates is the adjoint are one half of each, or the real part where k = −k modulo n.
   void pack_halves(const T* y) {
     kernels().fill(T(0), packed_spectrum_.matrix(packed_spectrum_.size(), 1));
     for (const Piece& piece : spectrum_.pieces) {

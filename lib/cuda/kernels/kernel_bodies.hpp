@@ -7,8 +7,8 @@
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/backend.hpp"
 
-// What kernels do to one element, or what one element adds to a sum. parallel.hpp spreads the elements over
-// threads. operands() names what a kernel reads and writes, for tools that check that.
+// The work of kernels on one element, or the contribution of one element to a sum. parallel.hpp spreads the
+// elements over threads. operands() names what a kernel reads and writes, for tools that check that.
 
 namespace gridlops::cuda {
 
@@ -77,7 +77,7 @@ struct DiagonalMultiply {
   }
 };
 
-// These have one scalar per column, in a matrix of one row.
+// The following have one scalar per column, in a matrix of one row.
 
 template <class T>
 struct ColumnAxpy {
@@ -122,7 +122,7 @@ struct ColumnScale {
   __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha(0, j) * X(i, j); }
 };
 
-/// The magnitude that a threshold leaves of m > 0. The comparisons let NaN stay NaN.
+/// The magnitude that remains of m > 0 under a threshold. The comparisons keep NaN as NaN.
 __host__ __device__ inline double kept_magnitude(Threshold kind, double t, double m) {
   if (kind == Threshold::soft) return m <= t ? 0 : m - t;
   if (kind == Threshold::hard) return m <= std::sqrt(2 * t) ? 0 : m;
@@ -226,7 +226,7 @@ struct PowerTerm {
   }
 };
 
-/// A "sum" that is the larger of two numbers ≥ 0, and NaN if one is.
+/// A "sum" that is the larger of two numbers ≥ 0; NaN if one is NaN.
 struct Largest {
   double value;
   friend __host__ __device__ Largest operator+(Largest a, Largest b) {
@@ -246,7 +246,7 @@ struct MagnitudeTerm {
   __host__ __device__ Sum operator()(Index i, Index j) const { return {magnitude(X(i, j))}; }
 };
 
-/// The second half of such a sum: column j of the partial sums, in order. Element (0, j) of a row.
+/// The second half of such a sum: adds the partial sums of column j, in order, into element (0, j) of a row.
 template <class Sum>
 struct FinishSums {
   MatrixView<const Sum> partial;

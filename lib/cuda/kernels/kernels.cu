@@ -120,8 +120,8 @@ cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWei
 
 namespace {
 
-/// How many traces are migrated at once, and in how many shares of the image they are computed: enough
-/// threads for a GPU, in memory of a bounded number of traces.
+/// The number of traces that are migrated at once, and of shares of the image: enough threads for a GPU, in
+/// memory for a bounded number of traces.
 struct MigrationBatch {
   template <class Tables>
   explicit MigrationBatch(const Tables& tables)

@@ -8,14 +8,14 @@
 
 namespace gridlops::cuda {
 
-/// In how many partial sums a column of so many rows is summed.
+/// The number of partial sums for a column of this many rows.
 inline Index partial_sums(Index rows) {
   const Index enough = (rows + 4095) / 4096;
   return enough < 1 ? 1 : enough > 64 ? 64 : enough;
 }
 
-/// Launches the kernels on `stream`. Each takes one launch for all columns. Sums take two, and scratch memory
-/// of partial_sums(rows) × columns. Shapes are those of Kernels<T>. T is a DeviceScalar.
+/// Launches the kernels on `stream`, one launch each for all columns. Sums take two launches, and scratch
+/// memory of partial_sums(rows) × columns. Shapes are those of Kernels<T>. T is a DeviceScalar.
 template <class T>
 struct Launch {
   static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);
@@ -43,8 +43,8 @@ struct ArrayLaunch {
   static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
                               MatrixView<const T> X, T beta, MatrixView<T> Y, const BandExtent& extent);
 
-  // Columns of images and data, a batch of traces at a time, in scratch memory of so many elements. They add
-  // to `launches` how many kernels they launched.
+  // Processes columns of images and data, a batch of traces at a time, in scratch memory of this many
+  // elements. They add the number of launched kernels to `launches`.
   using Tables = MigrationTables<RealPart<T>>;
   static Index migration_scratch(const Tables& tables);
   static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,

@@ -10,10 +10,10 @@
 
 namespace gridlops {
 
-/// A box of two arrays, element by element: how many there are in each direction, and how far apart they lie
-/// in the memory of either array. The last direction is the innermost loop.
+/// A box of two arrays, traversed element by element: the extent of each direction, and the stride of its
+/// elements in either array. The last direction is the innermost loop.
 struct BoxLoops {
-  static constexpr int most = 6;  // the dimensions of an array, and the columns
+  static constexpr int most = 6;  // the dimensions of an array, plus the columns
 
   int count = 0;
   std::array<Index, most> extents{}, from{}, to{};
@@ -23,7 +23,7 @@ struct BoxLoops {
     for (int d = 0; d < count; ++d) size *= extents[static_cast<std::size_t>(d)];
     return size;
   }
-  /// Adds a direction inside those that there are, in one with the last if they go on where they stop.
+  /// Adds an inner direction; merges it with the last one if they are contiguous.
   void add(Index extent, Index from_stride, Index to_stride) {
     if (extent == 1) return;
     const auto next = static_cast<std::size_t>(count), last = next - 1;
@@ -40,8 +40,8 @@ struct BoxLoops {
   }
 };
 
-/// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1,
-/// those outside the matrix being zero. The first `head` rows and the last `tail` ones have weights of their
+/// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1;
+/// those outside the matrix are zero. The first `head` rows and the last `tail` rows have weights of their
 /// own; the rows between them share one set. There are sets · width weights, set by set, in the backend's
 /// memory.
 template <class R>
@@ -56,14 +56,14 @@ struct BandWeights {
 };
 
 /// A product with a banded matrix along one dimension of the arrays that are the columns of X and Y: for each
-/// of `outer` slices, `inner` neighbours at a time. X and Y have the rows (of the matrix) that are named
-/// here; those in `rows` are computed.
+/// of `outer` slices, `inner` neighbours at a time. X and Y hold the matrix rows x_rows and y_rows; the
+/// product computes those in `rows`.
 struct BandExtent {
   Index outer = 1, inner = 1;
   Range x_rows, y_rows, rows;
 };
 
-/// What operators on arrays do with the blocks of one rank. See Kernels for memory, order and overlap.
+/// Kernels of array operators on the blocks of one rank. See Kernels for memory, order and overlap.
 template <Scalar T>
 class ArrayKernels {
  public:
@@ -71,19 +71,19 @@ class ArrayKernels {
 
   /// y ← α x + β y for the elements of the box.
   virtual void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const = 0;
-  /// y ← α A x + β y for the rows that the extent asks for. An element of X whose weight is zero is not read.
+  /// y ← α A x + β y for the rows of the extent. Elements of X whose weight is zero are not read.
   virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
                         MatrixView<T> Y, const BandExtent& extent) const = 0;
 
-  /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is the backend's.
+  /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is in the backend's memory.
   virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;
   virtual void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
                          MatrixView<T> data, std::byte* scratch) const = 0;
   virtual void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                        std::byte* scratch) const = 0;
 
-  /// A Fourier transform, with what it needs of the memory of this backend, which it keeps alive. Throws
-  /// OutOfMemory, and errors of the vendor's library, on this rank alone.
+  /// Makes a Fourier transform and allocates what it needs in the memory of this backend, which it keeps
+  /// alive. Throws OutOfMemory, and errors of the vendor's library, on this rank alone.
   virtual std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
                                                            const FourierLines& lines) const = 0;
 };

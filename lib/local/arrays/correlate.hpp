@@ -11,12 +11,12 @@
 namespace gridlops {
 
 /// yᵢ ← α Σₖ wₖ xᵢ₊ₖₛ + β yᵢ for i < n, with step s ≥ 1. An element of x whose weight is zero does not count,
-/// whatever it is; those before the first other weight and behind the last are not read.
+/// even if it is NaN. Elements before the first non-zero weight and after the last are not read.
 template <class R>
 using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
                            R* y);
 
-// By one instruction set; the last two only where the processor has it.
+// One version for each instruction set; call the last two only if the processor supports theirs.
 template <class R>
 Correlate<R> correlate_baseline();
 template <class R>
@@ -24,7 +24,7 @@ Correlate<R> correlate_avx2();
 template <class R>
 Correlate<R> correlate_avx512();
 
-/// By the best that the processor has.
+/// The version for the processor's best instruction set.
 template <class R>
 Correlate<R> best_correlate() {
 #if defined(__x86_64__)
@@ -46,7 +46,7 @@ void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Inde
   best(n, alpha, weights, width, x, step, beta, y);
 }
 
-/// The same for complex x and y, whose parts are twice as many reals, and complex α and β.
+/// The same for complex x and y, taken as twice as many reals, and complex α and β.
 template <class R>
 void correlate(Index n, std::complex<R> alpha, const R* weights, Index width, const std::complex<R>* x,
                Index step, std::complex<R> beta, std::complex<R>* y) {

@@ -8,8 +8,8 @@
 
 namespace gridlops {
 
-/// correlate() with vectors of Isa::vector_bytes, of which Isa::vectors are summed at a time. Isa is a type
-/// of the source that is compiled for the instruction set, so that the linker keeps its code apart.
+/// correlate() with vectors of Isa::vector_bytes, summing Isa::vectors of them at a time. Isa is a type local
+/// to the source compiled for the instruction set, so that the linker keeps its code apart.
 template <class Isa, class R>
 struct CorrelateLoops {
   using Vector [[gnu::vector_size(Isa::vector_bytes)]] = R;
@@ -21,7 +21,7 @@ struct CorrelateLoops {
     return vector;
   }
 
-  /// y ← α sum + β y for so many vectors from y on, where sum = Σₖ wₖ x₍ₖₛ₎. The sums stay in registers.
+  /// y ← α sum + β y for this many vectors from y on, where sum = Σₖ wₖ x₍ₖₛ₎. The sums stay in registers.
   template <std::size_t vectors>
   static void add_vectors(R alpha, const R* weights, Range used, const R* x, Index step, R beta, R* y) {
     Vector sums[vectors] = {};
@@ -38,7 +38,7 @@ struct CorrelateLoops {
     }
   }
 
-  /// Σₖ wₖ xₖ: the weights lie side by side with x, where only one y is wanted.
+  /// Σₖ wₖ xₖ: for a single y, the vectors run along the weights and x.
   static R dot(const R* weights, Range used, const R* x) {
     Vector sums = {};
     Index k = used.begin;

@@ -39,8 +39,8 @@ RealFourier<R>::RealFourier(Index n)
     turns_.push_back(static_cast<std::complex<R>>(std::polar(1.0, turn * static_cast<double>(k))));
 }
 
-// Of even n the samples with even and odd numbers are the real and the imaginary parts of z. With h = n/2 and
-// Z' the conjugate of Z turned round, Z'_k = conj Z_(h−k), their spectra are (Z + Z')/2 and (Z − Z')/2i.
+// For even n, the even-numbered samples are the real parts of z and the odd-numbered ones its imaginary
+// parts. With h = n/2 and Z'_k = conj Z_(h−k), their spectra are (Z + Z')/2 and (Z − Z')/2i.
 template <class R>
 void RealFourier<R>::forward(const R* in, std::complex<R>* out) {
   const Index h = n_ / 2;
@@ -61,8 +61,8 @@ void RealFourier<R>::forward(const R* in, std::complex<R>* out) {
   }
 }
 
-// The samples are a sum over all n frequencies S: of one half each of k and, conjugated, of n − k, where
-// these differ, and of the real part otherwise.
+// The samples are a sum over a spectrum S of all n frequencies. If k and n − k differ, each gets one half of
+// frequency k, conjugated at n − k; otherwise S has the real part.
 template <class R>
 void RealFourier<R>::backward(const std::complex<R>* in, R* out) {
   const Index h = n_ / 2;

@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-/// Discrete Fourier transforms of n samples in host memory, for float and double. Time is O(n Σ p) for the
-/// prime factors p of n. Not for two threads at a time.
+/// Discrete Fourier transforms of n samples in host memory, for float and double. Takes O(n Σ p) time for the
+/// prime factors p of n. Not thread-safe.
 template <class R>
 class FastFourier {
  public:
@@ -20,9 +20,9 @@ class FastFourier {
   FastFourier(const FastFourier&) = delete;
   FastFourier& operator=(const FastFourier&) = delete;
 
-  /// out_k ← Σ_i exp(−2πi·ik/n) in_i. The arrays do not overlap.
+  /// out_k ← Σ_i exp(−2πi·ik/n) in_i. The arrays must not overlap.
   void forward(const std::complex<R>* in, std::complex<R>* out) const;
-  /// out_i ← Σ_k exp(+2πi·ik/n) in_k. The arrays do not overlap.
+  /// out_i ← Σ_k exp(+2πi·ik/n) in_k. The arrays must not overlap.
   void backward(const std::complex<R>* in, std::complex<R>* out) const;
 
  private:
@@ -30,8 +30,8 @@ class FastFourier {
   std::unique_ptr<const Plans> plans_;
 };
 
-/// The same of n real samples, which have the frequencies 0 … n/2. Those of even n are transformed as n/2
-/// complex ones. Has scratch memory.
+/// The same for n real samples, with frequencies 0 … n/2. If n is even, transforms them as n/2 complex
+/// samples. Has scratch memory.
 template <class R>
 class RealFourier {
  public:
@@ -47,7 +47,7 @@ class RealFourier {
   bool is_even() const { return n_ % 2 == 0; }
 
   Index n_;
-  FastFourier<R> complex_;                         // of n/2 samples if n is even, and else of n
+  FastFourier<R> complex_;                         // of n/2 samples if n is even, otherwise of n
   std::vector<std::complex<R>> turns_, in_, out_;  // exp(−2πik/n), k ≤ n/2; and lines for complex_
 };
 

@@ -23,7 +23,7 @@ void for_each_line(const T* x, T* y, const BoxLoops& box, int direction, Line&& 
     for_each_line(x + i * box.from[d], y + i * box.to[d], box, direction + 1, line);
 }
 
-/// Rows of a banded matrix that share their weights.
+/// Rows of a banded matrix that share a set of weights.
 struct Segment {
   Range rows;
   Index set;
@@ -62,7 +62,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
     const Index inner = extent.inner;
     for (Index column = 0; column < Y.cols; ++column) {
       for (Index slice = 0; slice < extent.outer; ++slice) {
-        // Where row 0 of the matrix would be in a column of X, and of Y.
+        // The offsets in a column of X, and of Y, at which row 0 of the matrix would be.
         const Index x_origin = (slice * extent.x_rows.size - extent.x_rows.begin) * inner;
         const Index y_origin = (slice * extent.y_rows.size - extent.y_rows.begin) * inner;
         for_each_segment(A, extent.rows, [&](Segment segment) {

@@ -14,8 +14,8 @@ namespace gridlops {
 
 namespace {
 
-/// Gathers a few neighbouring lines at a time, so that whole cache lines of the block are used. Each line is
-/// transformed by itself.
+/// Gathers a few neighbouring lines at a time, to use whole cache lines of the block. Transforms each line by
+/// itself.
 template <Scalar T>
 class HostTransform final : public LineTransform<T> {
  public:
@@ -84,7 +84,7 @@ class HostTransform final : public LineTransform<T> {
     return reinterpret_cast<Result*>(Y.column(column));
   }
 
-  /// Line l, as the library of the transform has it.
+  /// Line l, in the form that the transform's library uses.
   T* samples(Index l) { return samples_.data() + l * lines_.samples; }
   Complex* spectrum(Index l) { return spectra_.data() + l * all_frequencies_; }
 

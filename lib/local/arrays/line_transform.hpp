@@ -9,14 +9,14 @@
 
 namespace gridlops {
 
-/// The lines of a block that a transform takes from n samples to the first `frequencies` frequencies:
-/// y_k = s_k Σ_i exp(−2πi (i−c)(k−d)/n) x_i. There are `inner` neighbouring lines in each of `outer` slices.
+/// The lines of a block, which a transform takes from n samples to the first `frequencies` frequencies: y_k =
+/// s_k Σ_i exp(−2πi (i−c)(k−d)/n) x_i. There are `inner` neighbouring lines in each of `outer` slices.
 struct FourierLines {
   Index outer = 1, inner = 1;
   Index samples = 0, frequencies = 0;
   Index time_zero = 0, frequency_zero = 0;  // c and d, in 0 … n − 1
   double scale = 1;                         // s_0
-  bool one_sided = false;                   // whether s_k also stands for the frequency n − k
+  bool one_sided = false;                   // whether s_k also accounts for the frequency n − k
 
   Index sample_place(Index i) const { return wrapped(i - time_zero); }
   Index frequency_place(Index k) const { return wrapped(k - frequency_zero); }
@@ -26,9 +26,9 @@ struct FourierLines {
   Index wrapped(Index i) const { return i < 0 ? i + samples : i; }
 };
 
-/// The transform of blocks of one rank, in the memory of a backend. Lines of T become lines of complex
-/// numbers, which for real T are pairs. See Kernels for order and overlap. Nothing is allocated after it was
-/// made.
+/// A transform of the blocks of one rank, in the memory of a backend. Lines of T become lines of complex
+/// numbers, stored as pairs if T is real. See Kernels for order and overlap. After construction it allocates
+/// nothing.
 template <Scalar T>
 class LineTransform {
  public:
@@ -39,7 +39,7 @@ class LineTransform {
   virtual void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) = 0;
 };
 
-/// The transform of host memory, by FastFourier.
+/// The transform for host memory, by FastFourier.
 template <Scalar T>
 std::unique_ptr<LineTransform<T>> make_host_transform(const FourierLines& lines);
 

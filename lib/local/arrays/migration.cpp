@@ -15,19 +15,18 @@ namespace gridlops {
 
 namespace {
 
-/// So many columns lie side by side and share the search for samples; fewer are taken one by one, which is
-/// then faster.
+/// This many columns lie side by side and share the search for samples. Fewer columns are faster one by one.
 template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
 constexpr Index points_at_once = 512;
 
-/// In which sample of a trace the points of a piece of the image arrive, and how far behind it.
+/// The sample of a trace at which each point of a piece of the image arrives, and how far behind that sample.
 template <class R>
 struct Arrivals {
   std::array<std::int32_t, points_at_once> sample;
   std::array<R, points_at_once> behind;
 
-  /// Late arrivals are all put at `end`.
+  /// Places all late arrivals at `end`.
   void find(const double* from_source, const double* to_receiver, Index count, double end) {
     for (Index i = 0; i < count; ++i) {
       const double time = std::min(from_source[i] + to_receiver[i], end);
@@ -37,7 +36,7 @@ struct Arrivals {
   }
 };
 
-/// The products with K columns, whose elements lie side by side.
+/// Products with K columns, whose elements lie side by side.
 template <Scalar T, Index K>
 class MigrationLoops {
   using R = Real<T>;
@@ -79,7 +78,7 @@ class MigrationLoops {
   }
 
  private:
-  /// Calls visit(trace, times from its source, times to its receiver, samples ⌊t⌋ that waves may arrive in).
+  /// Calls visit(trace, times from its source, times to its receiver, samples ⌊t⌋ at which waves may arrive).
   template <class Visit>
   void for_each_trace(Visit&& visit) const {
     const double end = static_cast<double>(tables_.samples - 1);
@@ -104,7 +103,7 @@ class MigrationLoops {
   }
 
   T* pair(Index sample) const { return pairs_ + 2 * K * sample; }
-  /// Sample k of a trace with room for the wavelet before and behind it.
+  /// Sample k of a trace with room for the wavelet before and after it.
   T* padded(Index k) const { return padded_ + (margin_ + k) * K; }
 
   /// Pair k ← the sums of (1 − w) m and of w m over the points that arrive in sample k.
@@ -128,7 +127,7 @@ class MigrationLoops {
     }
   }
 
-  /// filtered ← wavelet ∗ the trace that the pairs stand for.
+  /// filtered ← wavelet ∗ the trace that the pairs represent.
   void convolve(Range arrivals) {
     const Index samples = tables_.samples, length = tables_.length;
     Range wet{0, 0};  // samples that waves reach

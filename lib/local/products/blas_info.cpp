@@ -13,11 +13,11 @@
 namespace gridlops {
 namespace {
 
-/// Calls a function without arguments if some library of this process has one of that name; otherwise returns
-/// fallback.
+/// Calls a function without arguments if some library in this process has one with that name; otherwise
+/// returns fallback.
 template <class Result>
 Result ask(const char* function_name, Result fallback) {
-  // POSIX guarantees that the result of dlsym() can be called, although C++ knows no such conversion.
+  // POSIX guarantees that the result of dlsym() can be called, although C++ has no such conversion.
   const auto function = reinterpret_cast<Result (*)()>(dlsym(RTLD_DEFAULT, function_name));
   return function != nullptr ? function() : fallback;
 }
@@ -31,14 +31,14 @@ std::string path_of_blas() {
   return unresolved ? std::string(found.dli_fname) : path.string();
 }
 
-/// "OpenBLAS 0.3.21 DYNAMIC_ARCH …" → "OpenBLAS 0.3.21". Other libraries tell no name, so theirs is that of
-/// the file.
+/// "OpenBLAS 0.3.21 DYNAMIC_ARCH …" → "OpenBLAS 0.3.21". Other libraries report no name, so theirs is the
+/// file's name.
 std::string library_name(const std::string& config, const std::string& path) {
   if (config.empty()) return path.empty() ? "unknown BLAS" : std::filesystem::path(path).filename().string();
   return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
-/// The instruction set that one of OpenBLAS's kernels needs. Those not named here run without AVX2.
+/// The instruction set that one of OpenBLAS's kernels needs. Kernels not listed here run without AVX2.
 InstructionSet needed_by(const std::string& kernel) {
   const auto is_one_of = [&](std::initializer_list<const char*> names) {
     return std::any_of(names.begin(), names.end(),

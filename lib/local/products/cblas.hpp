@@ -26,7 +26,7 @@ constexpr CBLAS_TRANSPOSE transposition(Op op) {
   return CblasConjTrans;
 }
 
-// Each operation has one name for the four element types. Matrices are column-major, vectors have no gaps.
+// Gives each operation one name for all four element types. Matrices are column-major; vectors have no gaps.
 
 inline void gemm(Op op_a, Op op_b, Int m, Int n, Int k, float alpha, const float* A, Int lda, const float* B,
                  Int ldb, float beta, float* C, Int ldc) {

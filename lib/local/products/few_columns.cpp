@@ -12,8 +12,8 @@ namespace gridlops {
 
 namespace {
 
-/// The tiles of a matrix that is stored in columns. Tiles that A does not fill are copied, with zeros beside
-/// and below.
+/// The tiles of a matrix stored in columns. Tiles that A does not fill are copied, with zeros beside and
+/// below.
 template <class R>
 class TilesOfColumns {
  public:
@@ -25,7 +25,7 @@ class TilesOfColumns {
   Index strips_at_once() const {
     return std::max<Index>(1, Index{16384} / static_cast<Index>(sizeof(R)) / height_);
   }
-  /// Columns that lie a power of two apart meet in the same places of a cache. It has places for so many.
+  /// Columns a power of two apart map to the same places of a cache, which has room for this many.
   static constexpr Index depth() { return TileKernels<R>::unit; }
   static constexpr Index run() { return depth(); }
 
@@ -58,12 +58,13 @@ void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T>
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
 }
 
-// The tables are the built-in choice: up to how many columns these kernels were faster than OpenBLAS 0.3.21
-// with the same instruction set, on a Zen 4 core. To repeat that, run on one rank, with
-// GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
+// The tables are the built-in choice: the largest numbers of columns for which these kernels were faster than
+// OpenBLAS 0.3.21 with the same instruction set, on a Zen 4 core. To repeat the measurement, run this on one
+// rank, with GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
 //   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
-// For one column BLAS has a kernel of its own. Matrices that a cache holds are left to BLAS, which begins
-// faster, and so are processors without AVX2, unless measurements on this machine say otherwise.
+// For one column BLAS has a special kernel. BLAS also multiplies matrices that fit into a cache, because it
+// starts faster, and all matrices on processors without AVX2, unless measurements on this machine say
+// otherwise.
 template <Scalar T>
 bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
   using Most = std::array<Index, 4>;  // columns of f32, f64, c64, c128

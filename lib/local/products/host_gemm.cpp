@@ -27,7 +27,7 @@ cblas::Int narrowed(Index size, Index limit) {
   return static_cast<cblas::Int>(size);
 }
 
-/// The leading dimension for BLAS, which wants at least max(1, rows) even for a single column.
+/// The leading dimension for BLAS, which requires at least max(1, rows) even for a single column.
 template <class T>
 cblas::Int leading_dimension(MatrixView<T> A, Index limit) {
   return narrowed(std::max<Index>(1, A.cols <= 1 ? A.rows : A.stride), limit);
@@ -64,20 +64,20 @@ void add_adjoint(T alpha, MatrixView<const T> Z, T beta, MatrixView<T> C) {
   }
 }
 
-/// Whether C ← α Aᴴ B + β C is faster by way of Z = Bᴴ A. It is where C is wide and low, as with SUMMA's
-/// panels: there OpenBLAS packs all of B for a few rows of C, which takes up to a fifth of the time.
+/// Whether C ← α Aᴴ B + β C is faster by way of Z = Bᴴ A. That is true if C is wide and low, as with SUMMA's
+/// panels: OpenBLAS then packs all of B for a few rows of C, which takes up to a fifth of the time.
 bool adjoint_is_faster_transposed(Index rows, Index cols, Index inner) {
   return rows >= 64 && rows <= 512 && cols >= 2 * rows && inner >= 256;
 }
 
-/// C ← α Aᴴ B + β C by way of Z = Bᴴ A, some columns of C at a time. False, with C unchanged, if there is no
-/// memory for that.
+/// C ← α Aᴴ B + β C by way of Z = Bᴴ A, some columns of C at a time. Returns false, leaving C unchanged, if
+/// there is no memory for that.
 template <Scalar T>
 bool adjoint_gemm_transposed(cblas::Int inner, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                              MatrixView<T> C, cblas::Int lda, cblas::Int ldb) {
   constexpr Index elements = (Index{4} << 20) / static_cast<Index>(sizeof(T));
   const Index width = std::min(C.cols, std::max(C.rows, elements / C.rows));
-  // The elements of a row of Z, which the transposition reads, must not all fall on one set of a cache.
+  // The transposition reads rows of Z; their elements must not all fall on one set of a cache.
   const Index stride = width + 64 / static_cast<Index>(sizeof(T));
   const std::unique_ptr<T[]> memory(new (std::nothrow) T[at(stride * C.rows)]);
   if (memory == nullptr) return false;

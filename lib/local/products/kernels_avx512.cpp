@@ -32,7 +32,7 @@ struct Isa {
 template <class R>
 constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
 
-/// Of correlations.
+/// For correlations.
 struct Reach {
   static constexpr std::size_t vector_bytes = 64, vectors = 8;
 };

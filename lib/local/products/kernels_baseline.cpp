@@ -19,7 +19,7 @@ struct Isa {
 template <class R>
 constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
 
-/// Of correlations.
+/// For correlations.
 struct Reach {
   static constexpr std::size_t vector_bytes = 16, vectors = 8;
 };

@@ -68,9 +68,9 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
                                const Completion& completed) const {
   ForwardTiles<T> forward(*kernels_, depth(), P, 1);
   AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, W.cols, 1, column_stable_);
-  Index complete = 0, done = 0;  // rows of Q that are there, and strips that went through the adjoint
-  // A strip goes through the product while an earlier one, still in a cache, goes through the adjoint, in
-  // turns, so that memory has something to bring all the time.
+  Index complete = 0, done = 0;  // rows of Q that have arrived, and strips that the adjoint has processed
+  // One strip goes through the product while an earlier one, still in a cache, goes through the adjoint, in
+  // turns. That keeps memory busy all the time.
   for (Index p = 0; done < strips();) {
     const bool has_product = p < strips();
     const bool has_adjoint = strip_rows(done).end() <= complete;
@@ -84,8 +84,8 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       if (has_product)
         for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});
       if (!has_adjoint) continue;
-      // A slow adjoint leaves memory time to bring the begin of what the product needs next. The rest comes
-      // faster when the product reads it, at the speed that the processor fetches by itself.
+      // A slow adjoint leaves memory time to fetch the beginning of what the product needs next. The product
+      // reads the rest faster, because the processor then prefetches by itself.
       const bool is_last = cols.end() == cols_;
       const Index next_col = is_last ? 0 : cols.end(), next = std::min(is_last ? p + 1 : p, strips() - 1);
       const Range ahead{next_col, std::min(run_, cols_ - next_col)};
@@ -109,8 +109,8 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
   adjoint.finish(T(1), T(0), W);
 }
 
-// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster up to the largest
-// number of columns that was tried; docs/performance-notes.md has the figures and the two exceptions.
+// The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster, up to the largest
+// number of columns tried; docs/performance-notes.md has the figures and the two exceptions.
 bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least = 100;
   const Index smallest = std::min(rows, cols);

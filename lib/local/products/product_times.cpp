@@ -21,12 +21,13 @@ std::optional<ProductTimes>& times_of(ScalarType type) {
 
 Timing sum(const Timing& a, const Timing& b) { return {a.least + b.least, a.second + b.second}; }
 
-/// Whether one way was faster than the usual one, so much and so steadily that no disturbance can be why.
+/// Whether one way was faster than the usual one by so much, and so steadily, that no disturbance explains
+/// it.
 bool clearly_faster(const Timing& other, const Timing& usual) {
   return other.second < 0.9 * usual.least && usual.second < 1.1 * usual.least;
 }
 
-/// time(times, choice, k): what a choice took with columns[k] right-hand sides.
+/// time(times, choice, k) is the time of a choice with columns[k] right-hand sides.
 template <class Time>
 bool corrected(bool usual, ScalarType type, Index columns, const Time& time) {
   const std::optional<ProductTimes>& times = times_of(type);
@@ -79,7 +80,7 @@ bool one_pass_pays(bool usual, ScalarType type, Index columns) {
 
 template <Scalar T>
 ProductTimer<T>::ProductTimer(Index bytes) {
-  // Neither a power of two, nor rows that leave a tile half empty.
+  // Not a power of two, and no tile is left half empty.
   constexpr Index rows = 3600, most = ProductTimes::columns.back();
   const Index cols = std::max<Index>(bytes / (rows * Index{sizeof(T)}) / 256, 1) * 256;
   const auto backend = make_host_backend();
@@ -110,7 +111,7 @@ double ProductTimer<T>::seconds(Work work, std::size_t k) const {
 template <Scalar T>
 void ProductTimer<T>::run(Work work, const Block& block, Index columns) const {
   const Index rows = block.A.rows, cols = block.A.cols;
-  // No result is an input, so that numbers stay as they are however often this is done.
+  // No result is an input, so the numbers stay the same however often this runs.
   const MatrixView<const T> X = models_.matrix(cols, columns), R = data_.matrix(rows, columns);
   const MatrixView<T> Y(data_.data() + R.size(), rows, columns);
   const MatrixView<T> W(models_.data() + X.size(), cols, 2 * columns), Z = W.col_block({0, columns});

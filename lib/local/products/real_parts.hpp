@@ -12,7 +12,7 @@ namespace gridlops {
 //   A x = Ã Re x + i Ã Im x,    Re aᴴy = ãᵀỹ,    Im aᴴy = ãᵀ(−i y)~,
 //
 // and aᵀy is the same with y̅ and i y̅ in place of y and −i y. A product with r complex columns is therefore
-// one of the real kernels with 2 r columns.
+// a product of the real kernels with 2 r columns.
 
 template <Scalar T>
 inline constexpr int parts = is_complex<T> ? 2 : 1;

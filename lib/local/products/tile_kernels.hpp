@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-/// Some columns of a few rows of a matrix. The elements of a column are contiguous, and columns lie `stride`
-/// elements apart. All tiles of one product have the same rows.
+/// Some columns of a few rows of a matrix. The elements of a column are contiguous, with `stride` elements
+/// from one column to the next. All tiles of one product have the same rows.
 template <class R>
 struct Tile {
   const R* begin = nullptr;
@@ -18,11 +18,11 @@ struct Tile {
 };
 
 /// Inner loops of products of tiles with few right-hand sides, for one real type and one instruction set.
-/// Tiles have `height` rows. Right-hand sides come in groups, whose width a kernel is for. Packed means:
-/// without gaps, the elements of a row of the group one after the other.
+/// Tiles have `height` rows. Right-hand sides come in groups; each kernel is for one group width. "Packed"
+/// means without gaps: the elements of one row of the group follow each other.
 template <class R>
 struct TileKernels {
-  /// The columns [first, end) of a tile that will be needed soon. A kernel fetches them into the second-level
+  /// Columns [first, end) of a tile that will soon be needed. A kernel fetches them into the second-level
   /// cache while it computes, a few with each column of its own tile.
   struct Ahead {
     Tile<R> tile;
@@ -32,16 +32,16 @@ struct TileKernels {
   /// Y ← Y + A X. X is packed, and Y has `height` rows without gaps. Each element of Y is one chain of
   /// multiplications and additions over the columns of A, whatever the width.
   using Forward = void(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead);
-  /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of lanes / width rows, in each
-  /// one column after the other. A group that is narrower than a register has partial sums of every so many
-  /// rows; in wider ones each sum is one chain, whatever the width.
+  /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of lanes / width rows, each run
+  /// column by column. A group narrower than a register has partial sums, each of every (lanes / width)-th
+  /// row; in wider groups each sum is one chain, whatever the width.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
-  /// The columns of tiles are a multiple of this, or filled up with zeros.
+  /// Tiles have a multiple of this many columns, or are filled up with zeros.
   static constexpr Index unit = 64 / sizeof(R);
   static constexpr int most_forward = 8;
 
-  /// Kernels by their width, from the narrowest on.
+  /// Kernels by their width, narrowest first.
   struct AdjointTable {
     struct Entry {
       int width = 0;
@@ -65,7 +65,7 @@ struct TileKernels {
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some multiples of these
 };
 
-// Each is in a file of its own, which is compiled for that instruction set.
+// Each is in its own file, compiled for that instruction set.
 template <class R>
 const TileKernels<R>& tile_kernels_baseline();
 template <class R>

@@ -12,14 +12,14 @@ namespace gridlops {
 
 /// The loops of TileKernels, written once for all instruction sets.
 ///
-/// Forward, the rows of a tile fill a few registers, and each is multiplied by the broadcast elements of a
-/// row of X; the sums stay in registers. In the adjoint, Y stays in registers while the columns of A pass by:
-/// an element of A, or a run of them, is spread over a register and multiplied by the same rows of all
-/// columns of Y in the group. Both read A once, from its begin to its end.
+/// In the forward product, the rows of a tile fill a few registers, and are multiplied by the broadcast
+/// elements of a row of X; the sums stay in registers. In the adjoint, Y stays in registers while the columns
+/// of A pass by: an element of A, or a run of them, is spread over a register and multiplied by the same rows
+/// of all columns of Y in the group. Both read A once, from beginning to end.
 ///
-/// Isa has the size of a vector register, how many of them hold Y, and the few operations that the compiler's
-/// vectors lack. It is a type of the one file that is compiled for the instruction set, so that the linker
-/// cannot give that code to other files.
+/// Isa has the size of a vector register, the number of registers for Y, and the few operations that the
+/// compiler's vectors lack. It is local to the one file compiled for the instruction set, so that the linker
+/// cannot use that code for other files.
 template <class Isa, class R>
 class TileLoops {
  public:
@@ -77,7 +77,7 @@ class TileLoops {
   [[gnu::always_inline]] static inline void store(const Vector& vector, R* to) {
     __builtin_memcpy(to, &vector, sizeof vector);
   }
-  /// One number in all lanes. The difference with zero is exact, and unlike a sum it compiles to a load.
+  /// One number in all lanes. Subtracting zero is exact, and unlike adding it compiles to a load.
   template <class Element>
   [[gnu::always_inline]] static inline auto broadcast(Element value) {
     using Filled [[gnu::vector_size(Isa::vector_bytes)]] = Element;
@@ -108,8 +108,8 @@ class TileLoops {
     (std::make_integer_sequence<int, lanes>());
   }
 
-  /// Fetches the columns ahead, evenly spread over the columns of the tile that is multiplied: memory takes
-  /// few requests at a time.
+  /// Fetches the columns ahead, spread evenly over the columns of the current tile: memory accepts few
+  /// requests at a time.
   class Fetch {
    public:
     Fetch(const Ahead& ahead, Index cols)
@@ -118,7 +118,7 @@ class TileLoops {
           count_(ahead.end - ahead.first),
           cols_(cols) {}
 
-    /// To be called when so many columns of the tile are about to be used.
+    /// Call this when this many columns of the tile are about to be used.
     [[gnu::always_inline]] void step(Index used) {
       constexpr int line = 64 / static_cast<int>(sizeof(R));
       for (due_ += used * count_; due_ >= cols_; due_ -= cols_) {
@@ -211,8 +211,8 @@ class TileLoops {
     }
   }
 
-  /// Rows of A and of Y pass by some rows of Z, of so many vectors each. Processors with 16 registers have no
-  /// room for enough of Y, and need more independent sums.
+  /// Rows of A and of Y pass by some rows of Z, each of this many vectors. Processors with 16 registers have
+  /// no room for enough of Y, and need more independent sums.
   template <int vectors>
   [[gnu::always_inline]] static inline void adjoint_keeping_z(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
@@ -246,8 +246,8 @@ class TileLoops {
     }
   }
 
-  /// Adds up runs of partial sums in the lanes of `count` vectors. The first count / run vectors then have
-  /// the sums, packed.
+  /// Adds up runs of partial sums in the lanes of `count` vectors. Afterwards the first count / run vectors
+  /// hold the sums, packed.
   template <int count, int run>
   [[gnu::always_inline]] static inline void add_partial_sums(Vector* z) {
     if constexpr (run > 1) {

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// Groups of right-hand sides, of these widths. Together they may have more columns than there are.
+/// The widths of groups of right-hand sides. Together the groups may be wider than the number of columns.
 using Widths = std::vector<int>;
 
 /// As few groups as possible, of nearly the same width.
@@ -23,9 +23,9 @@ inline Widths even_widths(Index columns, int widest) {
   return widths;
 }
 
-/// Widths that there are kernels for: the widest, and for the rest the narrowest that holds it, because
-/// another look at A costs more than a few empty columns. Two groups take the rest if they have a third fewer
-/// columns. Column-stable, every sum is one chain.
+/// Widths for which there are kernels: the widest, and for the rest the narrowest that holds it, because
+/// another pass over A costs more than a few empty columns. Two groups hold the rest if together they
+/// have a third fewer columns. If column-stable, every sum is one chain.
 template <class R>
 Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_stable) {
   const auto& table = kernels.adjoint;
@@ -49,8 +49,8 @@ Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_
   return widths;
 }
 
-/// The order of elements of a matrix whose rows meet the columns of tiles: `depth` rows after each other, in
-/// these group after group of its columns, and in a group row after row.
+/// The order of the elements of a matrix whose rows meet the columns of tiles: block after block of `depth`
+/// rows; in a block, group after group of its columns; in a group, row after row.
 class GroupedColumns {
  public:
   GroupedColumns(Index rows, Index depth, Widths widths)
@@ -67,7 +67,7 @@ class GroupedColumns {
   Index group_of(Index column) const {
     return std::upper_bound(begins_.begin(), begins_.end(), column) - begins_.begin() - 1;
   }
-  /// Where the group begins in the rows from `row` on, a multiple of depth.
+  /// Where the group begins in the rows from `row` on; `row` is a multiple of depth.
   Index place(Index row, Index group) const {
     return row * columns() + begin(group) * std::min(depth_, rows_ - row);
   }
@@ -118,11 +118,10 @@ class ForwardTiles {
     }
   }
 
-  /// Whether a tile's columns pass by so fast that the processor sees by itself where they lead.
+  /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
   bool is_fast() const { return order_.columns() < 6; }
 
-  /// Adds a tile's product to the slot's, or begins it with the first tile's. Fetches what lies
-  /// ahead.
+  /// Adds a tile's product to the slot's, or starts it if the tile is the first. Fetches what lies ahead.
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (col == 0) std::fill_n(sums, slot_size(), R(0));
@@ -132,7 +131,7 @@ class ForwardTiles {
                                                 share_of<R>(ahead, g, order_.groups()));
   }
 
-  /// Row i of the slot's strip of the product's column j.
+  /// Row i of the slot's strip, in column j of the product.
   T sum(Index slot, Index i, Index j) const {
     const R* const sums = sums_.data() + slot * slot_size() + parts<T> * (j * kernels_.height + i);
     if constexpr (is_complex<T>) {
@@ -151,13 +150,13 @@ class ForwardTiles {
   Workspace<R> X_, sums_;
 };
 
-/// The sum over strips of op(strip) times its rows of Y. Slots hold the rows of some strips.
+/// The sum, over strips, of op(strip) times its rows of Y. Slots hold the rows of some strips.
 template <Scalar T>
 class AdjointTiles {
   using R = Real<T>;
 
  public:
-  /// Column-stable, each sum is one chain.
+  /// If column-stable, each sum is one chain.
   AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
                bool column_stable)
       : kernels_(kernels),
@@ -170,7 +169,7 @@ class AdjointTiles {
     std::fill_n(sums_.data(), order_.size(), R(0));
   }
 
-  /// Puts a strip's rows of Y into the slot, as columns first, …. Rows below Y's are zero.
+  /// Puts a strip's rows of Y into the slot, as columns from `first` on. Rows beyond Y's are zero.
   void set(Index slot, Index first, MatrixView<const T> Y) {
     for (Index c = 0; c < parts<T> * Y.cols; ++c) {
       const Index column = parts<T> * first + c, group = order_.group_of(column);
@@ -183,9 +182,9 @@ class AdjointTiles {
     }
   }
 
-  /// Whether a tile's columns pass by so fast that the processor sees by itself where they lead.
+  /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
   bool is_fast() const { return order_.columns() < 4; }
-  /// In one pass: how much of the next run memory can bring while one is multiplied.
+  /// In one pass: how much of the next run memory can deliver while one is multiplied.
   Index quarters_to_fetch() const { return is_fast() ? 0 : std::min<Index>(order_.columns() - 1, 4); }
 
   /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
@@ -224,9 +223,9 @@ class AdjointTiles {
   Workspace<R> Y_, sums_;
 };
 
-/// Calls work(strip, col, tile, next) for all tiles of A, in the order of memory as far as it goes: of some
-/// strips, one after the other, those of a run of columns, then the next run, then the next strips. So
-/// right-hand sides and sums come from a cache no more often than A from memory.
+/// Calls work(strip, col, tile, next) for all tiles of A, as far as possible in memory order: of several
+/// strips, one after the other, the tiles of one run of columns; then those of the next run; then the next
+/// strips. So right-hand sides and sums are read from a cache no more often than A from memory.
 template <class Tiles, class Work>
 void for_each_tile(const Tiles& A, Work&& work) {
   Index strip = 0, col = 0;
@@ -247,7 +246,7 @@ void for_each_tile(const Tiles& A, Work&& work) {
   if (!is_first) work(strip, col, A.tile(strip, col), A.place(strip, col));
 }
 
-/// Y ← α op(A) X + β Y for A in tiles, X and Y not empty and with not too many columns.
+/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty and not too many columns.
 template <Scalar T, class Tiles>
 void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
                    T beta, MatrixView<T> Y, bool column_stable) {
@@ -278,7 +277,7 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
 }
 
 /// Y ← α op(A) X + β Y for A in tiles. Any operand may be empty. Like BLAS it reads neither A for α = 0 nor Y
-/// for β = 0. It copies some columns of X or Y at a time.
+/// for β = 0. It copies a few columns of X or Y at a time.
 template <Scalar T, class Tiles>
 void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha,
                     MatrixView<const T> X, T beta, MatrixView<T> Y, bool column_stable) {
