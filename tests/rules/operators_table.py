@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| (?P<names>`[^|]*) \| `(?P<header>[\w.]+)` \| (?P<host>\w+
 
 def entries(text, table):
     """The names of the entries of a table of tests in a meson.build, each with the rest of its line."""
-    match = re.search(r"^" + table + r" = \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    match = re.search(r"^" + table + r" \+?= \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
     return dict(re.findall(r"^\s*'(\w+)': (.*)$", match[1], re.MULTILINE)) if match else {}
 
 
@@ -21,7 +21,10 @@ def check(root):
     headers = {path.name: rule.read(root, path) for path in rule.project_files(root)
                if path.as_posix().startswith("include/") and path.name.endswith(".hpp")}
     made = {(name, header) for header, text in headers.items() for name in FACTORY.findall(text)}
-    on_host = entries(rule.read(root, "tests/meson.build"), "rank_tests")
+    on_host = {}
+    for path in rule.project_files(root):
+        if path.match("tests/*/meson.build"):
+            on_host |= entries(rule.read(root, path), "rank_tests")
     on_gpus = entries(rule.read(root, "tests/gpu/meson.build"), "gpu_ranks")
     failures, listed = [], set()
     for row in ROW.finditer(rule.read(root, PAGE)):
@@ -44,7 +47,7 @@ def table(names="`halo`", header="a.hpp", gpu="yes", test="halos"):
 
 GOOD = {
     "include/gridlops/a.hpp": "template <Scalar T>\nGRIDLOPS_EXPORT OperatorPtr<T> halo(int width);\n",
-    "tests/meson.build": "rank_tests = {\n  'halos': ['ops', files('a.cpp'), [1], []],\n  'others': ['ops', [], [], []],\n}\n",
+    "tests/ops/meson.build": "rank_tests += {\n  'halos': ['ops', files('a.cpp'), [1], []],\n  'others': ['ops', [], [], []],\n}\n",
     "tests/gpu/meson.build": "gpu_ranks = {\n  'halos': [[1], [], []],\n}\n",
     **table(),
 }
