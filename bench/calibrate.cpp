@@ -22,6 +22,15 @@ namespace gridlops::bench {
 
 namespace {
 
+struct CalibrateArguments {
+  std::vector<std::string> transports;  ///< empty: those that carry data in their own way
+  std::string device = "cpu";
+  int repetitions = 5;
+  Index limit_order = 1024;  ///< as in Method
+  Index limit_mib = 0;       ///< as in Method
+  std::string machine;       ///< the file
+};
+
 using Json = nlohmann::ordered_json;
 using program::Machine;
 
@@ -137,8 +146,6 @@ std::string text_of(const Machine& machine) {
   return text;
 }
 
-}  // namespace
-
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
   program::check_outputs(world, {}, {{"--json", arguments.machine, program::NamedFile::text}});
   Machine machine;
@@ -164,6 +171,22 @@ ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
     });
   });
   return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_calibrate(Options& options) {
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  options.text("--json", arguments->machine, "FILE", "The file of the machine")->required();
+  options.choices("--transport", arguments->transports, program::transports(),
+                  "What carries the data [mpi,chain; of a GPU nccl,mpi]");
+  options.choice("--device", arguments->device, words({"cpu", "gpu"}),
+                 "Where matrices live and products run [cpu]");
+  options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
+  options.whole("--limit-order", arguments->limit_order, "N", 1,
+                "Order of the product that measures the compute limit [1024]");
+  options.whole("--limit-mib", arguments->limit_mib, "MIB", 0, about_limit_mib);
+  return [arguments](Communicator& world) { return calibrate(world, *arguments); };
 }
 
 }  // namespace gridlops::bench

@@ -12,6 +12,10 @@ namespace gridlops::program {
 
 namespace {
 
+struct CalibrateArguments {
+  std::optional<ScalarType> type;  ///< none: all
+};
+
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
@@ -48,6 +52,19 @@ std::string text_of(const Calibration& calibration, const std::array<ProductChoi
   return text;
 }
 
+ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
+  const auto built_in = choices_of_all_types();
+  Calibration calibration;
+  for (const ScalarType type : all_types) {
+    if (arguments.type && *arguments.type != type) continue;
+    calibration = measure_calibration(world, type, true);
+    if (!calibration.is_new)
+      throw UsageError(fmt::format("nothing was measured; the calibration is {}", place_text(calibration)));
+  }
+  if (world.rank() == 0) print(text_of(calibration, built_in));
+  return ExitStatus::done;
+}
+
 }  // namespace
 
 Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks) {
@@ -69,17 +86,11 @@ std::string calibration_text(Communicator& world) {
   return text_of(load_calibration(world), built_in);
 }
 
-ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
-  const auto built_in = choices_of_all_types();
-  Calibration calibration;
-  for (const ScalarType type : all_types) {
-    if (arguments.type && *arguments.type != type) continue;
-    calibration = measure_calibration(world, type, true);
-    if (!calibration.is_new)
-      throw UsageError(fmt::format("nothing was measured; the calibration is {}", place_text(calibration)));
-  }
-  if (world.rank() == 0) print(text_of(calibration, built_in));
-  return ExitStatus::done;
+Action define_calibrate(Options& options) {
+  const auto arguments = std::make_shared<CalibrateArguments>();
+  options.choice("--dtype", arguments->type, scalar_types(), "Type of the elements [all]");
+  options.examples({"gridlops calibrate --dtype f64", "mpirun -n 16 gridlops calibrate"});
+  return [arguments](Communicator& world) { return calibrate(world, *arguments); };
 }
 
 }  // namespace gridlops::program
