@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
        {"solve", "Solves A X = B, column by column: least squares, damped or not; Hermitian A; sparse X",
         define_solve},
        {"plan", "Says how numbers of ranks would solve, and how long it takes", define_plan},
-       {"calibrate", "Measures products on this machine, by which auto chooses from then on",
+       {"calibrate", "Measures this machine: auto then chooses products by it, and plans can name it",
         define_calibrate},
        {"lsm", "Least-squares migration: the reflectors that seismic traces show", define_lsm},
        {"mdd", "Multi-dimensional deconvolution: the reflections between the sources of a kernel",

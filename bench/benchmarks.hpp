@@ -27,7 +27,6 @@ Action define_matmul(Options& options);
 Action define_solve(Options& options);
 Action define_comm(Options& options);
 Action define_messages(Options& options);
-Action define_calibrate(Options& options);
 Action define_kernels(Options& options);
 Action define_operators(Options& options);
 

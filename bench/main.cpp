@@ -20,7 +20,6 @@ int main(int argc, char** argv) {
        {"comm", "Operations of communicators, on data that every rank verifies", define_comm},
        {"messages", "Messages by size and number between synchronisations, and which way is faster",
         define_messages},
-       {"calibrate", "What this machine does in a second, for plans of gridlops", define_calibrate},
        {"kernels", "Kernels of the solvers", define_kernels},
        {"operators", "Operators of the use cases, with their sizes", define_operators}});
   return gridlops::program::run_program(argc, argv, command_line);

@@ -15,13 +15,15 @@ struct CalibrationFile {
   std::string problem;          ///< why not
   nlohmann::json types =
       nlohmann::json::object();  ///< by the names of element types: when and what was measured
+  nlohmann::json rates;          ///< what `gridlops calibrate` keeps for plans; or null
 };
 
 /// Reads the text of a file. Nothing in it is an error: `problem` says what is wrong.
 CalibrationFile parse_calibration(const std::string& text, const nlohmann::json& machine);
 
-/// The text of a file for a machine.
-std::string calibration_file_text(const nlohmann::json& machine, const nlohmann::json& types);
+/// The text of a file for a machine; without rates that are null.
+std::string calibration_file_text(const nlohmann::json& machine, const nlohmann::json& types,
+                                  const nlohmann::json& rates);
 
 nlohmann::json json_of(const ProductTimes& times);
 /// Throws InputError, or what the parser throws, unless json_of() can have made it.

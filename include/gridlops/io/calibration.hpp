@@ -21,7 +21,8 @@ namespace gridlops {
 // GRIDLOPS_KERNELS with a choice of its own, leaves the built-in choices. Rank 0 alone reads and writes the
 // file, and all ranks take what it found, so that they choose alike. If they are not on machines of one kind,
 // all keep the built-in choices. A file that cannot be read, is damaged, or is of another machine is no
-// error: it is left out of account.
+// error: it is left out of account. `gridlops calibrate` also keeps rates for plans there, which these
+// functions leave alone.
 
 struct Calibration {
   std::string file;                     ///< empty: there is none, and none is wanted

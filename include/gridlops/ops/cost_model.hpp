@@ -72,8 +72,8 @@ struct LinkModel {
 };
 
 /// Describes the machine by what its ranks do in a second, all at once, and by which of them read each
-/// other's memory in place. The defaults are those of a common cluster core. `gridlops-bench calibrate`
-/// measures others for a file that `gridlops` reads.
+/// other's memory in place. The defaults are those of a common cluster core. `gridlops calibrate` measures
+/// others for the file of the calibration.
 struct GRIDLOPS_EXPORT MachineModel {
   /// By ScalarType, of a real multiplication or addition in a large product.
   std::array<double, 4> seconds_per_flop{1.0 / 80e9, 1.0 / 40e9, 1.0 / 80e9, 1.0 / 40e9};
