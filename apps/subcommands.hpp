@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "command_line/option_parser.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/comm/process_grid.hpp"
@@ -19,36 +17,7 @@
 
 namespace gridlops::program {
 
-class CommandLine;
-
-// The arguments of the subcommands, the same on all ranks; main() checks each one by itself. An empty file
-// name means that the file is not wanted.
-
-struct MakeProblemArguments {
-  enum class Kind { random, spd, multiples };
-  Index rows = 0, cols = 0, nrhs = 0;
-  std::optional<ScalarType> type;
-  Kind kind = Kind::random;
-  std::optional<double> condition;
-  double noise = 0;
-  std::uint64_t seed = 1;
-  std::string directory;
-};
-
-struct CalibrateArguments {
-  std::optional<ScalarType> type;  ///< none: all
-};
-
-struct PlanArguments {
-  ProductShape shape;
-  std::vector<Index> ranks{1};
-  std::vector<GridShape> grids;  ///< instead of numbers of ranks
-  AskedChoices asked;
-  Index iterations = 100;
-  Index memory_per_rank = std::numeric_limits<Index>::max();
-  std::string transport = "mpi";
-  std::string machine, json;
-};
+// The arguments of the subcommands that several pages know. A file with an empty name is not wanted.
 
 /// The arguments that multiply and solve share.
 struct ProductArguments {
@@ -60,12 +29,6 @@ struct ProductArguments {
   std::string device = "cpu";
   std::string machine, report;
   bool hashes = false;
-};
-
-struct MultiplyArguments {
-  ProductArguments product;
-  std::string input, output;
-  bool adjoint = false;
 };
 
 /// Many dampings in one solve.
@@ -93,19 +56,28 @@ struct SolveArguments {
   bool quiet = false;
 };
 
-// The subcommands (collective over world). Rank 0's return value is the exit status. All ranks throw the same
-// error; an error on one rank alone must end the job.
+// Each declares the options of one subcommand and returns what it does (see Subcommand).
 
-ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments);
-ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments);
+Action define_make_problem(Options& options);
+Action define_multiply(Options& options);
+Action define_solve(Options& options);
+Action define_plan(Options& options);
+Action define_calibrate(Options& options);
+Action define_lsm(Options& options);
+Action define_mdd(Options& options);
+Action define_poststack(Options& options);
+Action define_reflectivity(Options& options);
+Action define_info(Options& options);
+Action define_report(Options& options);
+
+// What they have for each other.
+
+/// Adds the options behind these arguments: how products run, and what is reported of them.
+void define_products(Options& options, ProductArguments& product);
+void define_product_report(Options& options, ProductArguments& product);
+
+/// Solves (collective over world). Returns rank 0's exit status there, and throws on all ranks alike.
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
-ExitStatus plan(Communicator& world, const PlanArguments& arguments);
-ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
-ExitStatus info(Communicator& world);
-/// Prints a table of reports, with one column per file.
-ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths);
-
-// The functions of calibrate that other subcommands use.
 
 /// Makes this run choose by the calibration of these machines (collective over world). If the calibration is
 /// missing, and A is so large that a solve's time depends on it, measures it first, provided that this is
@@ -115,14 +87,5 @@ Calibration calibration_for(Communicator& world, const ProductShape& shape, bool
 /// Loads the calibration (collective over world). Returns lines that say where its file is and, for every
 /// element type, compare its choices with the built-in ones.
 std::string calibration_text(Communicator& world);
-
-// Each adds a subcommand and its options. All but the first two add use cases (see use_case.hpp).
-
-void add_multiply(CommandLine& command_line);
-void add_solve(CommandLine& command_line);
-void add_lsm(CommandLine& command_line);
-void add_mdd(CommandLine& command_line);
-void add_poststack(CommandLine& command_line);
-void add_reflectivity(CommandLine& command_line);
 
 }  // namespace gridlops::program

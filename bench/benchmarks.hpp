@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "command_line/option_parser.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/types.hpp"
 #include "gridlops/comm/communicator.hpp"
@@ -14,7 +15,22 @@
 
 namespace gridlops::bench {
 
-// The arguments of the subcommands, the same on all ranks; main() checks each of them by itself.
+using program::Action;
+using program::Options;
+using program::words;
+
+// The subcommands. Each declares its options and returns what it does, which prints a table on rank 0, writes
+// the JSON file, and throws errors on all ranks. Results that are wrong are in the table, and make the status
+// check_failed.
+
+Action define_matmul(Options& options);
+Action define_solve(Options& options);
+Action define_comm(Options& options);
+Action define_messages(Options& options);
+Action define_kernels(Options& options);
+Action define_operators(Options& options);
+
+// The arguments that several pages know.
 
 /// The cases to measure: every combination of the lists, in which those that run side by side are one list.
 struct Cases {
@@ -65,93 +81,17 @@ struct SolveArguments {
   Index iterations = 10;
 };
 
-struct CommArguments {
-  std::vector<std::string> operations{"broadcast"};
-  std::vector<std::string> transports{"mpi"};
-  /// The size of the whole operand: where ranks have parts of one, of all parts together.
-  std::vector<Index> bytes;
-  std::vector<std::string> types{"f64"};
-  ReduceOp reduction = ReduceOp::sum;
-  int root = 0;
-  bool in_place = true, out_of_place = true;  ///< at least one
-  std::vector<std::string> over{"world"};     ///< "world", "row" or "column" of the grid
-  std::optional<GridShape> grid;              ///< none: near-square
-  std::string device = "cpu";
-  int warm_up = 5;
-  int repetitions = 5;
-  std::string json;
-};
+/// Adds the options behind a method.
+void define_method(Options& options, Method& method);
+inline constexpr const char* about_limit_mib =
+    "Size of the block whose reading, on a GPU copying, measures the memory limit [0: chosen]";
 
-struct MessageArguments {
-  std::vector<Index> bytes{8, 64, 512, 4096, Index{32} << 10, Index{256} << 10, Index{2} << 20};
-  std::vector<Index> messages{1, 4, 16, 64};  ///< between two synchronisations
-  Index up_to = Index{16} << 20;              ///< the largest operand for which ways are compared
-  std::string device = "cpu";
-  int repetitions = 5;
-  std::string json;
-};
-
-/// The kernels that solvers apply to their vectors.
-inline const std::vector<std::string>& kernel_names() {
-  static const std::vector<std::string> names{"copy", "dots", "norms", "axpy", "xpby", "scale"};
-  return names;
-}
-
-struct KernelArguments {
-  std::vector<std::string> kernels = kernel_names();
-  std::vector<Index> rows, cols{1};
-  std::vector<ScalarType> types{ScalarType::f64};
-  std::string device = "cpu";
-  int repetitions = 5;
-  Index limit_mib = 0;  ///< as in Method
-  std::string json;
-};
-
-/// The operators on arrays, with the sizes of the use cases that need them.
-inline const std::vector<std::string>& operator_names() {
-  static const std::vector<std::string> names{"derivative", "laplacian", "gradient", "convolution",
-                                              "fourier",    "fredholm",  "kirchhoff"};
-  return names;
-}
-
-struct OperatorArguments {
-  std::vector<std::string> operators = operator_names();
-  std::vector<Index> nrhs{1};
-  Method method;
-};
-
-struct CalibrateArguments {
-  std::vector<std::string> transports;  ///< empty: those that carry data in their own way
-  std::string device = "cpu";
-  int repetitions = 5;
-  Index limit_order = 1024;  ///< as in Method
-  Index limit_mib = 0;       ///< as in Method
-  std::string machine;       ///< the file
-};
-
-// The subcommands (collective over world). They print a table on rank 0 and write the JSON file, and throw
-// errors on all ranks. Results that are wrong are in the table, and make the status check_failed.
+// What each library has of its own (collective over world).
 
 /// Products, checked against sums over the elements of A and X.
 ExitStatus matmul(Communicator& world, const MatmulArguments& arguments);
 
 /// Iterations of a solver, from zero, on a random matrix and random data.
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
-
-/// Operations of communicators, one at a time, on data that every rank verifies.
-ExitStatus comm(Communicator& world, const CommArguments& arguments);
-
-/// Messages from rank 0 to rank 1, by size and number between synchronisations, with a fitted model; then, on
-/// all ranks, from which sizes on one way of an operation is faster than another.
-ExitStatus messages(Communicator& world, const MessageArguments& arguments);
-
-/// The kernels of solvers on columns of each rank's own, on all ranks of world at once.
-ExitStatus kernels(Communicator& world, const KernelArguments& arguments);
-
-/// Operators on arrays, cut over all ranks of world.
-ExitStatus operators(Communicator& world, const OperatorArguments& arguments);
-
-/// What all ranks do at once on this machine, for plans: a file that `gridlops` reads.
-ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments);
 
 }  // namespace gridlops::bench

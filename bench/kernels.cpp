@@ -14,6 +14,22 @@ namespace gridlops::bench {
 
 namespace {
 
+/// The kernels that solvers apply to their vectors.
+const std::vector<std::string>& kernel_names() {
+  static const std::vector<std::string> names{"copy", "dots", "norms", "axpy", "xpby", "scale"};
+  return names;
+}
+
+struct KernelArguments {
+  std::vector<std::string> kernels = kernel_names();
+  std::vector<Index> rows, cols{1};
+  std::vector<ScalarType> types{ScalarType::f64};
+  std::string device = "cpu";
+  int repetitions = 5;
+  Index limit_mib = 0;  ///< as in Method
+  std::string json;
+};
+
 /// The operands of the solvers' kernels on one rank.
 template <Scalar T>
 class Columns {
@@ -66,8 +82,6 @@ int blocks_touched(const std::string& kernel) {
   return kernel == "norms" ? 1 : kernel == "axpy" || kernel == "xpby" ? 3 : 2;
 }
 
-}  // namespace
-
 ExitStatus kernels(Communicator& world, const KernelArguments& arguments) {
   ResultWriter writer(world, arguments.json);
   constexpr Index unused_limit_order = 64;
@@ -102,6 +116,21 @@ ExitStatus kernels(Communicator& world, const KernelArguments& arguments) {
     }
   }
   return writer.close();
+}
+
+}  // namespace
+
+Action define_kernels(Options& options) {
+  const auto arguments = std::make_shared<KernelArguments>();
+  options.numbers("--rows", arguments->rows, "M[,...]", "Rows on each rank")->required();
+  options.numbers("--cols", arguments->cols, "N[,...]", "Columns [1]");
+  options.choices("--dtype", arguments->types, program::scalar_types(), "Types of the elements [f64]");
+  options.choices("--kernel", arguments->kernels, words(kernel_names()), "Kernels [all]");
+  options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
+  options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
+  options.whole("--limit-mib", arguments->limit_mib, "MIB", 0, about_limit_mib);
+  options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  return [arguments](Communicator& world) { return kernels(world, *arguments); };
 }
 
 }  // namespace gridlops::bench

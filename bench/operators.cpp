@@ -17,6 +17,19 @@ namespace gridlops::bench {
 
 namespace {
 
+/// The operators on arrays, with the sizes of the use cases that need them.
+const std::vector<std::string>& operator_names() {
+  static const std::vector<std::string> names{"derivative", "laplacian", "gradient", "convolution",
+                                              "fourier",    "fredholm",  "kirchhoff"};
+  return names;
+}
+
+struct OperatorArguments {
+  std::vector<std::string> operators = operator_names();
+  std::vector<Index> nrhs{1};
+  Method method;
+};
+
 using Grid = std::shared_ptr<const ProcessGrid>;
 
 /// An operator, and what a product with it needs at least: real additions and multiplications, and the bytes
@@ -131,8 +144,6 @@ Subject<double> migration(const Grid& grid) {
           static_cast<double>((sources + receivers) * nx * nz) * sizeof(double)};
 }
 
-}  // namespace
-
 ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
@@ -149,6 +160,16 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
     }
   }
   return writer.close();
+}
+
+}  // namespace
+
+Action define_operators(Options& options) {
+  const auto arguments = std::make_shared<OperatorArguments>();
+  options.choices("--operator", arguments->operators, words(operator_names()), "Operators [all]");
+  options.numbers("--rhs", arguments->nrhs, "R[,...]", "Right-hand sides [1]");
+  define_method(options, arguments->method);
+  return [arguments](Communicator& world) { return operators(world, *arguments); };
 }
 
 }  // namespace gridlops::bench

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/measurement.hpp"
+#include "command_line/limits.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -66,9 +66,9 @@ Cost cost_of_solve(const Problem& problem) {
   options.tolerance = 0;
   world.barrier();
   const Index agreements = grid->comm().traffic().agreements;
-  const double begin = bench::now();
+  const double begin = program::now();
   cgls(*A, B, X, options);
-  const double seconds = bench::maximum(*grid, bench::now() - begin);
+  const double seconds = program::maximum(*grid, program::now() - begin);
   return {seconds, grid->comm().traffic().agreements - agreements};
 }
 

@@ -17,11 +17,10 @@ std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(most + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // Reading a folder fails, too. Reaching the end of the file is the normal case.
-  if (!file.is_open() || file.bad())
-    throw InputError("it cannot be read; `gridlops-bench calibrate` makes such files");
+  // Reading a folder fails, too; reading to the end of a file is what is hoped for.
+  if (!file.is_open() || file.bad()) throw InputError("it cannot be read");
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > most) throw InputError("it has more than a megabyte, which no machine's file has");
+  if (text.size() > most) throw InputError("it has more than a megabyte, which no calibration has");
   return text;
 }
 
@@ -37,19 +36,20 @@ MachineModel Machine::model(const std::string& transport, bool in_place) const {
 }
 
 Machine read_machine(Communicator& world, const std::string& path) {
-  const char* const variable = std::getenv("GRIDLOPS_MACHINE");
-  const std::string named = !path.empty() ? path : variable == nullptr ? "" : variable;
-  if (named.empty()) return {};
+  const char* const variable = std::getenv("GRIDLOPS_CALIBRATION");
+  const std::string named = !path.empty() ? path : variable == nullptr ? "off" : variable;
+  if (path.empty() && (named.empty() || named == "off")) return {};
   std::string text, problem;
   if (world.rank() == 0) {
     try {
       text = text_of_file(named);
       parse_machine(text);
     } catch (const InputError& error) {
-      problem = fmt::format("{}: {}", named, error.what());
+      problem = fmt::format("{}: {}; gridlops calibrate writes such files", named, error.what());
     }
   }
   problem = broadcast_text(world, problem, 0);
+  if (!problem.empty() && path.empty()) return {};  // as the choices of products leave it out of account
   if (!problem.empty()) throw InputError(problem);
   Machine machine = parse_machine(broadcast_text(world, text, 0));
   machine.source = named;

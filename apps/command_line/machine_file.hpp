@@ -14,9 +14,9 @@ namespace gridlops::program {
 
 /// Describes --machine in the help.
 inline constexpr const char* about_machine =
-    "What gridlops-bench calibrate measured [GRIDLOPS_MACHINE, or a common cluster core]";
+    "What gridlops calibrate measured [GRIDLOPS_CALIBRATION, or a common cluster core]";
 
-/// The figures that `gridlops-bench calibrate` measured, or the constants of MachineModel, and their source.
+/// The rates that `gridlops calibrate` measured, or the constants of MachineModel, and where that is from.
 struct Machine {
   using Links = std::array<LinkModel, comm_operation_count>;
 
@@ -30,19 +30,19 @@ struct Machine {
   MachineModel model(const std::string& transport, bool in_place) const;
 };
 
-/// The operations whose links a machine's file has: those of products and of solvers.
+/// The operations whose links a file has: those of products and of solvers.
 const std::vector<CommOperation>& linked_operations();
 /// "all-gather", as gridlops-bench comm calls it.
 std::string name_of_link(CommOperation operation);
 
-/// Parses the text of a machine's file. Throws InputError with the wrong key and its value.
+/// The machine in the text of a calibration. Throws InputError with the key and the value that is wrong.
 Machine parse_machine(const std::string& text);
-/// The machine as one JSON object, with schema and source: {"schema": "gridlops.machine/1", …}.
+/// The machine as the calibration has it, under "rates".
 nlohmann::ordered_json json_of(const Machine& machine);
 
-/// Reads the machine from a file (collective over world): `path`, or else the file that GRIDLOPS_MACHINE
-/// names. Without either, returns the constants. Throws InputError, on all ranks, with the wrong key and its
-/// value.
+/// The machine in a calibration (collective over world): `path`, or else the file that GRIDLOPS_CALIBRATION
+/// names, if it has rates, or else the constants. Throws InputError, on all ranks, with the key and the value
+/// that is wrong in `path`.
 Machine read_machine(Communicator& world, const std::string& path);
 
 }  // namespace gridlops::program

@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* schema = "gridlops.machine/1";
 constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
                                               ScalarType::c128};
 
@@ -46,7 +45,6 @@ class Value {
     }
     throw InputError(fmt::format("{} is {}, no positive number", name_, text()));
   }
-  const Json& json() const { return json_; }
   const std::string& name() const { return name_; }
   std::string text() const {
     const std::string text = json_text(json_);
@@ -59,9 +57,7 @@ class Value {
 };
 
 Machine machine_in(const Json& json) {
-  const Value file(json, "");
-  if (file.at("schema").json() != schema)
-    throw InputError(fmt::format("schema is {}, not \"{}\"", file.at("schema").text(), schema));
+  const Value file = Value(json, "").at("rates");
   Machine machine;
   MachineModel& rates = machine.rates;
   for (const ScalarType type : all_types)
@@ -130,7 +126,7 @@ std::string name_of_link(CommOperation operation) {
 }
 
 Json json_of(const Machine& machine) {
-  Json json{{"schema", schema}, {"ranks", machine.rates.ranks_of_links}};
+  Json json{{"ranks", machine.rates.ranks_of_links}};
   for (const ScalarType type : all_types)
     json["flops_per_second"][std::string(name_of(type))] =
         1 / machine.rates.seconds_per_flop[static_cast<std::size_t>(type)];

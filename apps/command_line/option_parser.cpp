@@ -277,26 +277,24 @@ void Options::examples(const Texts& lines) {
   app_.footer(text + "\n" + app_.get_footer());
 }
 
-CommandLine::CommandLine(const char* program, const char* about, const char* footer, Texts foreign_variables)
+CommandLine::CommandLine(const char* program, const char* about, const char* footer, Texts foreign_variables,
+                         const std::vector<Subcommand>& subcommands)
     : app_(about, program), foreign_variables_(std::move(foreign_variables)) {
   app_.formatter(std::make_shared<HelpFormat>());
   app_.footer(footer);
   app_.require_subcommand(0, 1);
   add_version(app_);
+  for (const Subcommand& row : subcommands) add(row);
 }
 
-Options CommandLine::add_subcommand(const char* name, const char* about, Action action) {
-  CLI::App& subcommand = *app_.add_subcommand(name, about);
+void CommandLine::add(const Subcommand& row) {
+  CLI::App& subcommand = *app_.add_subcommand(row.name, row.about);
   subcommand.formatter(app_.get_formatter());
   subcommand.footer(fmt::format("Every --long-option can be given in the environment, too, as {}.",
                                 variable_name(subcommand, "long-option")));
-  subcommand.final_callback([this, action = std::move(action)] { action_ = action; });
   add_version(subcommand);
-  return Options(subcommand);
-}
-
-bool CommandLine::has(const char* option) const {
-  return subcommand_given(app_)->get_option(option)->count() > 0;
+  Options options(subcommand);
+  subcommand.final_callback([this, action = row.define(options)] { action_ = action; });
 }
 
 std::optional<std::string> CommandLine::requested_text(const Texts& arguments) const {
@@ -312,7 +310,7 @@ std::optional<std::string> CommandLine::requested_text(const Texts& arguments) c
   return std::nullopt;
 }
 
-CommandLine::Action CommandLine::parse(const Texts& arguments) {
+Action CommandLine::parse(const Texts& arguments) {
   std::string problem;
   try {
     Texts reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes arguments from the end
@@ -342,8 +340,8 @@ CommandLine::Action CommandLine::parse(const Texts& arguments) {
 }
 
 std::vector<std::string> CommandLine::unknown_variables() const {
-  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK",   "GRIDLOPS_DEVICE_MPI", "GRIDLOPS_KERNELS",
-              "GRIDLOPS_MACHINE",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
+  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK",   "GRIDLOPS_DEVICE_MPI",
+              "GRIDLOPS_KERNELS",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
   for (const CLI::App* subcommand : subcommands(app_))
     for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
   Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_FAULT", "GRIDLOPS_TEST_"};

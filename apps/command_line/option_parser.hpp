@@ -130,7 +130,25 @@ class Options {
         name, [&value, names](const std::string& text) { value = value_of(text, names); }, joined(names, "|"),
         about);
   }
-  /// The option with this name, such as "--damp"; null if there is none.
+  /// A list of whole numbers and ranges, as numbers() reads it.
+  CLI::Option* numbers(const char* name, std::vector<Index>& values, const char* placeholder,
+                       const char* about) {
+    return parsed(
+        name, [&values](const std::string& text) { values = program::numbers(text); }, placeholder, about);
+  }
+  /// A list of choices, separated by commas.
+  template <class Value>
+  CLI::Option* choices(const char* name, std::vector<Value>& values, const Names<Value>& names,
+                       const char* about) {
+    return parsed(
+        name,
+        [&values, names](const std::string& text) {
+          values.clear();
+          for (const std::string& item : items(text)) values.push_back(value_of(item, names));
+        },
+        joined(names, "|") + "[,...]", about);
+  }
+  /// The option of this name, as "--damp"; null if there is none.
   CLI::Option* find(const std::string& name) { return app_.get_option_no_throw(name); }
   /// parse takes the option's text. If it throws a UsageError, the message names the option.
   CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
@@ -144,22 +162,29 @@ class Options {
   std::string group_;
 };
 
-/// A command line with one level of subcommands, each of which runs on all ranks.
+/// What a subcommand does (collective over world). It returns rank 0's exit status there, and throws on all
+/// ranks alike; what one rank throws alone must end the job.
+using Action = std::function<ExitStatus(Communicator& world)>;
+
+/// A row of a program's table.
+struct Subcommand {
+  const char* name;
+  const char* about;  ///< one line for the help
+  /// Declares the options, and returns the action. The action owns the variables behind the options, which
+  /// are the same on all ranks when it runs.
+  Action (*define)(Options& options);
+};
+
+/// A command line with one level of subcommands.
 class CommandLine {
  public:
-  using Action = std::function<ExitStatus(Communicator& world)>;
-
-  /// foreign_variables: the prefixes of other programs' variables GRIDLOPS_….
+  /// foreign_variables: what variables GRIDLOPS_… of other programs begin with.
   CommandLine(const char* program, const char* about, const char* footer,
-              std::vector<std::string> foreign_variables);
+              std::vector<std::string> foreign_variables, const std::vector<Subcommand>& subcommands);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  Options add_subcommand(const char* name, const char* about, Action action);
-  /// Whether the subcommand got this option from the command line or from the environment.
-  bool has(const char* option) const;
-
-  /// The help or the version, if the arguments (without the program's name) ask for one of them.
+  /// The help, or the version, if the arguments (without the program's name) ask for one of them.
   std::optional<std::string> requested_text(const std::vector<std::string>& arguments) const;
 
   /// Sets the variables behind the options from the arguments and the environment, and returns the action of
@@ -171,6 +196,8 @@ class CommandLine {
   std::vector<std::string> unknown_variables() const;
 
  private:
+  void add(const Subcommand& row);
+
   CLI::App app_;
   std::vector<std::string> foreign_variables_;
   Action action_;

@@ -76,9 +76,9 @@ Texts share_invocation(Communicator& world, const Texts& arguments) {
   return {texts.begin() + 1, texts.begin() + static_cast<std::ptrdiff_t>(environment_begin)};
 }
 
-/// Runs an action, and prints or writes its trace, even if all ranks end the action for a requested
-/// checkpoint.
-ExitStatus run_traced(Communicator& world, const CommandLine::Action& action) {
+/// Runs an action, and prints or writes its trace, also if all ranks end it because a checkpoint was asked
+/// for.
+ExitStatus run_traced(Communicator& world, const Action& action) {
   TraceOutput trace(world);
   try {
     const ExitStatus status = action(world);
@@ -94,7 +94,7 @@ ExitStatus run_traced(Communicator& world, const CommandLine::Action& action) {
 ExitStatus run(Communicator& world, const Texts& arguments, CommandLine& command_line) {
   const bool talks = world.rank() == 0;
   try {
-    const CommandLine::Action action = command_line.parse(share_invocation(world, arguments));
+    const Action action = command_line.parse(share_invocation(world, arguments));
     for (const std::string& warning : command_line.unknown_variables())
       if (talks) warn(warning);
     return run_traced(world, action);

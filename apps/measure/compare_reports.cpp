@@ -184,8 +184,6 @@ std::string table(const Texts& paths, const std::vector<Json>& reports) {
   return text;
 }
 
-}  // namespace
-
 ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& paths) {
   std::string text;
   attempt(world, [&] {
@@ -200,6 +198,15 @@ ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& 
   });
   print(text);
   return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_report(Options& options) {
+  const auto paths = std::make_shared<Texts>();
+  options.words("R.json", *paths, "What --report of other subcommands has written");
+  options.examples({"gridlops report R.json", "gridlops report first.json second.json"});
+  return [paths](Communicator& world) { return compare_reports(world, *paths); };
 }
 
 }  // namespace gridlops::program

@@ -152,8 +152,6 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
   }
 }
 
-}  // namespace
-
 ExitStatus info(Communicator& world) {
   const BlasInfo blas = blas_info();
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
@@ -166,6 +164,13 @@ ExitStatus info(Communicator& world) {
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_info(Options& options) {
+  options.examples({"gridlops info", "mpirun -n 4 gridlops info"});
+  return info;
 }
 
 }  // namespace gridlops::program

@@ -14,6 +14,12 @@ namespace gridlops::program {
 
 namespace {
 
+struct MultiplyArguments {
+  ProductArguments product;
+  std::string input, output;
+  bool adjoint = false;
+};
+
 struct Operands {
   NpyHeader A, X;
 };
@@ -71,8 +77,6 @@ void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint,
           .bytes_received;
   measured.counted_bytes_received = measured.bytes_received + measured.bytes_read_from_peers;
 }
-
-}  // namespace
 
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductArguments& common = arguments.product;
@@ -142,6 +146,22 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
                       duration_text(measured.compute_seconds)));
   }
   return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_multiply(Options& options) {
+  const auto arguments = std::make_shared<MultiplyArguments>();
+  options.text("--matrix", arguments->product.matrix, "A.npy", "The matrix A")->required();
+  options.text("--input", arguments->input, "X.npy", "The matrix X that A is multiplied with")->required();
+  options.text("--output", arguments->output, "Y.npy", "Gets the product Y")->required();
+  options.group("Product");
+  options.flag("--adjoint", arguments->adjoint, "Multiplies with the conjugate transpose of A");
+  define_product_report(options, arguments->product);
+  define_products(options, arguments->product);
+  options.examples({"mpirun -n 4 gridlops multiply --matrix A.npy --input X.npy --output Y.npy",
+                    "mpirun -n 4 gridlops multiply --matrix A.npy --input B.npy --output G.npy --adjoint"});
+  return [arguments](Communicator& world) { return multiply(world, *arguments); };
 }
 
 }  // namespace gridlops::program

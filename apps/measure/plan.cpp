@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "command_line/console.hpp"
+#include "command_line/dependent_options.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
 #include "command_line/option_parser.hpp"
@@ -25,7 +26,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How this many ranks would solve the problem.
+struct PlanArguments {
+  ProductShape shape;
+  std::vector<Index> ranks{1};
+  std::vector<GridShape> grids;  ///< instead of numbers of ranks
+  AskedChoices asked;
+  DependentOptions by_solver{"--solver"};
+  Index iterations = 100;
+  Index memory_per_rank = std::numeric_limits<Index>::max();
+  std::string transport = "mpi";
+  std::string machine, json;
+};
+
+/// How a number of ranks would solve.
 struct Plan {
   GridShape grid;
   PlannedIteration iteration;
@@ -202,9 +215,8 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
   return {text, json};
 }
 
-}  // namespace
-
 ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
+  arguments.by_solver.check(name_of(arguments.asked.solver));
   require_compatible(arguments.asked);
   const ProductShape& shape = arguments.shape;
   if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);
@@ -221,6 +233,71 @@ ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
                     [file = json_text(json, 1) + "\n"]() mutable { return std::exchange(file, {}); });
   });
   return ExitStatus::done;
+}
+
+/// The more ranks, the longer a plan takes to make: a second for 10⁵ of them.
+void check_ranks(Index ranks) {
+  constexpr Index most = 1 << 17;
+  if (ranks < 1 || ranks > most)
+    throw UsageError(fmt::format("there are no plans for {} ranks, but for 1 to {}", ranks, most));
+}
+
+/// "auto" depends on the machines that a job runs on.
+Names<std::string> transports_of_plans() {
+  Names<std::string> names = transports();
+  names.erase(names.begin());
+  return names;
+}
+
+}  // namespace
+
+Action define_plan(Options& options) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  PlanArguments& plan = *arguments;
+  options
+      .parsed(
+          "--matrix-size",
+          [&plan](const std::string& text) {
+            const std::size_t cross = text.find_first_of("xX");
+            plan.shape.rows = whole_number(text.substr(0, cross), 0);
+            plan.shape.cols = whole_number(cross == std::string::npos ? "" : text.substr(cross + 1), 0);
+          },
+          "MxN", "Rows and columns of A")
+      ->required();
+  options.whole("--rhs", plan.shape.nrhs, "R", 0, "Right-hand sides")->required();
+  options.choice("--dtype", plan.shape.type, scalar_types(), "Type of the elements [f64]");
+  options.parsed(
+      "--ranks",
+      [&plan](const std::string& text) {
+        plan.ranks = numbers(text);
+        for (const Index ranks : plan.ranks) check_ranks(ranks);
+      },
+      "N[,...]", "Numbers of ranks: 4,6; 1..1024 doubles; 8..64+8 adds [1]");
+  options.parsed(
+      "--grid",
+      [&plan](const std::string& text) {
+        plan.grids.clear();
+        for (const std::string& item : items(text)) {
+          plan.grids.push_back(parse_grid_shape(item));
+          check_ranks(plan.grids.back().size());
+        }
+      },
+      "PxQ[,...]", "Plans for these grids [the fastest by the model]");
+  options.choice("--solver", plan.asked.solver, solvers(), "The method [cgls]");
+  options.choice("--one-pass", plan.asked.one_pass, words({"auto", "on", "off"}),
+                 "reads A once in an iteration, in stationary-a [off]");
+  options.whole("--iterations", plan.iterations, "K", 0, "Iterations of every column [100]");
+  options.choice("--algorithm", plan.asked.algorithm, algorithms(), "How products are formed [auto]");
+  options.choice("--transport", plan.transport, transports_of_plans(), "What carries the data [mpi]");
+  options.parsed(
+      "--memory-per-rank", [&plan](const std::string& text) { plan.memory_per_rank = size_number(text, 1); },
+      "BYTES", "The most memory that a rank may take; 4G [any]");
+  options.text("--machine", plan.machine, "FILE", about_machine);
+  options.text("--json", plan.json, "FILE", "Writes the plans as JSON");
+  plan.by_solver.follow_solver_table(options);
+  options.examples({"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
+                    "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G"});
+  return [arguments](Communicator& world) { return program::plan(world, *arguments); };
 }
 
 }  // namespace gridlops::program

@@ -44,28 +44,7 @@ void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
   }
 }
 
-void define_products(Options& options, ProductArguments& product) {
-  options.group("Ranks and products");
-  options.parsed(
-      "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
-      "Process grid: its rows and columns [the fastest by the model]");
-  options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
-  options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
-  options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
-  options.choice("--device", product.device, words({"cpu", "gpu"}),
-                 "Where matrices live and products run [cpu]");
-  options.text("--machine", product.machine, "FILE", about_machine);
-}
-
-void define_report(Options& options, ProductArguments& product) {
-  options.group("Results");
-  options.text("--report", product.report, "R.json",
-               "Writes the problem and figures of the run as JSON, which gridlops report compares");
-  options.flag("--hashes", product.hashes,
-               "The report has the files' XXH3 hashes, as xxhsum -H3 prints them");
-}
-
-/// The subcommand solve: its arguments, and the solvers to which its options apply.
+/// The subcommand solve: its arguments, and which of its options are for which solvers.
 class SolveCommand {
  public:
   void define(Options& options) {
@@ -168,7 +147,7 @@ class SolveCommand {
   }
 
   void define_results(Options& options) {
-    define_report(options, arguments_.product);
+    define_product_report(options, arguments_.product);
     options.text("--history", arguments_.history, "H.csv",
                  "Writes each column's norms after each iteration as CSV");
     variances_ = options.text("--variances", arguments_.variances, "V.npy",
@@ -222,28 +201,31 @@ class SolveCommand {
 
 }  // namespace
 
-void add_multiply(CommandLine& command_line) {
-  const auto arguments = std::make_shared<MultiplyArguments>();
-  Options options =
-      command_line.add_subcommand("multiply", "Y = A X, or Y = A^H X",
-                                  [arguments](Communicator& world) { return multiply(world, *arguments); });
-  options.text("--matrix", arguments->product.matrix, "A.npy", "The matrix A")->required();
-  options.text("--input", arguments->input, "X.npy", "The matrix X that A is multiplied with")->required();
-  options.text("--output", arguments->output, "Y.npy", "Gets the product Y")->required();
-  options.group("Product");
-  options.flag("--adjoint", arguments->adjoint, "Multiplies with the conjugate transpose of A");
-  define_report(options, arguments->product);
-  define_products(options, arguments->product);
-  options.examples({"mpirun -n 4 gridlops multiply --matrix A.npy --input X.npy --output Y.npy",
-                    "mpirun -n 4 gridlops multiply --matrix A.npy --input B.npy --output G.npy --adjoint"});
+void define_products(Options& options, ProductArguments& product) {
+  options.group("Ranks and products");
+  options.parsed(
+      "--grid", [&product](const std::string& text) { product.grid = parse_grid_shape(text); }, "PxQ",
+      "Process grid: its rows and columns [the fastest by the model]");
+  options.choice("--algorithm", product.algorithm, algorithms(), "How products are formed [auto]");
+  options.whole("--panel", product.panel, "W", 0, "Width of the panels that travel [0: chosen]");
+  options.choice("--transport", product.transport, transports(), "What carries the data [auto]");
+  options.choice("--device", product.device, words({"cpu", "gpu"}),
+                 "Where matrices live and products run [cpu]");
+  options.text("--machine", product.machine, "FILE", about_machine);
 }
 
-void add_solve(CommandLine& command_line) {
+void define_product_report(Options& options, ProductArguments& product) {
+  options.group("Results");
+  options.text("--report", product.report, "R.json",
+               "Writes the problem and figures of the run as JSON, which gridlops report compares");
+  options.flag("--hashes", product.hashes,
+               "The report has the files' XXH3 hashes, as xxhsum -H3 prints them");
+}
+
+Action define_solve(Options& options) {
   const auto command = std::make_shared<SolveCommand>();
-  Options options = command_line.add_subcommand(
-      "solve", "Solves A X = B, column by column: least squares, damped or not; Hermitian A; sparse X",
-      [command](Communicator& world) { return command->run(world); });
   command->define(options);
+  return [command](Communicator& world) { return command->run(world); };
 }
 
 }  // namespace gridlops::program

@@ -81,11 +81,8 @@ ExitStatus lsm(Communicator& world, const LsmArguments& arguments) {
 
 }  // namespace
 
-void add_lsm(CommandLine& command_line) {
+Action define_lsm(Options& options) {
   const auto arguments = std::make_shared<LsmArguments>();
-  Options options =
-      command_line.add_subcommand("lsm", "Least-squares migration: the reflectors that seismic traces show",
-                                  [arguments](Communicator& world) { return lsm(world, *arguments); });
   options.group("Survey");
   options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]");
   options.whole("--receivers", arguments->receivers, "N", 1, "Receivers [11]");
@@ -105,6 +102,7 @@ void add_lsm(CommandLine& command_line) {
   define_use_case(options, arguments->common);
   options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
                     "gridlops lsm --solver lsqr --iterations 20 --dtype f32"});
+  return [arguments](Communicator& world) { return lsm(world, *arguments); };
 }
 
 }  // namespace gridlops::program

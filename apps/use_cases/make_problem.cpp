@@ -24,7 +24,18 @@ namespace {
 // Elements are pure functions of the arguments and the global index, so that a problem does not depend on the
 // ranks that made it. They are computed in double precision for all types.
 
-using Kind = MakeProblemArguments::Kind;
+enum class Kind { random, spd, multiples };
+const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
+
+struct MakeProblemArguments {
+  Index rows = 0, cols = 0, nrhs = 0;
+  std::optional<ScalarType> type;
+  Kind kind = Kind::random;
+  std::optional<double> condition;
+  double noise = 0;
+  std::uint64_t seed = 1;
+  std::string directory;
+};
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -298,8 +309,6 @@ void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<c
   write_npy(files.B, B);
 }
 
-}  // namespace
-
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments) {
   check(arguments);
   const ProblemFiles files(arguments.directory);
@@ -315,6 +324,28 @@ ExitStatus make_problem(Communicator& world, const MakeProblemArguments& argumen
                       arguments.nrhs, name_of(type_of(arguments))));
   }
   return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_make_problem(Options& options) {
+  const auto arguments = std::make_shared<MakeProblemArguments>();
+  MakeProblemArguments& problem = *arguments;
+  options.whole("--rows", problem.rows, "M", 0, "Rows of A")->required();
+  options.whole("--cols", problem.cols, "N", 0, "Columns of A")->required();
+  options.whole("--rhs", problem.nrhs, "R", 0, "Right-hand sides")->required();
+  options.choice("--dtype", problem.type, scalar_types(), "Type of the elements [f64; multiples: c128]");
+  options.choice("--kind", problem.kind, kinds,
+                 "Random, Hermitian positive definite, or seismic internal multiples [random]");
+  options.number("--condition", problem.condition, "C", 1,
+                 "Condition number of A [random: as it comes; spd: 100]");
+  options.number("--noise", problem.noise, "S", 0, "Noise in B, relative to each column's norm [0]");
+  options.whole("--seed", problem.seed, "S", 0, "Seed of the pseudo-random numbers [1]");
+  options.text("--out", problem.directory, "DIR", "Where the files go; made if missing")->required();
+  options.examples(
+      {"mpirun -n 4 gridlops make-problem --rows 3000 --cols 2000 --rhs 8 --out problem",
+       "gridlops make-problem --rows 500 --cols 500 --rhs 2 --kind spd --condition 50 --out positive"});
+  return [arguments](Communicator& world) { return make_problem(world, *arguments); };
 }
 
 }  // namespace gridlops::program

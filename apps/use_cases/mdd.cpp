@@ -350,13 +350,10 @@ ExitStatus mdd(Communicator& world, const MddArguments& arguments) {
 
 }  // namespace
 
-void add_mdd(CommandLine& command_line) {
+Action define_mdd(Options& options) {
   const auto arguments = std::make_shared<MddArguments>();
   arguments->common.iterations = 50;
   arguments->common.type = ScalarType::f32;
-  Options options = command_line.add_subcommand(
-      "mdd", "Multi-dimensional deconvolution: the reflections between the sources of a kernel",
-      [arguments](Communicator& world) { return mdd(world, *arguments); });
   constexpr double anywhere = std::numeric_limits<double>::lowest();
   options.group("Data");
   options.whole("--nx", arguments->nx, "N", 1, "Traces of the model [121]");
@@ -382,6 +379,7 @@ void add_mdd(CommandLine& command_line) {
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples({"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
                     "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
+  return [arguments](Communicator& world) { return mdd(world, *arguments); };
 }
 
 }  // namespace gridlops::program

@@ -143,16 +143,10 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
 
 }  // namespace
 
-void add_poststack(CommandLine& command_line) {
+Action define_poststack(Options& options) {
   const auto arguments = std::make_shared<PoststackArguments>();
   arguments->common.iterations = -1;
   const auto by_regularization = std::make_shared<DependentOptions>("--regularization");
-  Options options = command_line.add_subcommand(
-      "poststack", "Post-stack inversion: the acoustic impedance that seismic traces show",
-      [arguments, by_regularization](Communicator& world) {
-        by_regularization->check(arguments->regularization);
-        return poststack(world, *arguments);
-      });
   define_impedance(options, arguments->impedance);
   options.group("Regularization");
   options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
@@ -168,6 +162,10 @@ void add_poststack(CommandLine& command_line) {
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "100, of tv 40");
   options.examples({"mpirun -n 4 gridlops poststack --save poststack",
                     "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});
+  return [arguments, by_regularization](Communicator& world) {
+    by_regularization->check(arguments->regularization);
+    return poststack(world, *arguments);
+  };
 }
 
 }  // namespace gridlops::program

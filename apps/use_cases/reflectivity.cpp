@@ -60,13 +60,10 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
 
 }  // namespace
 
-void add_reflectivity(CommandLine& command_line) {
+Action define_reflectivity(Options& options) {
   const auto arguments = std::make_shared<ReflectivityArguments>();
   arguments->common.solver = Solver::fista;
   arguments->common.iterations = 200;
-  Options options = command_line.add_subcommand(
-      "reflectivity", "Sparse reflectivity: the spikes that seismic traces show",
-      [arguments](Communicator& world) { return reflectivity_inversion(world, *arguments); });
   define_impedance(options, arguments->impedance);
   options.group("Sparsity");
   options.number("--sigma", arguments->sigma, "S", 0, "Of the absolute values; half of PyLops' eps [0.01]");
@@ -75,6 +72,7 @@ void add_reflectivity(CommandLine& command_line) {
                   "200");
   options.examples({"mpirun -n 4 gridlops reflectivity --save reflectivity",
                     "gridlops reflectivity --solver ista --iterations 500 --report ista.json"});
+  return [arguments](Communicator& world) { return reflectivity_inversion(world, *arguments); };
 }
 
 }  // namespace gridlops::program

@@ -19,6 +19,23 @@ namespace gridlops::bench {
 
 namespace {
 
+struct CommArguments {
+  std::vector<std::string> operations{"broadcast"};
+  std::vector<std::string> transports{"mpi"};
+  /// The size of the whole operand: where ranks have parts of one, of all parts together.
+  std::vector<Index> bytes;
+  std::vector<std::string> types{"f64"};
+  ReduceOp reduction = ReduceOp::sum;
+  int root = 0;
+  bool in_place = true, out_of_place = true;  ///< at least one
+  std::vector<std::string> over{"world"};     ///< "world", "row" or "column" of the grid
+  std::optional<GridShape> grid;              ///< none: near-square
+  std::string device = "cpu";
+  int warm_up = 5;
+  int repetitions = 5;
+  std::string json;
+};
+
 /// The code that carries an operation: two transports with the same text run the same. Empty: there is none.
 std::string carrier_of(const Operation& operation, const std::string& transport, Index bytes, int ranks) {
   const bool is_get = operation.kind == Exchanged::get;
@@ -173,8 +190,6 @@ void check(const Communicator& world, const CommArguments& arguments, GridShape 
   }
 }
 
-}  // namespace
-
 ExitStatus comm(Communicator& world, const CommArguments& arguments) {
   const GridShape shape = arguments.grid.value_or(near_square(world.size()));
   check(world, arguments, shape);
@@ -208,6 +223,55 @@ ExitStatus comm(Communicator& world, const CommArguments& arguments) {
     });
   }
   return writer.close();
+}
+
+}  // namespace
+
+Action define_comm(Options& options) {
+  const auto arguments = std::make_shared<CommArguments>();
+  options
+      .numbers("--bytes", arguments->bytes, "N[,...]",
+               "Size of the whole operand: where ranks have parts of one, of all parts together; 64K, 1M, "
+               "8..16M*4. Rounded up to whole elements, and to equal parts")
+      ->required();
+  program::Names<std::vector<std::string>> operations{{"all", {}}};
+  for (const Operation& operation : all_operations()) {
+    operations.front().second.emplace_back(operation.name);
+    operations.push_back({operation.name, {operation.name}});
+  }
+  const auto take_operations = [&values = *arguments, operations](const std::string& text) {
+    values.operations.clear();
+    for (const std::string& item : program::items(text))
+      for (const std::string& name : program::value_of(item, operations)) values.operations.push_back(name);
+  };
+  options.parsed("--operation", take_operations, program::joined(operations, "|") + "[,...]",
+                 "Operations [broadcast]");
+  options.choices("--transport", arguments->transports, program::transports(), "What carries the data [mpi]");
+  std::vector<std::string> types;
+  for (const TravelType& type : travel_types()) types.emplace_back(type.name);
+  options.choices("--dtype", arguments->types, words(types), "Types of the elements [f64]");
+  options.choice(
+      "--reduction", arguments->reduction,
+      program::Names<ReduceOp>{
+          {"sum", ReduceOp::sum}, {"prod", ReduceOp::prod}, {"min", ReduceOp::min}, {"max", ReduceOp::max}},
+      "How operands are reduced [sum]");
+  options.whole("--root", arguments->root, "R", 0, "The rank that has or gets the whole operand [0]");
+  const auto take_places = [&values = *arguments](const std::string& text) {
+    const std::string place = program::value_of(text, words({"in", "out", "both"}));
+    values.in_place = place != "out";
+    values.out_of_place = place != "in";
+  };
+  options.parsed("--place", take_places, "in|out|both", "Whether a rank's part lies in the whole [both]");
+  options.parsed(
+      "--grid", [&values = *arguments](const std::string& text) { values.grid = parse_grid_shape(text); },
+      "PxQ", "Process grid [near-square]");
+  options.choices("--over", arguments->over, words({"world", "row", "column"}),
+                  "All ranks of the grid, or all its rows or columns at once [world]");
+  options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where operands live [cpu]");
+  options.whole("--warm-up", arguments->warm_up, "W", 0, "Operations before the first that is timed [5]");
+  options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
+  options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  return [arguments](Communicator& world) { return comm(world, *arguments); };
 }
 
 }  // namespace gridlops::bench

@@ -16,6 +16,15 @@ namespace gridlops::bench {
 
 namespace {
 
+struct MessageArguments {
+  std::vector<Index> bytes{8, 64, 512, 4096, Index{32} << 10, Index{256} << 10, Index{2} << 20};
+  std::vector<Index> messages{1, 4, 16, 64};  ///< between two synchronisations
+  Index up_to = Index{16} << 20;              ///< the largest operand for which ways are compared
+  std::string device = "cpu";
+  int repetitions = 5;
+  std::string json;
+};
+
 using Json = nlohmann::ordered_json;
 
 /// The most bytes between two synchronisations.
@@ -217,8 +226,6 @@ void check(const Communicator& world, const MessageArguments& arguments) {
                                  arguments.up_to, most_up_to));
 }
 
-}  // namespace
-
 ExitStatus messages(Communicator& world, const MessageArguments& arguments) {
   check(world, arguments);
   ResultWriter writer(world, arguments.json);
@@ -235,6 +242,25 @@ ExitStatus messages(Communicator& world, const MessageArguments& arguments) {
   });
   if (arguments.device == "cpu") find_crossovers(world, writer, arguments.up_to, arguments.repetitions);
   return writer.close();
+}
+
+}  // namespace
+
+Action define_messages(Options& options) {
+  const auto arguments = std::make_shared<MessageArguments>();
+  options.numbers("--bytes", arguments->bytes, "N[,...]",
+                  "Sizes of a message, whole numbers of 8 bytes [8..2M*8]");
+  options.numbers("--messages", arguments->messages, "K[,...]",
+                  "How many are sent between two synchronisations [1..64*4]");
+  options.parsed(
+      "--up-to",
+      [&values = *arguments](const std::string& text) { values.up_to = program::size_number(text, 1024); },
+      "N", "Largest operand, in bytes, for which ways of an operation are compared [16M]");
+  options.choice("--device", arguments->device, words({"cpu", "gpu"}),
+                 "Where operands live; gpu: NCCL [cpu]");
+  options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
+  options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  return [arguments](Communicator& world) { return messages(world, *arguments); };
 }
 
 }  // namespace gridlops::bench

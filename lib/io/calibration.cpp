@@ -84,7 +84,8 @@ Calibration place_for(const Json& machine) {
 struct Found {
   Calibration calibration;  ///< the file
   Json machine, types = Json::object();
-  bool is_free = true;         ///< there is no file, or its figures belong to this machine
+  Json rates;                  ///< of the file, on rank 0 alone
+  bool is_free = true;         ///< there is no file, or its figures are of this machine
   bool is_calibration = true;  ///< there is no file, or it is a calibration
 };
 
@@ -101,6 +102,7 @@ void look(Found& found) {
     found.is_calibration = file.is_calibration;
     found.is_free = file.is_of_machine;
     found.types = std::move(file.types);
+    found.rates = std::move(file.rates);
     problem = std::move(file.problem);
   } catch (const InputError& error) {
     problem = error.what();
@@ -220,7 +222,7 @@ void check_place(const std::string& path) {
 
 void write(const Found& found) {
   write_text_file(found.calibration.file,
-                  [text = calibration_file_text(found.machine, found.types)]() mutable {
+                  [text = calibration_file_text(found.machine, found.types, found.rates)]() mutable {
                     return std::exchange(text, {});
                   });
 }

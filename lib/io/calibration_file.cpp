@@ -41,15 +41,16 @@ CalibrationFile parse_calibration(const std::string& text, const Json& machine) 
     file.is_calibration = is_calibration(json);
     file.types = types_in(json, machine);
     file.is_of_machine = true;
+    file.rates = json.value("rates", Json());
   } catch (const std::exception& error) {
     file.problem = error.what();
   }
   return file;
 }
 
-std::string calibration_file_text(const Json& machine, const Json& types) {
-  const Json json{
-      {"schema", schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
+std::string calibration_file_text(const Json& machine, const Json& types, const Json& rates) {
+  Json json{{"schema", schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
+  if (!rates.is_null()) json["rates"] = rates;
   return json_text(json) + "\n";
 }
 

@@ -111,6 +111,11 @@ def check_solve(suite, kept):
         _, _, choices = solved(None, environment=homeless)
         found = facts(suite.run("info", environment=homeless))["calibration"]
         suite.check(choices == "built in" and "no home folder" in found, choices, found)
+    # What measures another type leaves the rates alone.
+    write(suite, json.dumps({**kept, "types": {"f32": kept["types"]["f32"]}}))
+    solved(None, environment=BY_FILE)
+    found = json.loads((suite.folder / KEPT).read_text(encoding="utf-8"))
+    suite.check(set(found["types"]) == {"f32", "f64"} and found["rates"] == kept["rates"], "rates", found.get("rates"))
     # Nobody can make a file below a file. That is no error, and nothing is measured.
     nowhere = {"GRIDLOPS_CALIBRATION": "A.npy/c.json"}
     run, _, choices = solved(None, environment=nowhere)

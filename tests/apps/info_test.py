@@ -12,7 +12,7 @@ SUBCOMMANDS = {
               "--damp", "--damp-relative", "--storage",
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
               "--panel", "--transport", "--device", "--report"],
-    "calibrate": ["--dtype"],
+    "calibrate": ["--dtype", "--device", "--transport"],
     "info": [],
 }
 # Open MPI cannot start with these.

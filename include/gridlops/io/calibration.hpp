@@ -22,7 +22,8 @@ namespace gridlops {
 // GRIDLOPS_CALIBRATION=off, or GRIDLOPS_KERNELS with a choice of its own, keeps the built-in choices. Only
 // rank 0 reads and writes the file. All ranks take what it found, so that they choose alike. If the ranks run
 // on different kinds of machines, all keep the built-in choices. A file that cannot be read, is damaged, or
-// belongs to another machine is not an error: it is ignored.
+// belongs to another machine is not an error: it is ignored. `gridlops calibrate` also keeps rates for plans
+// there; these functions leave them alone.
 
 struct Calibration {
   std::string file;  ///< empty: there is none, and none is wanted

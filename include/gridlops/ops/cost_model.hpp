@@ -72,8 +72,8 @@ struct LinkModel {
 };
 
 /// Describes the speed of the machine's ranks while all work at once, and which of them read each other's
-/// memory in place. The defaults describe a common cluster core. `gridlops-bench calibrate` measures a
-/// machine and writes a file that `gridlops` reads.
+/// memory in place. The defaults describe a common cluster core. `gridlops calibrate` measures a machine
+/// and keeps the figures in the file of the calibration.
 struct GRIDLOPS_EXPORT MachineModel {
   /// By ScalarType, per real multiplication or addition in a large product.
   std::array<double, 4> seconds_per_flop{1.0 / 80e9, 1.0 / 40e9, 1.0 / 80e9, 1.0 / 40e9};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/measure/measurement.hpp"
+#include "command_line/limits.hpp"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "gridlops/base/random.hpp"
 
-namespace gridlops::bench {
+namespace gridlops::program {
 
 namespace {
 
@@ -25,10 +25,6 @@ Index block_size(MemorySpace space, Index mib) {
 
 }  // namespace
 
-double Work::roofline_seconds(const MachineLimits& limits) const {
-  return std::max(flops / limits.flops_per_second, bytes / limits.bytes_per_second);
-}
-
 LimitMeter::LimitMeter(Index order, Index block_mib) : order_(order), block_mib_(block_mib) {}
 
 template <Scalar T>
@@ -38,7 +34,8 @@ MachineLimits LimitMeter::measure(const ProcessGrid& grid) {
   grid.comm().barrier();
   const bool on_device = grid.backend()->memory_space() == MemorySpace::device;
   const double read = on_device ? copy_seconds(grid) : read_seconds(grid);
-  std::array<double, 2> rates{product_work<T>({order_, order_, order_}).flops / gemm,
+  const double n = static_cast<double>(order_);
+  std::array<double, 2> rates{(is_complex<T> ? 8 : 2) * n * n * n / gemm,
                               static_cast<double>(block_.size()) * sizeof(double) / read};
   grid.comm().all_reduce(rates, ReduceOp::sum);
   return {rates[0], rates[1]};
@@ -118,4 +115,4 @@ template MachineLimits LimitMeter::measure<double>(const ProcessGrid&);
 template MachineLimits LimitMeter::measure<std::complex<float>>(const ProcessGrid&);
 template MachineLimits LimitMeter::measure<std::complex<double>>(const ProcessGrid&);
 
-}  // namespace gridlops::bench
+}  // namespace gridlops::program
