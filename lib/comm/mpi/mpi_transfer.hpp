@@ -18,8 +18,6 @@
 
 namespace gridlops {
 
-class ChainBroadcasts;
-
 /// The largest number of elements in one MPI call, whose counts are ints. Longer operands travel in chunks.
 extern const Index max_message_elements;
 
@@ -30,6 +28,7 @@ struct MpiGroup {
   int size = 1;
   bool is_watched = false;  ///< all its ranks are of a session with a limit
 
+  static MpiGroup of(MPI_Comm comm, bool is_watched);
   /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
   void check(int code, const char* call, Index count) const;
   /// Makes a non-blocking call of MPI, begin(arguments…, request), and waits until it is over.
@@ -77,10 +76,9 @@ bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noex
 
 /// Several MPI requests under way, and perhaps a last step on this rank alone. No message waits for that
 /// step, so ranks may complete operations in different orders, or do something else first.
-class MpiTransfer final : public PendingOperation {
+class MpiTransfer : public PendingOperation {
  public:
-  /// While it waits, the chain broadcasts, if there are any, make progress.
-  MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
+  explicit MpiTransfer(const MpiGroup& group) : group_(group) {}
   /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
   /// may be gone in a moment: see let_go().
   ~MpiTransfer() override;
@@ -132,7 +130,6 @@ class MpiTransfer final : public PendingOperation {
   void complete();
 
   MpiGroup group_;
-  ChainBroadcasts* chains_;
   std::vector<Part> parts_;
   std::size_t parts_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
@@ -141,7 +138,7 @@ class MpiTransfer final : public PendingOperation {
 
 template <class Begin, class... Arguments>
 void MpiGroup::await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const {
-  MpiTransfer transfer(*this, nullptr);
+  MpiTransfer transfer(*this);
   transfer.start(name, count, begin, arguments...);
   transfer.wait();
 }
