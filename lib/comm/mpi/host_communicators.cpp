@@ -7,7 +7,6 @@
 #endif
 
 #include <array>
-#include <optional>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -19,7 +18,6 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
-#include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 
@@ -66,35 +64,12 @@ int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   return ranks[0];
 }
 
-/// Maps a page of every other rank and checks what that rank wrote there (collective). Throws alike on all
-/// ranks where the system does not allow it.
-void try_reading_each_other(Communicator& comm) {
-  constexpr Index page = 1 << 16;
-  const auto backend = make_shared_host_backend();
-  std::optional<Buffer<Index>> memory;
-  SharedAddress address;
-  attempt(comm, [&] {
-    memory.emplace(backend, page / Index{sizeof(Index)});
-    *memory->data() = comm.rank();
-    address = shared_address(*backend, memory->data());
-  });
-  const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
-  PeerMemory peers(comm);
-  attempt(comm, [&] {
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, addresses[at(rank)]));
-      require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
-                                  " where it wrote ", rank, "; use the transport mpi");
-    }
-  });
-}
-
 /// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
 /// machine cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   auto neighbours = comm.split(machine.first_rank, comm.rank());
   try {
-    attempt(comm, [&] { try_reading_each_other(*neighbours); });
+    attempt(comm, [&] { SharedWindow trial(*neighbours); });
   } catch (const Error& error) {
     // An exception that passes a communicator leaves it, because other ranks may be elsewhere. Here all are.
     if (error.known_to() == KnownTo::all_ranks) neighbours = nullptr;
