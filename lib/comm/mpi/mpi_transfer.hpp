@@ -54,9 +54,6 @@ class BlockingCall {
   std::optional<Away> away_;
 };
 
-MPI_Datatype mpi_type(ElementType type);
-MPI_Op mpi_op(ReduceOp op);
-
 /// Copies as many elements as both arrays have; does nothing if they are the same array.
 void copy(const ConstElements& from, const Elements& to);
 
