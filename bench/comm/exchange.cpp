@@ -8,6 +8,7 @@
 
 #include "bench/measure/measurement.hpp"
 #include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops::bench {
 
@@ -33,20 +34,6 @@ WindowKind window_kind(const std::string& transport) {
   return transport == "shared"      ? WindowKind::shared
          : transport == "one-sided" ? WindowKind::dynamic
                                     : WindowKind::allocated;
-}
-
-MPI_Op mpi_op_of(ReduceOp reduction) {
-  switch (reduction) {
-    case ReduceOp::sum:
-      return MPI_SUM;
-    case ReduceOp::prod:
-      return MPI_PROD;
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      break;
-  }
-  return MPI_MAX;
 }
 
 /// Calls function.template operator()<Real>() for the C++ type.
@@ -224,15 +211,15 @@ void Exchange::run_one_sided() {
   const int next = (comm_.rank() + 1) % comm_.size();
   const Elements mine = elements(operation_.kind == Exchanged::get ? out_ : in_, operands_.count);
   const auto count = static_cast<int>(mine.count * mine.reals_per_element);
-  const MPI_Datatype type = mpi_type_of(mine.type);
+  const MPI_Datatype type = mpi_type(mine.type);
   const MPI_Aint there = window_->displacement(next);
   const MPI_Win window = window_->handle();
   if (operation_.kind == Exchanged::put) {
     check_mpi(MPI_Put(mine.data, count, type, next, there, count, type, window), "MPI_Put");
   } else if (operation_.kind == Exchanged::accumulate) {
-    check_mpi(MPI_Accumulate(mine.data, count, type, next, there, count, type, mpi_op_of(operands_.reduction),
-                             window),
-              "MPI_Accumulate");
+    check_mpi(
+        MPI_Accumulate(mine.data, count, type, next, there, count, type, mpi_op(operands_.reduction), window),
+        "MPI_Accumulate");
   } else if (comm_.transport() == "shared") {
     std::memcpy(mine.data, window_->memory_of(next), static_cast<std::size_t>(mine.bytes()));
     return;

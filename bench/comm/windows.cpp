@@ -5,7 +5,6 @@
 
 #include <array>
 #include <exception>
-#include <utility>
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -20,22 +19,6 @@ void check_mpi(int code, const char* call) {
   throw CommunicationError(fmt::format("{}: {}", call, text.data()));
 }
 
-MPI_Datatype mpi_type_of(ElementType type) {
-  switch (type) {
-    case ElementType::byte:
-      return MPI_BYTE;
-    case ElementType::i32:
-      return MPI_INT32_T;
-    case ElementType::i64:
-      return MPI_INT64_T;
-    case ElementType::f32:
-      return MPI_FLOAT;
-    case ElementType::f64:
-      break;
-  }
-  return MPI_DOUBLE;
-}
-
 MpiRanks::MpiRanks(std::optional<int> color) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -46,8 +29,6 @@ MpiRanks::MpiRanks(std::optional<int> color) {
 MpiRanks::~MpiRanks() {
   if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
-
-MpiRanks::MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
 
 Window::Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind) : kind_(kind) {
   const auto size = static_cast<MPI_Aint>(bytes);

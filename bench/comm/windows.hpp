@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "gridlops/base/elements.hpp"
-#include "gridlops/base/types.hpp"
 #include "gridlops/comm/communicator.hpp"
 
 namespace gridlops::bench {
@@ -20,15 +19,13 @@ namespace gridlops::bench {
 /// Throws CommunicationError with MPI's text if a call has failed.
 void check_mpi(int code, const char* call);
 
-MPI_Datatype mpi_type_of(ElementType type);
-
 /// A communicator of MPI whose calls return errors. Move-only.
 class MpiRanks {
  public:
   /// Collective over all processes of the job, with MPI's meaning of a split; no colour: no ranks.
   explicit MpiRanks(std::optional<int> color);
   ~MpiRanks();
-  MpiRanks(MpiRanks&& other) noexcept;
+  MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
   MpiRanks& operator=(MpiRanks&&) = delete;
 
   MPI_Comm get() const { return comm_; }

@@ -5,7 +5,7 @@
 
 #include "comm/communicator_contract.hpp"
 #include "comm/contract_reductions.hpp"
-#include "comm/mpi/chain_broadcast.hpp"
+#include "comm/mpi/chain_communicator.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"

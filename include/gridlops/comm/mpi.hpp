@@ -50,6 +50,10 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicato
                                                                      const std::string& transport,
                                                                      Index chain_bytes = chain_least_bytes);
 
+/// MPI's names of a type and of a reduction, for the calls that a program makes beside the library's.
+GRIDLOPS_EXPORT MPI_Datatype mpi_type(ElementType type);
+GRIDLOPS_EXPORT MPI_Op mpi_op(ReduceOp op);
+
 /// What a session does when its ranks wait for each other in vain.
 enum class WhenStuck {
   end_job,     ///< ends all processes of MPI_COMM_WORLD, with status 75

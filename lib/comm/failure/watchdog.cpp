@@ -114,9 +114,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
       when_stuck_(when_stuck),
       got_on_(Clock::now()),
       any_got_on_(got_on_) {
-  MpiGroup group{comm, 0, 1, true};
-  MPI_Comm_rank(comm, &group.rank);
-  MPI_Comm_size(comm, &group.size);
+  MpiGroup group = MpiGroup::of(comm, true);
   rank_ = group.rank;
   states_.resize(at(group.size));
   for (const int rank : neighbours_of(rank_, group.size)) neighbours_.push_back({rank});

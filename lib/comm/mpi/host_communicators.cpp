@@ -6,27 +6,26 @@
 #include <mpi-ext.h>
 #endif
 
-#include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/watchdog.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/chain_communicator.hpp"
+#include "comm/mpi/one_sided_communicator.hpp"
+#include "comm/mpi/shared_communicator.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
-#include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 
 namespace {
 
-MPI_Comm duplicate_of(const MpiGroup& group) {
-  MPI_Comm duplicate = MPI_COMM_NULL;
-  BlockingCall(group).run("MPI_Comm_dup", 0, MPI_Comm_dup, group.comm, &duplicate);
+MpiGroup duplicate_of(const MpiGroup& group) {
+  MpiGroup duplicate = group;
+  BlockingCall(group).run("MPI_Comm_dup", 0, MPI_Comm_dup, group.comm, &duplicate.comm);
   return duplicate;
 }
 
@@ -65,35 +64,12 @@ int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   return ranks[0];
 }
 
-/// Maps a page of every other rank and checks what that rank wrote there (collective). Throws on all ranks
-/// alike if the system does not allow it.
-void try_reading_each_other(Communicator& comm) {
-  constexpr Index page = 1 << 16;
-  const auto backend = make_shared_host_backend();
-  std::optional<Buffer<Index>> memory;
-  SharedAddress address;
-  attempt(comm, [&] {
-    memory.emplace(backend, page / Index{sizeof(Index)});
-    *memory->data() = comm.rank();
-    address = shared_address(*backend, memory->data());
-  });
-  const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
-  PeerMemory peers(comm);
-  attempt(comm, [&] {
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      const auto found = *reinterpret_cast<const Index*>(peers.at(rank, addresses[at(rank)]));
-      require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
-                                  " where it wrote ", rank, "; use the transport mpi");
-    }
-  });
-}
-
-/// Throws UsageError or CommunicationError with the reason, on all ranks alike, if the ranks of one machine
-/// cannot share memory.
+/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
+/// machine cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   auto neighbours = comm.split(machine.first_rank, comm.rank());
   try {
-    attempt(comm, [&] { try_reading_each_other(*neighbours); });
+    attempt(comm, [&] { SharedWindow trial(*neighbours); });
   } catch (const Error& error) {
     // While an exception unwinds the stack, a communicator is not freed, because other ranks may be
     // elsewhere. Here all ranks throw, so it can be.
@@ -120,11 +96,12 @@ std::string fastest_transport(const Machine& machine, Communicator& comm) {
   return ranks_on_a_machine(machine, comm, ReduceOp::min) == comm.size() ? "shared" : "mixed";
 }
 
-MpiCommunicator& of_mpi(Communicator& comm, const char* what) {
-  auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
-  require<UsageError>(mpi != nullptr, "a communicator of the transport '", comm.transport(), "' has no ",
+template <class Transport>
+auto& window_of(Communicator& comm, const char* what) {
+  auto* const found = dynamic_cast<Transport*>(&comm);
+  require<UsageError>(found != nullptr, "a communicator of the transport '", comm.transport(), "' has no ",
                       what);
-  return *mpi;
+  return found->window();
 }
 
 }  // namespace
@@ -135,12 +112,10 @@ const std::vector<std::string>& host_transports() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
-  // Ranks of a session watch the others until all have come, whether they belong to the session or not.
-  MpiGroup callers{comm, 0, 1, true};
-  MPI_Comm_rank(comm, &callers.rank);
-  MPI_Comm_size(comm, &callers.size);
-  callers.comm = duplicate_of(callers);
-  return std::make_unique<MpiCommunicator>(callers.comm, MpiContext{.is_watched = are_all_watched(callers)});
+  // Ranks of a session watch the others until these have come, whether those are of the session or not.
+  MpiGroup group = duplicate_of(MpiGroup::of(comm, true));
+  group.is_watched = are_all_watched(group);
+  return std::make_unique<MpiCommunicator>(group, std::make_shared<Traffic>());
 }
 
 std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const std::string& transport,
@@ -148,30 +123,34 @@ std::unique_ptr<Communicator> make_host_communicator(Communicator& comm, const s
   auto* const mpi = dynamic_cast<MpiCommunicator*>(&comm);
   require<UsageError>(mpi != nullptr, "the transport ", transport,
                       " needs the ranks of an MPI communicator, not of '", comm.transport(), "'");
-  const std::vector<std::string>& known = host_transports();
-  require<UsageError>(transport == "auto" || std::find(known.begin(), known.end(), transport) != known.end(),
+  const MpiGroup& group = mpi->group();
+  const auto traffic = std::make_shared<Traffic>();
+  if (transport == "mpi") return std::make_unique<MpiCommunicator>(duplicate_of(group), traffic);
+  if (transport == "chain")
+    return std::make_unique<ChainCommunicator>(duplicate_of(group), traffic,
+                                               std::make_shared<ChainBroadcasts>(chain_bytes));
+  if (transport == "one-sided") {
+    std::shared_ptr<MpiWindow>& window = mpi->kept_window();
+    if (window == nullptr) window = open_window(comm, group);
+    return std::make_unique<OneSidedCommunicator>(duplicate_of(group), traffic, window);
+  }
+  require<UsageError>(transport == "auto" || transport == "shared" || transport == "mixed",
                       "there is no transport '", transport,
                       "' for host memory; there are auto, mpi, chain, one-sided, shared, mixed");
-  const MpiGroup& group = mpi->group();
-  MpiContext context{.transport = transport, .is_watched = group.is_watched};
-  if (transport == "auto" || transport == "shared" || transport == "mixed") {
-    const Machine machine = my_machine(group);
-    if (transport == "auto") {
-      context.transport = fastest_transport(machine, comm);
-    } else {
-      if (transport == "shared") require_one_machine(machine, comm);
-      require_shared_memory(machine, comm);
-    }
-    if (context.transport == "mixed") context.machine = machine.first_rank;
-  }
-  if (transport == "chain") context.chains = std::make_shared<ChainBroadcasts>(chain_bytes);
-  if (transport == "one-sided") context.window = mpi->shared_mpi_window();
-  return std::make_unique<MpiCommunicator>(duplicate_of(group), std::move(context));
+  const Machine machine = my_machine(group);
+  const std::string chosen = transport == "auto" ? fastest_transport(machine, comm) : transport;
+  if (transport == "shared") require_one_machine(machine, comm);
+  if (transport != "auto") require_shared_memory(machine, comm);
+  if (chosen == "mpi") return std::make_unique<MpiCommunicator>(duplicate_of(group), traffic);
+  if (chosen == "shared") return std::make_unique<SharedCommunicator>(duplicate_of(group), traffic);
+  return std::make_unique<SharedCommunicator>(duplicate_of(group), traffic, machine.first_rank);
 }
 
-RmaWindow& rma_window_of(Communicator& comm) { return of_mpi(comm, "windows").rma_window(); }
+RmaWindow& rma_window_of(Communicator& comm) { return window_of<OneSidedCommunicator>(comm, "windows"); }
 
-SharedWindow& shared_window_of(Communicator& comm) { return of_mpi(comm, "shared memory").shared_window(); }
+SharedWindow& shared_window_of(Communicator& comm) {
+  return window_of<SharedCommunicator>(comm, "shared memory");
+}
 
 int rank_on_host(Communicator& comm) {
   using Name = std::array<char, 256>;

@@ -1,68 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/mpi/mpi_communicator.hpp"
 
-#include <array>
 #include <exception>
 #include <utility>
 
-#include "base/message.hpp"
 #include "comm/failure/job_end.hpp"
-#include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
 
 namespace gridlops {
 
-namespace {
-
-int rank_in(MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-
-int size_of(MPI_Comm comm) {
-  int size = 1;
-  MPI_Comm_size(comm, &size);
-  return size;
-}
-
-}  // namespace
-
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, MpiContext context)
-    : Communicator(rank_in(comm), size_of(comm), context.traffic),
-      group_{comm, rank(), size(), context.is_watched && size() > 1},
-      context_(std::move(context)) {
-  group_.check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
+MpiCommunicator::MpiCommunicator(const MpiGroup& group, std::shared_ptr<Traffic> traffic)
+    : Communicator(group.rank, group.size, std::move(traffic)), group_(group) {
+  group_.is_watched = group.is_watched && group.size > 1;
+  group_.check(MPI_Comm_set_errhandler(group_.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", 0);
 }
 
 // Freeing is collective, so while an exception unwinds the stack the communicator stays until the job ends.
 MpiCommunicator::~MpiCommunicator() {
-  int is_finalized = 0;
-  MPI_Finalized(&is_finalized);
-  if (is_finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
-}
-
-std::shared_ptr<MpiWindow> MpiCommunicator::shared_mpi_window() {
-  if (mpi_window_ == nullptr) mpi_window_ = open_window(*this, group_);
-  return mpi_window_;
-}
-
-RmaWindow& MpiCommunicator::rma_window() {
-  require<UsageError>(context_.window != nullptr, "a communicator of the transport '", transport(),
-                      "' has no window");
-  if (rma_window_ == nullptr) rma_window_ = std::make_unique<RmaWindow>(*this, group_, context_.window);
-  return *rma_window_;
-}
-
-SharedWindow& MpiCommunicator::shared_window() {
-  if (shared_window_ == nullptr) shared_window_ = std::make_unique<SharedWindow>(*this);
-  return *shared_window_;
+  if (mpi_is_running() && std::uncaught_exceptions() == 0) MPI_Comm_free(&group_.comm);
 }
 
 void MpiCommunicator::abort(ExitStatus status) { end_job(status); }
 
 MpiCommunicator::Transfer MpiCommunicator::new_transfer() const {
-  return std::make_unique<MpiTransfer>(group_, context_.chains.get());
+  return std::make_unique<MpiTransfer>(group_);
 }
 
 MpiCommunicator::Pending MpiCommunicator::finish(Transfer transfer, Completion completion) const {
@@ -84,14 +45,14 @@ Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages) {
 
 Carrier MpiCommunicator::carrier(Completion completion, Index bytes,
                                  std::optional<Index> bytes_of_copies) const {
-  if (completion == Completion::pending || context_.chains != nullptr) return Carrier::non_blocking_call;
+  if (completion == Completion::pending) return Carrier::non_blocking_call;
   if (!group_.is_watched) return Carrier::blocking_call;
   return carrier_of_watched(size(), bytes, bytes_of_copies.value_or(bytes));
 }
 
 std::optional<BlockingCall> MpiCommunicator::blocking_call(Completion completion, Index bytes,
                                                            std::optional<Index> bytes_of_copies) const {
-  if (!blocks(completion, bytes, bytes_of_copies)) return std::nullopt;
+  if (carrier(completion, bytes, bytes_of_copies) != Carrier::blocking_call) return std::nullopt;
   return std::optional<BlockingCall>(std::in_place, group_);
 }
 
@@ -104,18 +65,14 @@ int MpiCommunicator::next_tag() {
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::do_split(std::optional<int> color, int key) {
-  if (context_.chains != nullptr) context_.chains->drain();
   MPI_Comm child = MPI_COMM_NULL;
   BlockingCall(group_).run("MPI_Comm_split", 0, MPI_Comm_split, group_.comm, color.value_or(MPI_UNDEFINED),
                            key, &child);
-  if (child == MPI_COMM_NULL) return nullptr;
-  auto made = std::make_unique<MpiCommunicator>(child, context_);
-  if (context_.machine) {
-    std::array<std::int32_t, 2> ends{*context_.machine, -*context_.machine};
-    made->all_reduce(ends, ReduceOp::max);
-    made->context_.transport = ends[0] == -ends[1] ? "shared" : "mixed";
-  }
-  return made;
+  return child == MPI_COMM_NULL ? nullptr : make_child(MpiGroup::of(child, group_.is_watched));
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::make_child(const MpiGroup& group) const {
+  return std::make_unique<MpiCommunicator>(group, traffic_account());
 }
 
 MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
@@ -127,8 +84,6 @@ MpiCommunicator::Pending MpiCommunicator::do_barrier(Completion completion) {
 MpiCommunicator::Pending MpiCommunicator::do_broadcast(Elements data, int root, Completion completion) {
   const Elements reals = as_reals(data);
   const int tag = next_tag();
-  if (context_.chains != nullptr && context_.chains->is_faster(reals, size()))
-    return context_.chains->start(group_, reals, root, tag);
   auto transfer = new_transfer();
   if (sends(completion, reals.bytes())) {
     if (rank() == root) for_each_other_rank([&](int peer) { transfer->send(reals, peer, tag); });

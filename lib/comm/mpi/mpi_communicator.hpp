@@ -4,23 +4,12 @@
 #include <memory>
 #include <optional>
 
-#include "comm/mpi/chain_broadcast.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
-#include "comm/mpi/mpi_window.hpp"
-#include "comm/mpi/shared_window.hpp"
 #include "gridlops/comm/communicator.hpp"
 
 namespace gridlops {
 
-/// What a communicator shares with those made from it by split().
-struct MpiContext {
-  std::string transport = "mpi";
-  std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
-  std::optional<int> machine{};               ///< the first rank on this rank's machine ("mixed")
-  std::shared_ptr<MpiWindow> window{};        ///< for getting blocks ("one-sided"), or null
-  std::shared_ptr<ChainBroadcasts> chains{};  ///< for large broadcasts ("chain"), or null
-  bool is_watched = false;                    ///< all ranks belong to a session with a limit
-};
+class MpiWindow;
 
 /// What carries a collective operation: MPI calls, or messages between all ranks that take part.
 enum class Carrier { blocking_call, non_blocking_call, messages };
@@ -29,38 +18,40 @@ enum class Carrier { blocking_call, non_blocking_call, messages };
 /// `bytes_of_messages`: of all messages that one rank would get. Both must be the same on all ranks.
 Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages);
 
-/// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int.
-/// Longer operands travel in chunks, or as messages of parts, whose tags lie above the user's.
-class MpiCommunicator final : public Communicator {
+/// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
+/// longer operands go in chunks, or as messages of parts, whose tags lie above the user's. This is the
+/// transport "mpi"; those of other transports derive from it.
+class MpiCommunicator : public Communicator {
  public:
-  /// Takes ownership of comm.
-  MpiCommunicator(MPI_Comm comm, MpiContext context);
+  /// Takes ownership of the group's handle.
+  MpiCommunicator(const MpiGroup& group, std::shared_ptr<Traffic> traffic);
   ~MpiCommunicator() override;
 
-  std::string transport() const override { return context_.transport; }
-  PeerAccess peer_access() const override {
-    return context_.transport == "shared" ? PeerAccess::in_place
-           : context_.window != nullptr   ? PeerAccess::get
-                                          : PeerAccess::none;
-  }
+  std::string transport() const override { return "mpi"; }
   const MpiGroup& group() const { return group_; }
-  /// The window of all communicators made from this one with the transport "one-sided". It lives as long as
-  /// this communicator, because ranks destroy those communicators at different times, and because in Open MPI
-  /// the windows of communicators made by a split disturb each other. Collective. Throws UsageError on all
-  /// ranks alike if MPI has no windows, and says what to try.
-  std::shared_ptr<MpiWindow> shared_mpi_window();
-  /// The ranks' blocks in the window of the context (collective over this communicator at the first call).
-  RmaWindow& rma_window();
-  /// The ranks' blocks in shared memory (collective at the first call). Throws on all ranks alike if they
-  /// cannot read each other's memory.
-  SharedWindow& shared_window();
+  /// The window of the communicators that are made of this one with the transport "one-sided", once there is
+  /// one. They share it as long as this lives: ranks part with those communicators at different times, and
+  /// Open MPI's windows of communicators that are split off disturb each other.
+  std::shared_ptr<MpiWindow>& kept_window() { return kept_window_; }
   [[noreturn]] void abort(ExitStatus status) override;
 
- private:
+ protected:
   using Transfer = std::unique_ptr<MpiTransfer>;
+  /// The tag of the messages of the next collective operation. It is the same on all ranks, because they
+  /// start these operations in one order.
+  int next_tag();
   std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) override;
-  Pending do_barrier(Completion) override;
   Pending do_broadcast(Elements data, int root, Completion) override;
+
+ private:
+  /// The communicator of a group that is split off, with the same transport (collective over the group).
+  virtual std::unique_ptr<Communicator> make_child(const MpiGroup& group) const;
+  virtual Transfer new_transfer() const;
+  /// What carries an operation on so many bytes of all ranks' parts together, or of an operand whose copies
+  /// are so many bytes together.
+  virtual Carrier carrier(Completion completion, Index bytes, std::optional<Index> bytes_of_copies) const;
+
+  Pending do_barrier(Completion) override;
   Pending do_reduce(ConstElements in, Elements out, ReduceOp, int root, ReductionOrder, Completion) override;
   Pending do_all_reduce(Elements data, ReduceOp, ReductionOrder, Completion) override;
   Pending do_gather(ConstElements mine, Elements all, std::span<const Index> counts, int root,
@@ -89,39 +80,23 @@ class MpiCommunicator final : public Communicator {
   /// Every rank gets all other ranks' data and reduces it by itself.
   Pending all_reduce_contributions(Elements data, ReduceOp, Completion);
 
+  /// Each rank begins with the one after itself, which spreads the load.
   template <class Action>
-  void for_each_other_rank(Action&& action) const;
+  void for_each_other_rank(Action&& action) const {
+    for (int step = 1; step < size(); ++step) action((rank() + step) % size());
+  }
 
-  /// The carrier of an operation whose parts on all ranks, or whose copies of one operand, have this many
-  /// bytes in total.
-  Carrier carrier(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const;
   bool sends(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
     return carrier(completion, bytes, bytes_of_copies) == Carrier::messages;
   }
-  bool blocks(Completion completion, Index bytes, std::optional<Index> bytes_of_copies = {}) const {
-    return carrier(completion, bytes, bytes_of_copies) == Carrier::blocking_call;
-  }
-  /// The BlockingCall of an operation, if it blocks.
+  /// The BlockingCall of an operation that blocks.
   std::optional<BlockingCall> blocking_call(Completion completion, Index bytes,
                                             std::optional<Index> bytes_of_copies = {}) const;
-  Transfer new_transfer() const;
   Pending finish(Transfer transfer, Completion completion) const;
-  /// The tag for the messages of the next collective operation. All ranks start these operations in the same
-  /// order, so they get the same tag.
-  int next_tag();
 
   MpiGroup group_;
-  MpiContext context_;
-  std::shared_ptr<MpiWindow> mpi_window_;
-  std::unique_ptr<RmaWindow> rma_window_;
-  std::unique_ptr<SharedWindow> shared_window_;
+  std::shared_ptr<MpiWindow> kept_window_;
   int sequence_ = 0;
 };
-
-/// Each rank begins with the next rank, which spreads the load.
-template <class Action>
-void MpiCommunicator::for_each_other_rank(Action&& action) const {
-  for (int step = 1; step < size(); ++step) action((rank() + step) % size());
-}
 
 }  // namespace gridlops

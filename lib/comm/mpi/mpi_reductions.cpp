@@ -88,8 +88,9 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements o
                                                     ReductionOrder order, Completion completion) {
   const ConstElements from = as_reals(in);
   const Elements to = rank() == root ? as_reals(out) : Elements(nullptr, 0, in.type);
-  if (order == ReductionOrder::by_rank || sends(completion, from.bytes()) ||
-      (!blocks(completion, from.bytes()) && takes_messages(from, size())))
+  const Carrier by = carrier(completion, from.bytes(), {});
+  if (order == ReductionOrder::by_rank || by == Carrier::messages ||
+      (by == Carrier::non_blocking_call && takes_messages(from, size())))
     return reduce_by_rank(from, to, op, root, completion);
   auto transfer = new_transfer();
   start_reduction(*transfer, from, to, op, root, completion);
@@ -139,9 +140,8 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce_scatter(ConstElements all, s
     return reduce_scatter_by_rank(from, parts, to, op, completion);
   auto transfer = new_transfer();
   if (parts.total() > max_message_elements) {
-    for (int root = 0; root < size(); ++root) {
+    for (int root = 0; root < size(); ++root)
       start_reduction(*transfer, parts.of(from, root), to, op, root, completion);
-    }
     return finish(std::move(transfer), completion);
   }
   if (parts.total() == 0) return nullptr;
@@ -163,11 +163,8 @@ MpiCommunicator::Pending MpiCommunicator::reduce_by_rank(ConstElements in, Eleme
                                                          int root, Completion completion) {
   const int tag = next_tag();
   auto transfer = new_transfer();
-  if (rank() != root) {
-    transfer->send(in, root, tag);
-    return finish(std::move(transfer), completion);
-  }
-  reduce_received(*transfer, in, op, out, tag);
+  if (rank() == root) reduce_received(*transfer, in, op, out, tag);
+  if (rank() != root) transfer->send(in, root, tag);
   return finish(std::move(transfer), completion);
 }
 
@@ -203,9 +200,8 @@ void MpiCommunicator::reduce_received(MpiTransfer& transfer, ConstElements in, R
 // in one step.
 MpiCommunicator::Pending MpiCommunicator::all_reduce_by_rank(Elements data, ReduceOp op,
                                                              Completion completion) {
-  if (completion == Completion::pending || data.bytes() <= one_step_bytes) {
+  if (completion == Completion::pending || data.bytes() <= one_step_bytes)
     return all_reduce_contributions(data, op, completion);
-  }
   const RankParts parts = RankParts::balanced(data.count, size());
   const Elements mine = parts.of(data, rank());
   reduce_scatter_by_rank(data, parts, mine, op, completion);

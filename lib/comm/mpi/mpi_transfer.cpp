@@ -11,8 +11,8 @@
 #include "comm/failure/job_end.hpp"
 #include "comm/failure/watchdog.hpp"
 #include "comm/failure/watched_wait.hpp"
-#include "comm/mpi/chain_broadcast.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops {
 
@@ -26,6 +26,13 @@ std::string mpi_error_text(int code) {
 }
 
 }  // namespace
+
+MpiGroup MpiGroup::of(MPI_Comm comm, bool is_watched) {
+  MpiGroup group{comm, 0, 1, is_watched};
+  MPI_Comm_rank(comm, &group.rank);
+  MPI_Comm_size(comm, &group.size);
+  return group;
+}
 
 void MpiGroup::check(int code, const char* call, Index count) const {
   if (code == MPI_SUCCESS) return;
@@ -147,10 +154,7 @@ void* MpiTransfer::scratch(Index bytes) {
 }
 
 void MpiTransfer::wait() {
-  wait_until([this] {
-    if (chains_ != nullptr) chains_->progress();
-    return test();
-  });
+  wait_until([this] { return test(); });
 }
 
 // Tests one request after another, so that an error belongs to its request.

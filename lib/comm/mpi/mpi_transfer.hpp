@@ -18,8 +18,6 @@
 
 namespace gridlops {
 
-class ChainBroadcasts;
-
 /// The largest number of elements in one MPI call, whose counts are ints. Longer operands travel in chunks.
 extern const Index max_message_elements;
 
@@ -30,7 +28,8 @@ struct MpiGroup {
   int size = 1;
   bool is_watched = false;  ///< all its ranks belong to a session with a limit
 
-  /// Unless code is MPI_SUCCESS, throws CommunicationError with the call, this rank and MPI's own text.
+  static MpiGroup of(MPI_Comm comm, bool is_watched);
+  /// Throws CommunicationError with the call, this rank and MPI's own text unless code is MPI_SUCCESS.
   void check(int code, const char* call, Index count) const;
   /// Makes a non-blocking MPI call, begin(arguments…, request), and waits until it is complete.
   template <class Begin, class... Arguments>
@@ -55,10 +54,7 @@ class BlockingCall {
   std::optional<Away> away_;
 };
 
-MPI_Datatype mpi_type(ElementType type);
-MPI_Op mpi_op(ReduceOp op);
-
-/// Copies the elements for which both arrays have room; does nothing if they are the same array.
+/// Copies as many elements as both arrays have; does nothing if they are the same array.
 void copy(const ConstElements& from, const Elements& to);
 
 /// Calls action(begin, count) for each chunk in which `total` elements travel.
@@ -77,12 +73,11 @@ bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noex
 
 /// Several MPI requests in progress, and possibly a last step on this rank alone. No message depends on that
 /// step, so ranks may complete operations in different orders, or do something else first.
-class MpiTransfer final : public PendingOperation {
+class MpiTransfer : public PendingOperation {
  public:
-  /// While it waits, it also advances the chain broadcasts, if there are any.
-  MpiTransfer(const MpiGroup& group, ChainBroadcasts* chains) : group_(group), chains_(chains) {}
-  /// If requests remain, after an error or because an exception unwinds the stack, their operands are about
-  /// to be destroyed: see let_go().
+  explicit MpiTransfer(const MpiGroup& group) : group_(group) {}
+  /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
+  /// may be gone in a moment: see let_go().
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -131,7 +126,6 @@ class MpiTransfer final : public PendingOperation {
   void complete();
 
   MpiGroup group_;
-  ChainBroadcasts* chains_;
   std::vector<Part> parts_;
   std::size_t parts_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
@@ -140,7 +134,7 @@ class MpiTransfer final : public PendingOperation {
 
 template <class Begin, class... Arguments>
 void MpiGroup::await(const char* name, int count, Begin&& begin, const Arguments&... arguments) const {
-  MpiTransfer transfer(*this, nullptr);
+  MpiTransfer transfer(*this);
   transfer.start(name, count, begin, arguments...);
   transfer.wait();
 }

@@ -11,6 +11,7 @@
 #include "comm/failure/job_end.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
+#include "gridlops/comm/mpi.hpp"
 
 namespace gridlops {
 
@@ -141,7 +142,7 @@ std::vector<RmaWindow::RemoteBlock> RmaWindow::publish(const void* mine, Index s
 }
 
 Request RmaWindow::start_get(int rank, Index address, Index rows, Index cols, Index stride, Elements into) {
-  auto transfer = std::make_unique<MpiTransfer>(group_, nullptr);
+  auto transfer = std::make_unique<MpiTransfer>(group_);
   const Elements target = as_reals(into);
   const MPI_Datatype real = mpi_type(target.type);
   const int owner = ranks_[at(rank)];

@@ -67,7 +67,7 @@ SharedWindow::SharedWindow(Communicator& comm) : comm_(comm), memory_(comm) {
     const Index begin = SharedFile::first_free();
     void* const page = file->map(begin, page_bytes());
     require<OutOfMemory>(page != nullptr, "there is no memory for a page of ", page_bytes(), " bytes");
-    mine_ = new (page) Page;
+    mine_ = new (page) Page{comm.rank()};
     address = file->address(begin);
   });
   const std::vector<SharedAddress> addresses = gather_addresses(comm, address);
@@ -75,6 +75,9 @@ SharedWindow::SharedWindow(Communicator& comm) : comm_(comm), memory_(comm) {
     for (int rank = 0; rank < comm.size(); ++rank) {
       pages_.push_back(
           rank == comm.rank() ? mine_ : reinterpret_cast<const Page*>(memory_.at(rank, addresses[at(rank)])));
+      const int found = pages_.back()->owner;
+      require<CommunicationError>(found == rank, "the memory of rank ", rank, " reads ", found,
+                                  " where it wrote ", rank, "; use the transport mpi");
     }
   });
 }

@@ -85,9 +85,10 @@ class SharedWindow {
   };
   /// The page that one rank writes and the others read. Each of the two flags has a cache line of its own.
   struct Page {
+    int owner;                                    // this rank; who reads the page checks it
     alignas(64) std::atomic<Round> published{0};  // the last round that has a block
     alignas(64) std::atomic<Round> read{0};       // the last round that this rank has finished
-    alignas(64) Published blocks[2];              // of even rounds, and of odd ones
+    alignas(64) Published blocks[2]{};            // of even rounds, and of odd ones
   };
 
   static Index page_bytes();

@@ -114,10 +114,14 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, std::shar
     : DeviceCommunicator(std::move(host), std::move(context), std::make_shared<Traffic>()),
       formation_(formation),
       nccl_(NcclHandle::form(this->host(), shared_context())),
-      scratch_(this->context(), this->context().communication()) {}
+      scratch_(this->context(), this->context().communication()) {
+  this->host().barrier();
+}
 
 NcclCommunicator::~NcclCommunicator() = default;
 
+// No rank goes on before all have formed the communicator: one that throws next, as all may do alike, would
+// abort it while others still wait for its part.
 std::unique_ptr<Communicator> NcclCommunicator::split_device(std::unique_ptr<Communicator> child_host,
                                                              std::optional<int> color, int key) {
   NcclHandle child;
@@ -126,6 +130,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split_device(std::unique_ptr<Com
   } else if (child_host != nullptr) {
     child = NcclHandle::form(*child_host, shared_context());
   }
+  host().barrier();
   if (child_host == nullptr) return nullptr;
   return std::unique_ptr<Communicator>(new NcclCommunicator(std::move(child_host), shared_context(),
                                                             traffic_account(), formation_, std::move(child)));

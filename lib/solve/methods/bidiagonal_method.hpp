@@ -41,15 +41,16 @@ class BidiagonalMethod : public ColumnMethod<T> {
       data = sqrt(bb);
       of_data = sqrt(ss);
     }
-    const auto [beta, x_norm] = begin(run, !run.begins_from_data());
+    const auto [beta, residual, x_norm] = begin(run, !run.begins_from_data());
     if (run.begins_from_data()) {
       data = beta;
       of_data = alpha * beta;
     }
+    // ‖A‖ ≥ ‖Aᴴb‖/‖b‖, which a guess does not spoil, however long it is.
     run.set_norms({.tested = alpha * beta,
-                   .residual = undamped(run, beta, x_norm),
+                   .residual = residual,
                    .x = x_norm,
-                   .A = max(alpha, ratio(of_data, data)),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                   .A = max(ratio(of_data, data), alpha),
                    .reference = of_data,
                    .data = data});
     begin_recurrence(beta);
@@ -123,20 +124,26 @@ class BidiagonalMethod : public ColumnMethod<T> {
 
  private:
   struct Begun {
-    ColumnScalars beta, x_norm;
+    ColumnScalars beta, residual, x_norm;
   };
   Begun begin(ColumnRun<T>& run, bool has_x) {
     run.copy_right_hand_side(u);
     if (has_x) A.apply(-1, x, 1, u);
     if (damped_) d.set_zero();
     if (damped_ && has_x) d -= run.damping() * x;
-    const auto [uu, xx] = run.sum(norm2(u), norm2(x));
-    const ColumnScalars beta = sqrt(uu + run.squared_damping() * xx);
-    normalise_u(beta);
+    Begun begun;
+    if (damped_) {
+      const auto [uu, dd, xx] = run.sum(norm2(u), norm2(d), norm2(x));
+      begun = {sqrt(uu + dd), sqrt(uu), sqrt(xx)};
+    } else {
+      const auto [uu, xx] = run.sum(norm2(u), norm2(x));
+      begun = {sqrt(uu), sqrt(uu), sqrt(xx)};
+    }
+    normalise_u(begun.beta);
     A.apply_adjoint(1, u, 0, v);
     if (damped_) v += run.damping() * d;
     normalise_v(run.sum(norm2(v))[0]);
-    return {beta, sqrt(xx)};
+    return begun;
   }
   void normalise_u(const ColumnScalars& beta) {
     u *= ratio(1, beta);

@@ -80,15 +80,42 @@ void require_least_squares(Solver solver) {
                       names_of(fitting));
 }
 
-/// Sets xⱼ ← 0 if bⱼ is 0: this solves the problem, and no tolerance relative to 0 could be met (collective
-/// over the grid).
+/// Sets xⱼ ← 0 for every j that the test is true for.
+template <Scalar T, class Test>
+bool clear_columns(DistMatrix<T>& X, const Test& test) {
+  bool found = false;
+  if (!X.grid()->is_member()) return found;
+  for (Index j = 0; j < X.cols(); ++j) {
+    if (!test(at(j))) continue;
+    found = true;
+    X.grid()->backend()->template kernels<T>().fill(T(0), column_block(X, j));
+  }
+  return found;
+}
+
+/// Leaves out guesses that are so far off that nothing of b is left in their residuals but rounding, as
+/// solves without a preconditioner do (collective over the grid). True if there is one.
 template <Scalar T>
-void clear_where_zero(const ConstDistMatrix<T>& B, DistMatrix<T>& X) {
-  const std::vector<double> largest = column_norms(B, std::numeric_limits<double>::infinity());
-  if (!X.grid()->is_member()) return;
-  for (std::size_t j = 0; j < largest.size(); ++j)
-    if (largest[j] == 0)
-      X.grid()->backend()->template kernels<T>().fill(T(0), column_block(X, static_cast<Index>(j)));
+bool leave_out_far_guesses(const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& residual,
+                           DistMatrix<T>& X) {
+  constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  const std::vector<double> data_norms = column_norms(B), norms = column_norms(residual);
+  return clear_columns(X, [&](std::size_t j) { return !(epsilon * norms[j] < data_norms[j]); });
+}
+
+/// If nothing of bⱼ is in the range of A, as the reference says, xⱼ = 0 is a solution, and takes the place of
+/// what a guess has left: no tolerance relative to 0 could be met (collective over the grid).
+template <Scalar T>
+void take_exact_zeros(const ConstDistMatrix<T>& B, SolveReport& report, DistMatrix<T>& X) {
+  const std::vector<double> data_norms = column_norms(B);
+  clear_columns(X, [&](std::size_t j) {
+    ColumnReport& column = report.columns[j];
+    if (column.reference_norm != 0 || column.reason == StopReason::non_finite) return false;
+    column.reason = StopReason::converged;
+    column.tested_norm = column.normal_residual_norm = 0;
+    column.residual_norm = data_norms[j];
+    return true;
+  });
 }
 
 bool has_reason(const SolveReport& report, StopReason reason) {
@@ -236,7 +263,6 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   });
   const bool stacks = how.damps_x && options.damp.any();
   const double damp = stacks ? options.damp.values().front() : 0;
-  if (options.initial_guess) clear_where_zero(B, X);
   const Partition& columns = X.layout().cols.partition;
   const OperatorPtr<T> full = stacks ? damped(A, damp) : A, preconditioned = product(full, how.P);
   FailureScope failures;
@@ -255,10 +281,12 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   for_z.initial_guess = false;
   if (stacks) for_z.damp = 0;
   const auto solve_from_X = [&](const SolveReport* before) {
-    if (corrects) {
+    const auto compute_residual = [&] {
       load_data(residual);
       full->apply(T(-1), X, T(1), residual);
-    }
+    };
+    if (corrects) compute_residual();
+    if (corrects && before == nullptr && leave_out_far_guesses<T>(B, residual, X)) compute_residual();
     SolveReport report = solve_from<T>(how.solver, *preconditioned, stacks ? data : B, Z, for_z, {},
                                        {corrects ? &residual : nullptr, before});
     how.P->apply(T(1), Z, T(corrects ? 1 : 0), X);
@@ -278,6 +306,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     append(report, solve_from_X(&report));
     has_moved = iterations_of_all(report) > before;
   }
+  if (corrects) take_exact_zeros(B, report, X);
   if (how.damps_x) {
     Z = DistMatrix<T>();
     DistMatrix<T> gradient = allocate_matrix<T>(X.grid(), X.layout());

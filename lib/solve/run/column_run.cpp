@@ -73,9 +73,11 @@ void ColumnRun<T>::start() {
   if (!batch_.begins_from_x) batch_.solve.state.x().set_zero();
   if (batch_.solve.method.traits().test == ToleranceTest::own) {
     batch_.solve.method.start(*this);
+    if (leave_out_far_guesses()) batch_.solve.method.start(*this);
   } else {
     scale_.scale_data();
     batch_.solve.method.start(*this);
+    if (leave_out_far_guesses()) batch_.solve.method.start(*this);
     for (int tries = 0; scale_.scale_operator(tries); ++tries) batch_.solve.method.start(*this);
     take_exact_zeros();
   }
@@ -92,6 +94,23 @@ void ColumnRun<T>::start() {
   batch_.solve.log.record(batch_.iteration, batch_.block.columns(), batch_.verdicts);
   tell_observers(true);
   end_iteration();
+}
+
+/// Sets x to 0 where a guess is so far off that nothing of b is left in its residual but rounding, or norms
+/// overflow. True if there is such a column.
+template <Scalar T>
+bool ColumnRun<T>::leave_out_far_guesses() {
+  if (!batch_.begins_from_x || batch_.residuals) return false;
+  constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  bool found = false;
+  for (Index j = 0; j < batch_.block.count(); ++j) {
+    const ColumnState& state = column(j);
+    const double residual = state.damp > 0 ? state.damped_residual_norm() : state.residual_norm;
+    if (epsilon * residual < state.data_norm || state.x_norm == 0) continue;
+    batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
+    found = true;
+  }
+  return found;
 }
 
 /// If the reference shows that no part of b is in the range of A, x = 0 is a solution, and replaces a guess:

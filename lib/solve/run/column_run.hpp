@@ -107,6 +107,7 @@ class ColumnRun {
   void run();
   void reserve();
   void start();
+  bool leave_out_far_guesses();
   void take_exact_zeros();
   void iterate();
   bool verify();

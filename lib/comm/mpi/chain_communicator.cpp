@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/mpi/chain_broadcast.hpp"
+#include "comm/mpi/chain_communicator.hpp"
 
 #include <algorithm>
 
 #include "comm/failure/watched_wait.hpp"
-#include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/comm/mpi.hpp"
 
 namespace gridlops {
@@ -46,12 +45,7 @@ class ChainBroadcasts::Broadcast final : public PendingOperation {
     if (!is_complete()) let_go(arrivals_, departures_);
   }
 
-  void wait() override {
-    wait_until([this] {
-      all_.progress();
-      return test();
-    });
-  }
+  void wait() override { all_.wait_for(*this); }
 
   bool test() override {
     while (arrived_ < pieces_ && has_arrived(arrived_)) send_on(arrived_++);
@@ -100,6 +94,13 @@ std::unique_ptr<PendingOperation> ChainBroadcasts::start(const MpiGroup& group, 
 // A completed broadcast removes itself from the list.
 void ChainBroadcasts::progress() {
   for (std::size_t k = running_.size(); k > 0; --k) running_[k - 1]->test();
+}
+
+void ChainBroadcasts::wait_for(PendingOperation& operation) {
+  wait_until([&] {
+    progress();
+    return operation.test();
+  });
 }
 
 void ChainBroadcasts::drain() {
