@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "solve/methods/method_of.hpp"
 #include "solve/run/column_run.hpp"
 
@@ -36,11 +38,18 @@ class Cgls final : public ColumnMethod<T> {
     const auto [of_data, bb] = run.sum(norm2(s), norm2(r));
     const ColumnScalars reference = sqrt(of_data), data = sqrt(bb);
     Norms2 norms{bb, of_data, ColumnScalars(bb.size())};
-    if (!run.begins_from_data()) norms = compute_residuals(run);
+    ColumnScalars A_norm = ratio(reference, data);  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+    if (!run.begins_from_data()) {
+      norms = compute_residuals(run);
+      // b may see nothing of A, and a guess's residual more: ‖A‖ ≥ ‖Aᴴr‖/‖r‖.
+      const ColumnScalars of_residual = sqrt(ratio(norms.ss, norms.rr));
+      for (Index k = 0; k < A_norm.size(); ++k)
+        if (run.column(k).damp == 0) A_norm[k] = std::max(A_norm[k], of_residual[k]);
+    }
     run.set_norms({.tested = sqrt(norms.ss),
                    .residual = sqrt(norms.rr),
                    .x = sqrt(norms.xx),
-                   .A = ratio(reference, data),  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
+                   .A = A_norm,
                    .reference = reference,
                    .data = data});
     copy(s, p);

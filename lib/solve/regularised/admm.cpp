@@ -69,7 +69,8 @@ class Admm final : public ColumnMethod<T> {
     run.set_norms({.tested = norms.tested,
                    .residual = norms.residual,
                    .x = norms.x,
-                   .reference = ColumnScalars(run.active_count(), 1)});
+                   .reference = ColumnScalars(run.active_count(), 1),
+                   .data = data_norm});
   }
 
   void iterate(ColumnRun<T>& run) override {

@@ -100,7 +100,7 @@ bool leave_out_far_guesses(const ConstDistMatrix<T>& B, const ConstDistMatrix<T>
                            DistMatrix<T>& X) {
   constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   const std::vector<double> data_norms = column_norms(B), norms = column_norms(residual);
-  return clear_columns(X, [&](std::size_t j) { return !(epsilon * norms[j] < data_norms[j]); });
+  return clear_columns(X, [&](std::size_t j) { return epsilon * norms[j] >= data_norms[j]; });
 }
 
 /// If nothing of bⱼ is in the range of A, as the reference says, xⱼ = 0 is a solution, and takes the place of

@@ -96,8 +96,8 @@ void ColumnRun<T>::start() {
   end_iteration();
 }
 
-/// Sets x to 0 where a guess is so far off that nothing of b is left in its residual but rounding, or norms
-/// overflow. True if there is such a column.
+/// Sets x to 0 where a guess is so far off that nothing of b is left in its residual but rounding. True if
+/// there is such a column.
 template <Scalar T>
 bool ColumnRun<T>::leave_out_far_guesses() {
   if (!batch_.begins_from_x || batch_.residuals) return false;
@@ -106,7 +106,7 @@ bool ColumnRun<T>::leave_out_far_guesses() {
   for (Index j = 0; j < batch_.block.count(); ++j) {
     const ColumnState& state = column(j);
     const double residual = state.damp > 0 ? state.damped_residual_norm() : state.residual_norm;
-    if (epsilon * residual < state.data_norm || state.x_norm == 0) continue;
+    if (epsilon * residual < state.data_norm || state.x_norm == 0 || !std::isfinite(state.x_norm)) continue;
     batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
     found = true;
   }
