@@ -48,8 +48,8 @@ Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid&
                   const MachineModel& machine = {});
 
 /// Runs work on the ranks of the grid; idle ranks sleep meanwhile (collective over world). If work throws
-/// alike on the ranks of the grid, the idle ranks throw the same. An error that one rank may have met alone
-/// passes through unchanged, to end the job.
+/// alike on the ranks of the grid, the idle ranks throw what attempt() throws of it. An error that one rank
+/// may have met alone passes through unchanged, to end the job.
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work);
 
 }  // namespace gridlops::program
