@@ -119,7 +119,7 @@ class Gridlops : public CommandLine {
         },
         "PxQ[,...]", "Plans for these grids [the fastest by the model]");
     options.choice("--solver", plan_.asked.solver, solvers(), "The method [cgls]");
-    options.choice("--one-pass", plan_.asked.one_pass, words({"auto", "on", "off"}),
+    options.choice("--one-pass", plan_.asked.one_pass, switches(),
                    "reads A once in an iteration, in stationary-a [off]");
     options.whole("--iterations", plan_.iterations, "K", 0, "Iterations of every column [100]");
     options.choice("--algorithm", plan_.asked.algorithm, algorithms(), "How products are formed [auto]");

@@ -58,13 +58,6 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
-Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
-                  const MachineModel& machine) {
-  return asked == Algorithm::automatic
-             ? choose_algorithm(shape, grid.shape(), with_shared_memory(machine, grid))
-             : asked;
-}
-
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
   std::exception_ptr failure;
   try {

@@ -41,6 +41,7 @@ Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
+Names<std::optional<bool>> switches();
 /// Those of hosts and of GPUs, and "auto".
 Names<std::string> transports();
 
