@@ -12,8 +12,7 @@
 #include "gridlops/local/backend.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/solve/damping_curve.hpp"
-#include "gridlops/solve/solver.hpp"
-#include "solve/solver_choices.hpp"
+#include "gridlops/solve/plan.hpp"
 
 namespace gridlops::program {
 
@@ -48,8 +47,8 @@ struct SolveArguments {
   std::optional<double> damp_relative;
   SweepArguments sweep;
   std::string precondition = "none";
-  std::string one_pass = "off";
-  std::optional<Storage> storage;  ///< none: chosen
+  std::optional<bool> one_pass = false;  ///< none: chosen
+  std::optional<Storage> storage;        ///< none: chosen
   std::optional<double> lambda_relative;
   bool verify_matrix = false;
   bool dry_run = false;

@@ -71,4 +71,29 @@ void DependentOptions::check(const std::string& value) const {
   }
 }
 
+void require_compatible(const IterationRequest& asked) {
+  const bool one_pass = asked.one_pass.value_or(false), block = asked.solver == Solver::block_cgls;
+  if ((one_pass || block) && asked.algorithm != Algorithm::automatic &&
+      asked.algorithm != Algorithm::stationary_a) {
+    throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
+                                 one_pass ? "--one-pass" : "--solver block-cgls", name_of(asked.algorithm)));
+  }
+  if (one_pass && asked.on_host && asked.storage == Storage::columns) {
+    throw UsageError(
+        "--one-pass on and --storage columns exclude each other: one pass reads A packed; leave --storage "
+        "out");
+  }
+  if (one_pass && asked.scaled) {
+    throw UsageError(
+        "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
+        "operator is a product, which has no normal product of its own");
+  }
+}
+
+std::string shape_refusal(Solver solver, Index rows, Index cols) {
+  if (row_of(solver).problem != ProblemKind::hermitian || rows == cols) return {};
+  return fmt::format("{} x {}, but --solver {} needs a square matrix; cgls takes any", rows, cols,
+                     name_of(solver));
+}
+
 }  // namespace gridlops::program

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "command_line/option_parser.hpp"
-#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/plan.hpp"
 
 namespace gridlops::program {
 
@@ -34,5 +34,11 @@ class DependentOptions {
   const char* decides_;
   std::vector<Entry> entries_;
 };
+
+/// Throws UsageError if these exclude each other.
+void require_compatible(const IterationRequest& asked);
+
+/// Says in words what the solver has against matrices of this shape; empty if nothing.
+std::string shape_refusal(Solver solver, Index rows, Index cols);
 
 }  // namespace gridlops::program

@@ -58,35 +58,25 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }
 
-Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
-                  const MachineModel& machine) {
-  return asked == Algorithm::automatic
-             ? choose_algorithm(shape, grid.shape(), with_shared_memory(machine, grid))
-             : asked;
-}
-
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work) {
   std::exception_ptr failure;
-  std::array<std::int32_t, 1> type{-1}, status{};  // of the error, the type as its place in the list
-  std::string text;
-  if (grid.is_member()) {
-    try {
-      work();
-    } catch (const Error& error) {
-      if (error.known_to() == KnownTo::one_rank) throw;
-      failure = std::current_exception();
-      type[0] = static_cast<std::int32_t>(&type_of(error) - error_types().data());
-      status[0] = static_cast<std::int32_t>(error.status());
-      text = error.what();
-    }
+  try {
+    if (grid.is_member()) work();
+  } catch (const Error& error) {
+    if (error.known_to() == KnownTo::one_rank) throw;
+    failure = std::current_exception();
   }
-  sleep_until_done(world.start_broadcast(type, 0));
-  if (type[0] < 0) return;
-  world.broadcast(status, 0);
-  text = broadcast_text(world, text, 0);
-  if (failure != nullptr) std::rethrow_exception(failure);
-  const ErrorType& thrown = error_types()[static_cast<std::size_t>(type[0])];
-  std::rethrow_exception(thrown.make(static_cast<ExitStatus>(status[0]), text, -1));
+  std::array<std::int32_t, 1> has_failed{failure != nullptr};
+  sleep_until_done(world.start_broadcast(has_failed, 0));
+  if (has_failed[0] == 0) return;
+  try {
+    attempt(world, [&failure] {
+      if (failure != nullptr) std::rethrow_exception(failure);
+    });
+  } catch (const Error&) {
+    if (failure != nullptr) std::rethrow_exception(failure);
+    throw;
+  }
 }
 
 }  // namespace gridlops::program

@@ -42,14 +42,9 @@ std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm);
 /// The transport that carries the grid's data; empty on idle ranks.
 std::string transport_of(const ProcessGrid& grid);
 
-/// The requested algorithm; for `automatic`, the one with the smallest modelled time on the grid (collective
-/// over the grid).
-Algorithm resolve(Algorithm asked, const ProductShape& shape, const ProcessGrid& grid,
-                  const MachineModel& machine = {});
-
-/// Runs work on the ranks of the grid; idle ranks sleep meanwhile (collective over world). If all ranks of
-/// the grid throw the same error, the idle ranks throw it too. An error that one rank may have met alone
-/// passes through unchanged, to end the job.
+/// Runs work on the ranks of the grid; idle ranks sleep meanwhile (collective over world). If work throws
+/// alike on the ranks of the grid, the idle ranks throw what attempt() throws of it. An error that one rank
+/// may have met alone passes through unchanged, to end the job.
 void run_on_grid(Communicator& world, const ProcessGrid& grid, const std::function<void()>& work);
 
 }  // namespace gridlops::program

@@ -232,6 +232,8 @@ Names<std::optional<Storage>> storages() {
   return names;
 }
 
+Names<std::optional<bool>> switches() { return {{"auto", std::nullopt}, {"on", true}, {"off", false}}; }
+
 Names<std::string> transports() {
   Names<std::string> names{{"auto", "auto"}};
   for (const auto& name : words(host_transports())) names.push_back(name);

@@ -41,7 +41,8 @@ Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
-/// The transports of hosts and of GPUs, and "auto".
+Names<std::optional<bool>> switches();
+/// Those of hosts and of GPUs, and "auto".
 Names<std::string> transports();
 
 /// The names, with a separator between them.

@@ -99,14 +99,16 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Machine machine = read_machine(world, common.machine);
   const MachineModel model = model_of(machine, ranks);
-  const auto seconds = [&](GridShape candidate) {
-    const Algorithm algorithm = common.algorithm == Algorithm::automatic
-                                    ? choose_algorithm(shape, candidate, model)
-                                    : common.algorithm;
-    return product_seconds(algorithm, shape, candidate, arguments.adjoint, model, common.panel);
+  const auto algorithm_on = [&](GridShape on, const MachineModel& its_machine) {
+    return common.algorithm == Algorithm::automatic ? choose_algorithm(shape, on, its_machine)
+                                                    : common.algorithm;
+  };
+  const auto seconds = [&](GridShape on) {
+    return product_seconds(algorithm_on(on, model), shape, on, arguments.adjoint, model, common.panel);
   };
   auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
-  const Algorithm algorithm = resolve(common.algorithm, shape, *grid, model);
+  const MachineModel grid_model = with_shared_memory(model, *grid);
+  const Algorithm algorithm = algorithm_on(grid->shape(), grid_model);
   grid = matrix_grid(algorithm, grid);
   std::string not_finite;
   run_on_grid(world, *grid, [&] {
@@ -115,8 +117,8 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
     });
   });
   note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
-  const double predicted = product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
-                                           with_shared_memory(model, *grid), common.panel);
+  const double predicted =
+      product_seconds(algorithm, shape, grid->shape(), arguments.adjoint, grid_model, common.panel);
   const NpyHeader product{.type = shape.type,
                           .rows = arguments.adjoint ? shape.cols : shape.rows,
                           .cols = shape.nrhs,

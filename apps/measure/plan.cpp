@@ -30,7 +30,7 @@ struct PlanArguments {
   ProductShape shape;
   std::vector<Index> ranks{1};
   std::vector<GridShape> grids;  ///< instead of numbers of ranks
-  AskedChoices asked;
+  IterationRequest asked;
   DependentOptions by_solver{"--solver"};
   Index iterations = 100;
   Index memory_per_rank = std::numeric_limits<Index>::max();
@@ -42,7 +42,6 @@ struct PlanArguments {
 struct Plan {
   GridShape grid;
   PlannedIteration iteration;
-  Storage storage = Storage::columns;
   Index batch = 0;         ///< columns at once
   Index memory = 0;        ///< of the rank that needs most
   double seconds = 0;      ///< of an iteration with a batch
@@ -70,19 +69,19 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   return memory_of_first_rank(solve);
 }
 
-/// The plan on one grid by one algorithm, in one pass or two, with this many columns at once.
-Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const MachineModel& machine,
-             GridShape grid, Algorithm algorithm, bool one_pass) {
+/// What the request leads to on one grid.
+Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, const MachineModel& machine,
+             GridShape grid) {
   const ProductShape& shape = arguments.shape;
   Plan plan;
   plan.grid = grid;
   plan.batch = asked.batch;
-  plan.iteration = planned_iteration(asked, shape, algorithm, one_pass, grid);
-  plan.storage = storage_for(asked, plan.iteration, grid);
+  plan.iteration = plan_iteration(asked, shape, grid, machine);
   plan.seconds = iteration_seconds(plan.iteration, grid, machine);
   plan.all_seconds =
-      plan.seconds * static_cast<double>(arguments.iterations *
-                                         batch_count(columns_of(algorithm, shape.nrhs, grid), asked.batch));
+      plan.seconds *
+      static_cast<double>(arguments.iterations *
+                          batch_count(columns_of(plan.iteration.algorithm, shape.nrhs, grid), asked.batch));
   plan.memory = with_scalar_type(shape.type, [&]<Scalar T>() { return memory_of<T>(arguments, plan); });
   return plan;
 }
@@ -90,21 +89,17 @@ Plan plan_by(const PlanArguments& arguments, const AskedChoices& asked, const Ma
 /// The plan on a grid. With `auto` it uses the algorithm that a run would choose; if that does not fit, the
 /// fastest that does.
 Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridShape grid, Index batch) {
-  AskedChoices asked = arguments.asked;
+  IterationRequest asked = arguments.asked;
   asked.batch = batch;
-  const bool one_pass = reads_once(asked, arguments.shape, grid);
-  Algorithm algorithm = algorithm_for(asked, one_pass);
-  const bool is_open = algorithm == Algorithm::automatic;
-  if (is_open) {
-    ProductShape at_once = arguments.shape;
-    at_once.nrhs = batch;
-    algorithm = choose_algorithm(at_once, grid, machine);
-  }
-  Plan plan = plan_by(arguments, asked, machine, grid, algorithm, one_pass);
+  Plan plan = plan_by(arguments, asked, machine, grid);
+  const bool is_open = asked.algorithm == Algorithm::automatic && !plan.iteration.one_pass &&
+                       asked.solver != Solver::block_cgls;
   if (!is_open || plan.memory <= arguments.memory_per_rank) return plan;
+  asked.one_pass = false;
   for (const auto& [name, other] : algorithms()) {
     if (other == Algorithm::automatic) continue;
-    const Plan instead = plan_by(arguments, asked, machine, grid, other, false);
+    asked.algorithm = other;
+    const Plan instead = plan_by(arguments, asked, machine, grid);
     if (instead.memory > arguments.memory_per_rank) continue;
     if (plan.memory > arguments.memory_per_rank || instead.all_seconds < plan.all_seconds) plan = instead;
   }
@@ -149,7 +144,7 @@ Json json_of(const Plan& plan, const Traffic& traffic) {
   return {{"ranks", plan.grid.size()},
           {"grid", {plan.grid.rows, plan.grid.cols}},
           {"algorithm", name_of(plan.iteration.algorithm)},
-          {"storage", name_of(plan.storage)},
+          {"storage", name_of(plan.iteration.storage)},
           {"one_pass", plan.iteration.one_pass},
           {"batch", plan.batch},
           {"memory_bytes", plan.memory},
@@ -168,7 +163,7 @@ std::string title() {
 std::string row_of(const Plan& plan, const Traffic& traffic, double efficiency) {
   return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12.3f} {:>12.3f} {:>10.2f}\n",
                      plan.grid.size(), fmt::format("{}x{}", plan.grid.rows, plan.grid.cols),
-                     name_of(plan.iteration.algorithm), name_of(plan.storage), plan.batch,
+                     name_of(plan.iteration.algorithm), name_of(plan.iteration.storage), plan.batch,
                      bytes_text(plan.memory), bytes_text(traffic.most_bytes), traffic.messages,
                      1e3 * plan.seconds, plan.all_seconds, efficiency);
 }
@@ -181,7 +176,7 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
       "{} x {} {}, {} right-hand sides; {} iterations of {} by {}; machine: {}\nof the rank that has most: "
       "memory, and what it receives in products, per iteration of a batch\n{}",
       shape.rows, shape.cols, name_of(shape.type), shape.nrhs, arguments.iterations,
-      arguments.asked.one_pass == "on" ? "one-pass-cgls" : name_of(arguments.asked.solver),
+      arguments.asked.one_pass.value_or(false) ? "one-pass-cgls" : name_of(arguments.asked.solver),
       arguments.transport, machine.source, title());
   Json json{{"schema", "gridlops.plan/1"},
             {"machine", machine.source},
@@ -284,7 +279,7 @@ Action define_plan(Options& options) {
       },
       "PxQ[,...]", "Plans for these grids [the fastest by the model]");
   options.choice("--solver", plan.asked.solver, solvers(), "The method [cgls]");
-  options.choice("--one-pass", plan.asked.one_pass, words({"auto", "on", "off"}),
+  options.choice("--one-pass", plan.asked.one_pass, switches(),
                  "reads A once in an iteration, in stationary-a [off]");
   options.whole("--iterations", plan.iterations, "K", 0, "Iterations of every column [100]");
   options.choice("--algorithm", plan.asked.algorithm, algorithms(), "How products are formed [auto]");

@@ -149,12 +149,14 @@ std::string saved_fact(const CheckpointFacts& saved, const char* name) {
   return found == saved.end() ? std::string() : found->second;
 }
 
-void adopt_choices(const CheckpointFacts& saved, GridShape grid, ProductArguments& product) {
+SolveArguments adopt_choices(const CheckpointFacts& saved, GridShape grid, SolveArguments arguments) {
   const auto fact = [&saved](const char* name) { return saved_fact(saved, name); };
-  if (fact("grid") != fmt::format("{}x{}", grid.rows, grid.cols)) return;
+  if (fact("grid") != fmt::format("{}x{}", grid.rows, grid.cols)) return arguments;
+  ProductArguments& product = arguments.product;
   if (product.algorithm == Algorithm::automatic && !fact(algorithm_fact).empty())
     product.algorithm = parse_algorithm(fact(algorithm_fact));
   if (product.panel == 0) product.panel = std::strtoll(fact("panel").c_str(), nullptr, 10);
+  return arguments;
 }
 
 std::string rounding_difference(const CheckpointFacts& saved, const CheckpointFacts& now) {

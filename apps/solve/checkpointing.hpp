@@ -34,9 +34,9 @@ class IterationForSignals : public SolveObserver {
   bool step(const IterationInfo& info) override;
 };
 
-/// Takes the algorithm and the panel width of the run that a restart continues, unless others were asked for
-/// or the grid differs.
-void adopt_choices(const CheckpointFacts& saved, GridShape grid, ProductArguments& product);
+/// The arguments with the algorithm and the panel width of the run that is gone on with, where none were
+/// asked for and the grid is the same.
+SolveArguments adopt_choices(const CheckpointFacts& saved, GridShape grid, SolveArguments arguments);
 
 /// A fact; empty if it was not saved.
 std::string saved_fact(const CheckpointFacts& saved, const char* name);

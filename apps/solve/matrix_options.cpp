@@ -141,7 +141,7 @@ class SolveCommand {
     options.group("Method");
     precondition_ = options.choice("--precondition", arguments_.precondition, words({"none", "column-norms"}),
                                    "column-norms solves with A's columns made equally long [none]");
-    options.choice("--one-pass", arguments_.one_pass, words({"auto", "on", "off"}),
+    options.choice("--one-pass", arguments_.one_pass, switches(),
                    "reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
     define_table_options(options, "Method", arguments_.options);
   }
@@ -178,7 +178,7 @@ class SolveCommand {
   void check() const {
     const Solver solver = arguments_.solver;
     by_solver_.check(name_of(solver));
-    require_compatible(asked_choices(arguments_));
+    require_compatible(request_of(arguments_));
     if (variances_->count() > 0 && precondition_->count() > 0) {
       throw UsageError(
           "--variances and --precondition exclude each other: with scaled columns the estimates are those of "

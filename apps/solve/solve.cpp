@@ -25,10 +25,10 @@ namespace {
 
 template <Scalar T>
 OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
-  return matrix_mult(task.algorithm, std::move(A),
+  return matrix_mult(task.iteration.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .storage = task.storage});
+                      .storage = task.iteration.storage});
 }
 
 /// The product. For a Hermitian A, whose models are also data, it is redistributed to the layout of models.
@@ -52,9 +52,9 @@ void print_plan(const SolveTask& task) {
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
-  print(plan_text({task.arguments.solver, task.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.options.batch, task.one_pass, is_damped(task), task.X0.has_value(),
-                   is_scaled(task.arguments), !task.arguments.variances.empty(),
+  print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
+                   task.arguments.options.batch, task.iteration.one_pass, is_damped(task),
+                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
                    task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
 }
 
@@ -101,15 +101,15 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   if (is_sparse(task)) options.lambda = cost.lambdas;
   if (arguments.lambda_relative) options.checkpoint.computed = {"lambda"};
   options.initial_guess = task.X0.has_value();
-  options.one_pass = task.one_pass;
+  options.one_pass = task.iteration.one_pass;
   options.record_history = !arguments.history.empty();
   options.checkpoint.requested = end_is_requested;
   options.checkpoint.facts =
-      facts_of_run(task.grid->shape(), task.algorithm, arguments.product, choices_of(task));
+      facts_of_run(task.grid->shape(), task.iteration.algorithm, arguments.product, task.choices);
   options.checkpoint.facts.merge(fixed_options(task));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp.one_or(0));
-  options.checkpoint.facts[one_pass_fact] = task.one_pass ? "on" : "off";
-  options.checkpoint.facts[storage_fact] = name_of(task.storage);
+  options.checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
+  options.checkpoint.facts[storage_fact] = name_of(task.iteration.storage);
   options.observers.push_back(std::make_shared<IterationForSignals>());
   options.observers.push_back(times);
   std::shared_ptr<Nonzeros<T>> nonzeros;
@@ -129,11 +129,11 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
 /// Notes the bytes that this rank received in the products of an iteration, next to the model's figure.
 void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
-  const PlannedIteration iteration = planned_iteration(task);
+  const PlannedIteration& iteration = task.iteration;
   measured.predicted_bytes_received =
       iteration_cost(iteration, grid.shape(), grid.my_row(), grid.my_col()).bytes_received;
   const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
-  if (task.one_pass) {
+  if (task.iteration.one_pass) {
     measured.counted_bytes_received = received.of(ReceivedBytes::normal);
   } else if (!row_of(iteration.solver).multiplies_with_adjoint()) {
     measured.counted_bytes_received = forward;
@@ -163,15 +163,17 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   read_npy(arguments.product.matrix, task.A, A);
   measured.read_seconds += clock.lap();
 
-  const DistMatrix<T> entries(grid, A.layout(),
-                              A.local());  // a view of the memory that the operator takes over
+  // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
+  OperatorPtr<T> P =
+      is_scaled(arguments)
+          ? column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain())
+          : nullptr;
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> product = make_product(task, std::move(A));
   OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;
   if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
-  OperatorPtr<T> op = make_operator(task, product),
-                 P = is_scaled(arguments) ? column_scaling(entries, op->domain()) : nullptr;
+  OperatorPtr<T> op = make_operator(task, product);
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
   DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
   std::optional<DistMatrix<T>> variances;
@@ -222,8 +224,8 @@ std::string headline(const SolveTask& task) {
   return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
                      name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
-                     task.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
-                     name_of(task.algorithm), task.grid->rows(), task.grid->cols());
+                     task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
+                     name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols());
 }
 
 /// What to do about columns that are not finite, or broke down.
@@ -240,7 +242,8 @@ std::string advice(Solver solver, const Solved& solved) {
 
 void warn_of_rounding(const SolveTask& task) {
   const std::string difference = rounding_difference(
-      task.saved, facts_of_run(task.grid->shape(), task.algorithm, task.arguments.product, choices_of(task)));
+      task.saved,
+      facts_of_run(task.grid->shape(), task.iteration.algorithm, task.arguments.product, task.choices));
   if (!difference.empty())
     warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
 }

@@ -73,14 +73,13 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
 
 RunFacts facts_of(const SolveTask& task, const Solved& solved) {
   const ProcessGrid& grid = *task.grid;
-  const double seconds =
-      iteration_seconds(planned_iteration(task), grid.shape(), with_shared_memory(task.machine, grid));
+  const double seconds = iteration_seconds(task.iteration, grid.shape(), task.machine);
   return {.command = "solve",
           .grid = grid.shape(),
           .shape = task.shape,
           .device = task.arguments.product.device,
           .transport = transport_of(grid),
-          .product = RunFacts::Product{task.algorithm, task.storage, choices_of(task)},
+          .product = RunFacts::Product{task.iteration.algorithm, task.iteration.storage, task.choices},
           .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
           .column_figures = column_figures_of(task, solved),
           .problem = problem_of(task),

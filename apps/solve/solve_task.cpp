@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "command_line/console.hpp"
+#include "command_line/dependent_options.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -13,113 +14,149 @@ namespace gridlops::program {
 
 namespace {
 
-/// How A is stored. A restart with `auto` continues with the first run's storage, if the algorithm is the
-/// same.
-Storage storage_of_run(const SolveTask& task) {
-  AskedChoices asked = asked_choices(task);
-  if (const std::string saved = saved_fact(task.saved, storage_fact);
-      !asked.storage && !saved.empty() && saved_fact(task.saved, algorithm_fact) == name_of(task.algorithm))
-    asked.storage = parse_storage(saved);
-  return storage_for(asked, planned_iteration(task), task.grid->shape());
+/// The headers of A, B and the initial guess.
+struct InputHeaders {
+  NpyHeader A, B;
+  std::optional<NpyHeader> X0;
+};
+
+/// Reads them (collective over world). Throws InputError on all ranks if they do not fit together.
+InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) {
+  const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
+  constexpr const char* hint = "did you transpose A? Its transpose would fit";
+  const NpyHeader A = read_npy_header(world, matrix), B = read_npy_header(world, rhs);
+  check_operand(matrix, A, rhs, B, {A.rows, "rows of A", hint});
+  if (const std::string refusal = shape_refusal(arguments.solver, A.rows, A.cols); !refusal.empty())
+    throw InputError(fmt::format("{} is {}", matrix, refusal));
+  if (initial.empty()) return {A, B, {}};
+  const NpyHeader X0 = read_npy_header(world, initial);
+  check_operand(matrix, A, initial, X0, {A.cols, "columns of A", hint});
+  if (X0.cols != B.cols) {
+    throw InputError(fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
+                                 initial, X0.cols, rhs, B.cols));
+  }
+  return {A, B, X0};
 }
 
-/// The requested grid; else the grid of the run that a restart continues, if it has this many ranks; else the
-/// one with the fastest iterations.
-GridShape grid_for(const SolveTask& task, int ranks) {
-  if (task.arguments.product.grid) return *task.arguments.product.grid;
-  if (const std::string saved = saved_fact(task.saved, grid_fact); !saved.empty())
-    if (const GridShape grid = parse_grid_shape(saved); grid.size() == ranks) return grid;
+CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& inputs) {
+  std::vector<std::pair<std::string, NpyHeader>> files{{arguments.product.matrix, inputs.A},
+                                                       {arguments.rhs, inputs.B}};
+  if (inputs.X0) files.emplace_back(arguments.initial, *inputs.X0);
+  return common_type(files);
+}
+
+/// What the checkpoint of a restart says of its run, otherwise nothing (collective over world). Rank 0 warns
+/// of a later checkpoint that is incomplete.
+CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
+  if (directory.empty()) return {};
+  const CheckpointFacts saved = checkpoint_facts(world, directory);
+  const std::string unfinished = unfinished_checkpoint(world, directory);
+  if (!unfinished.empty() && world.rank() == 0) {
+    warn(
+        fmt::format("{} is left out, because the job that wrote it ended before it was complete; the restart "
+                    "goes on after iteration {}",
+                    unfinished, saved_fact(saved, "iteration")));
+  }
+  return saved;
+}
+
+/// One for each column, if there is a file of them (collective over world).
+std::vector<double> read_tolerances(Communicator& world, const std::string& path, const Sweep& sweep,
+                                    Index columns_of_B) {
+  if (path.empty()) return {};
+  const std::vector<double> tolerances = read_vector(world, path, "a tolerance", "tolerances");
+  const auto columns = sweep ? std::ssize(sweep.damps) : columns_of_B;
+  if (std::ssize(tolerances) != columns) {
+    throw InputError(fmt::format("{} holds {} tolerances, but there must be {}, one for each {}", path,
+                                 tolerances.size(), columns, sweep ? "damping" : "right-hand side"));
+  }
+  return sweep.of_all_columns(tolerances);
+}
+
+/// Where the choices of this run come from (collective over world). A restart chooses as its run did: it
+/// measures nothing, and built-in choices stay.
+std::string source_of_choices(Communicator& world, const SolveArguments& arguments,
+                              const CheckpointFacts& saved, const ProductShape& shape) {
+  const std::string built_in = Calibration().source_of_choices(shape.type);
+  if (saved_fact(saved, choices_fact) == built_in) return built_in;
+  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && saved.empty();
+  return calibration_for(world, shape, may_measure, world.rank() == 0 && !arguments.quiet)
+      .source_of_choices(shape.type);
+}
+
+/// The same as request_of(), where a restart with `--one-pass auto` goes on as the run was begun.
+IterationRequest request_of(const SolveArguments& arguments, const CheckpointFacts& saved) {
+  IterationRequest asked = request_of(arguments);
+  if (const std::string one_pass = saved_fact(saved, one_pass_fact); !asked.one_pass && !one_pass.empty())
+    asked.one_pass = one_pass == "on";
+  return asked;
+}
+
+/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
+/// else the one with the fastest iterations.
+GridShape grid_for(const SolveArguments& arguments, const CheckpointFacts& saved, const ProductShape& shape,
+                   const MachineModel& machine, int ranks) {
+  if (arguments.product.grid) return *arguments.product.grid;
+  if (const std::string fact = saved_fact(saved, grid_fact); !fact.empty())
+    if (const GridShape grid = parse_grid_shape(fact); grid.size() == ranks) return grid;
+  const IterationRequest asked = request_of(arguments, saved);
   return choose_grid(ranks, [&](GridShape grid) {
-    const AskedChoices asked = asked_choices(task);
-    const bool one_pass = reads_once(asked, task.shape, grid);
-    Algorithm algorithm = algorithm_for(asked, one_pass);
-    if (algorithm == Algorithm::automatic) algorithm = choose_algorithm(task.shape, grid, task.machine);
-    return iteration_seconds(planned_iteration(asked, task.shape, algorithm, one_pass, grid), grid,
-                             task.machine);
+    return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
   });
 }
 
-/// The calibration by which the run chooses (collective over world). A restart chooses as its first run did:
-/// it measures nothing, and built-in choices stay.
-Calibration calibration_of_run(Communicator& world, const SolveTask& task) {
-  const SolveArguments& arguments = task.arguments;
-  if (saved_fact(task.saved, choices_fact) == Calibration().source_of_choices(task.shape.type)) return {};
-  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
-  return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet);
-}
-
-/// One tolerance for each column, if there is a file of them (collective over world).
-std::vector<double> read_tolerances(Communicator& world, const SolveTask& task) {
-  const std::string& path = task.arguments.tolerances;
-  if (path.empty()) return {};
-  const std::vector<double> tolerances = read_vector(world, path, "a tolerance", "tolerances");
-  const auto columns = task.sweep ? std::ssize(task.sweep.damps) : task.B.cols;
-  if (std::ssize(tolerances) != columns) {
-    throw InputError(fmt::format("{} holds {} tolerances, but there must be {}, one for each {}", path,
-                                 tolerances.size(), columns, task.sweep ? "damping" : "right-hand side"));
-  }
-  return task.sweep.of_all_columns(tolerances);
+/// How the run iterates. A restart with `--storage auto` stores A as its run did, if the algorithm is the
+/// same.
+PlannedIteration iteration_for(const SolveArguments& arguments, const CheckpointFacts& saved,
+                               const ProductShape& shape, GridShape grid, const MachineModel& machine) {
+  IterationRequest asked = request_of(arguments, saved);
+  const PlannedIteration planned = plan_iteration(asked, shape, grid, machine);
+  const std::string storage = saved_fact(saved, storage_fact);
+  if (asked.storage || storage.empty() || saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
+    return planned;
+  asked.storage = parse_storage(storage);
+  return plan_iteration(asked, shape, grid, machine);
 }
 
 }  // namespace
 
-SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks) {
-  const std::string& matrix = arguments.product.matrix;
-  SolveTask task;
-  task.arguments = arguments;
-  task.A = read_npy_header(world, matrix);
-  task.B = read_npy_header(world, arguments.rhs);
-  if (const std::string& saved = arguments.options.checkpoint.restart; !saved.empty()) {
-    task.saved = checkpoint_facts(world, saved);
-    const std::string unfinished = unfinished_checkpoint(world, saved);
-    if (!unfinished.empty() && world.rank() == 0) {
-      warn(fmt::format(
-          "{} is left out, because the job that wrote it ended before it was complete; the restart goes "
-          "on after iteration {}",
-          unfinished, saved_fact(task.saved, "iteration")));
-    }
-  }
-  check_operand(matrix, task.A, arguments.rhs, task.B,
-                {task.A.rows, "rows of A", "did you transpose A? Its transpose would fit"});
-  if (const std::string refusal = shape_refusal(arguments.solver, task.A.rows, task.A.cols); !refusal.empty())
-    throw InputError(fmt::format("{} is {}", matrix, refusal));
-  if (!arguments.initial.empty()) {
-    task.X0 = read_npy_header(world, arguments.initial);
-    check_operand(matrix, task.A, arguments.initial, *task.X0,
-                  {task.A.cols, "columns of A", "did you transpose A? Its transpose would fit"});
-    if (task.X0->cols != task.B.cols) {
-      throw InputError(
-          fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
-                      arguments.initial, task.X0->cols, arguments.rhs, task.B.cols));
-    }
-  }
-  std::vector<std::pair<std::string, NpyHeader>> files{{matrix, task.A}, {arguments.rhs, task.B}};
-  if (task.X0) files.emplace_back(arguments.initial, *task.X0);
-  const CommonType common = common_type(files);
-  task.promotions = common.promotions;
-  task.sweep = plan_sweep(world, arguments, task.B.cols);
-  task.tolerances = read_tolerances(world, task);
-  task.shape = {task.A.rows, task.A.cols, task.sweep.columns(task.B.cols), common.type};
-  task.calibration = calibration_of_run(world, task);
-  const Machine machine = read_machine(world, arguments.product.machine);
-  task.machine = model_of(machine, ranks);
-  task.machine_source = machine.source;
-  task.grid = make_grid(ranks, grid_for(task, world.size()));
-  adopt_choices(task.saved, task.grid->shape(), task.arguments.product);
-  const AskedChoices asked = asked_choices(task);
-  task.one_pass = reads_once(asked, task.shape, task.grid->shape());
+SolveTask read_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
+  const InputHeaders inputs = read_headers(world, given);
+  const CommonType common = common_type_of(given, inputs);
+  const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
+  const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
+  const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);
+  const ProductShape shape{inputs.A.rows, inputs.A.cols, sweep.columns(inputs.B.cols), common.type};
+  const std::string choices = source_of_choices(world, given, saved, shape);
+  const Machine machine = read_machine(world, given.product.machine);
+  const MachineModel model = model_of(machine, ranks);
+  const auto grid = make_grid(ranks, grid_for(given, saved, shape, model, world.size()));
+  const MachineModel grid_model = with_shared_memory(model, *grid);
+  const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
+  const PlannedIteration iteration = iteration_for(arguments, saved, shape, grid->shape(), grid_model);
+  const SolveTask task{.arguments = arguments,
+                       .A = inputs.A,
+                       .B = inputs.B,
+                       .X0 = inputs.X0,
+                       .promotions = common.promotions,
+                       .saved = saved,
+                       .sweep = sweep,
+                       .tolerances = tolerances,
+                       .shape = shape,
+                       .choices = choices,
+                       .machine_source = machine.source,
+                       .machine = grid_model,
+                       .iteration = iteration,
+                       .grid = matrix_grid(iteration.algorithm, grid)};
   require_same_options(task);
-  require_compatible(asked);  // with what a restart has taken from its run
-  task.algorithm = resolve(algorithm_for(asked, task.one_pass), task.shape, *task.grid, task.machine);
-  task.storage = storage_of_run(task);
-  task.grid = matrix_grid(task.algorithm, task.grid);
+  require_compatible(request_of(arguments, saved));  // with what a restart has taken from its run
   return task;
 }
 
-AskedChoices asked_choices(const SolveArguments& arguments) {
+IterationRequest request_of(const SolveArguments& arguments) {
   return {.solver = arguments.solver,
-          .one_pass = arguments.one_pass,
           .algorithm = arguments.product.algorithm,
+          .one_pass = arguments.one_pass,
           .storage = arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,
@@ -127,22 +164,8 @@ AskedChoices asked_choices(const SolveArguments& arguments) {
           .on_host = arguments.product.device == "cpu"};
 }
 
-AskedChoices asked_choices(const SolveTask& task) {
-  AskedChoices asked = asked_choices(task.arguments);
-  const std::string saved = saved_fact(task.saved, one_pass_fact);
-  if (asked.one_pass == "auto" && !saved.empty()) asked.one_pass = saved;
-  return asked;
-}
-
 Layout layout_of_matrix(const SolveTask& task) {
-  return matrix_layout(task.algorithm, *task.grid, task.A.rows, task.A.cols);
+  return matrix_layout(task.iteration.algorithm, *task.grid, task.A.rows, task.A.cols);
 }
-
-PlannedIteration planned_iteration(const SolveTask& task) {
-  return planned_iteration(asked_choices(task), task.shape, task.algorithm, task.one_pass,
-                           task.grid->shape());
-}
-
-std::string choices_of(const SolveTask& task) { return task.calibration.source_of_choices(task.shape.type); }
 
 }  // namespace gridlops::program

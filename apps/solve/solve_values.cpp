@@ -90,7 +90,7 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"step",  // the library compares that of a restart
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
     {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
-    {"one-pass", [](const Run& run) -> Json { return run.task.one_pass; }},
+    {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
     {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
     {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
     // A report has these elsewhere.

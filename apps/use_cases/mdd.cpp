@@ -2,138 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <numbers>
-#include <numeric>
-#include <span>
 
-#include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/fredholm.hpp"
-#include "gridlops/ops/operator_algebra.hpp"
 #include "subcommands.hpp"
-#include "use_cases/use_case.hpp"
+#include "use_cases/independent_frequencies.hpp"
+#include "use_cases/mdd_data.hpp"
 
 namespace gridlops::program {
 
 namespace {
-
-/// Lengths in metres, times in seconds. Names follow the axes: models lie along x, data along y.
-struct MddArguments {
-  UseCaseArguments common;
-  Index nx = 121, ny = 201;
-  double ox = -300, dx = 5, oy = -500, dy = 5;
-  Index samples = 800, half_wavelet = 40, frequencies = 400;
-  double interval = 0.002, frequency = 20;
-  Index sources = 1;
-  std::string domain = "frequency";
-  bool independent = false;
-
-  /// The samples of an axis with negative times, whose middle is time 0.
-  Index both_sides() const { return 2 * samples - 1; }
-  Index time_zero() const { return samples - 1; }
-};
-
-/// A reflection: it arrives at √(t₀² + h²/v²) at offset h.
-struct Event {
-  double time, velocity, amplitude;
-};
-constexpr std::array<Event, 1> model_events{{{0.2, 1100, 1}}};
-constexpr std::array<Event, 3> kernel_events{{{0.2, 1200, 1}, {0.5, 1500, 0.6}, {0.7, 2000, 0.5}}};
-
-/// Adds `amplitude` times a wavelet to a trace, whose samples 0 … are `step` apart, at a time between two
-/// samples, by linear interpolation. Samples outside the trace are lost.
-template <class R>
-void add_event(const Event& event, double offset, double interval, std::span<const double> wavelet,
-               double amplitude, R* trace, Index samples, Index step) {
-  const double time = std::hypot(event.time, offset / event.velocity) / interval;
-  const Index half = static_cast<Index>(wavelet.size()) / 2;
-  if (!(time < static_cast<double>(samples + half))) return;
-  const Index first = static_cast<Index>(time);
-  const double behind = time - static_cast<double>(first);
-  for (const auto& [sample, share] : {std::pair{first, 1 - behind}, std::pair{first + 1, behind}}) {
-    for (Index k = 0; k < static_cast<Index>(wavelet.size()); ++k) {
-      const Index t = sample + k - half;
-      if (0 <= t && t < samples)
-        trace[t * step] +=
-            static_cast<R>(event.amplitude * amplitude * share * wavelet[static_cast<std::size_t>(k)]);
-    }
-  }
-}
-
-/// A taper of n samples whose ends are half Hann windows of five samples; the outermost samples are zero.
-double taper(Index i, Index n) {
-  constexpr Index width = 5;
-  const Index from_end = std::min(i, n - 1 - i);
-  if (from_end >= width) return 1;
-  return 0.5 - 0.5 * std::cos(std::numbers::pi * static_cast<double>(from_end) / (width - 1));
-}
-
-/// Fills this rank's block of real arrays (samples, traces), cut along the traces. trace(j, c, first) adds to
-/// the zeros of trace j of column c, whose samples are as far apart as this block has traces.
-template <Scalar R, class Trace>
-void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
-  const MatrixView<R> block = X.local();
-  const Range traces = space.local_box()[1];
-  std::vector<R> values(static_cast<std::size_t>(block.rows));
-  for (Index column = 0; column < block.cols; ++column) {
-    std::fill(values.begin(), values.end(), R(0));
-    for (Index j = 0; j < traces.size; ++j) trace(traces.begin + j, column, values.data() + j, traces.size);
-    space.grid->backend()->upload(values.data(), block.column(column),
-                                  block.rows * static_cast<Index>(sizeof(R)));
-  }
-}
-
-/// Reflections, recorded at all y, from sources at all x: their spectra, scaled for the integrals over time.
-/// Traces are distributed for their transform, then the frequencies.
-template <Scalar R>
-DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel) {
-  using C = std::complex<R>;
-  const auto& grid = kernel.grid;
-  const Index traces = arguments.nx * arguments.ny, samples = arguments.both_sides();
-  const Space spectra = array_space(grid, {arguments.frequencies, traces}, 0);
-  const OperatorPtr<R> F = trace_spectra<R>(spectra, samples);
-  DistMatrix<R> in_time = allocate_matrix<R>(grid, F->domain().layout(1));
-  const std::vector<double> wavelet = ricker(arguments.frequency, arguments.interval, arguments.half_wavelet);
-  fill_traces<R>(F->domain(), in_time, [&](Index trace, Index, R* first, Index step) {
-    const Index ix = trace / arguments.ny, iy = trace % arguments.ny;
-    const double offset = arguments.ox + arguments.dx * static_cast<double>(ix) - arguments.oy -
-                          arguments.dy * static_cast<double>(iy);
-    for (const Event& event : kernel_events)
-      add_event(event, offset, arguments.interval, wavelet, taper(ix, arguments.nx) * taper(iy, arguments.ny),
-                first, arguments.samples, step);
-  });
-  DistMatrix<C> G = allocate_matrix<C>(grid, spectra.layout(1));
-  DistMatrix<R> pairs = pairs_of(spectra, G);
-  // The transform keeps norms, with one of every two conjugate frequencies; the sum needed here does not.
-  const auto scale = arguments.interval *
-                     std::sqrt(static_cast<double>(arguments.samples) * static_cast<double>(samples) / 2);
-  F->apply(static_cast<R>(scale), in_time, 0, pairs);
-  if (const Range own = spectra.local_box()[0]; own.begin == 0 && own.size > 0) {
-    const MatrixView<C> zero = G.local().row_block({0, traces});
-    grid->backend()->template kernels<C>().add(static_cast<R>(std::numbers::sqrt2), zero, C(0), zero);
-  }
-  return G;
-}
-
-/// The model of each virtual source: one reflection from a source on the model's line. Sources are evenly
-/// spaced around its middle.
-template <Scalar R>
-void fill_model(const MddArguments& arguments, const Space& space, DistMatrix<R>& model) {
-  const double length = arguments.dx * static_cast<double>(arguments.nx - 1);
-  constexpr std::array spike{1.0};
-  fill_traces<R>(space, model, [&](Index ix, Index source, R* first, Index step) {
-    const double place = (static_cast<double>(source) + 0.5) / static_cast<double>(arguments.sources) - 0.5;
-    const double offset = arguments.dx * static_cast<double>(ix) - length / 2 - place * length;
-    for (const Event& event : model_events)
-      add_event(event, offset, arguments.interval, spike, 1, first + arguments.time_zero() * step,
-                arguments.samples, step);
-  });
-}
 
 /// ‖X‖ of all columns together.
 template <Scalar T>
@@ -143,106 +25,7 @@ double frobenius_norm(const ConstDistMatrix<T>& X) {
   return std::sqrt(squares);
 }
 
-/// Every frequency is a problem of its own, which its rank solves alone, for all sources: column f · sources
-/// + s of the result is source s at frequency f.
-template <Scalar T>
-class IndependentFrequencies {
- public:
-  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, const DistMatrix<T>& G)
-      : arguments_(arguments), own_(kernel.local_box()[0]), G_(G), comm_(kernel.grid->comm()) {
-    alone_comm_ = comm_.split(comm_.rank(), 0);
-    alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
-  }
-
-  SolveReport solve(const DistMatrix<T>& data, DistMatrix<T>& model, SolveOptions options) {
-    options.observers.clear();
-    if (!arguments_.common.tolerance) options.tolerance.reset();
-    std::vector<SolveReport> mine;
-    attempt(comm_, [&] {
-      for (Index f = 0; f < own_.size; ++f) mine.push_back(solve_one(f, data, model, options));
-    });
-    SolveReport report = gather(mine);
-    costs_ = sum_costs(mine, report.iterations);
-    return report;
-  }
-  std::vector<std::vector<double>> take_costs() { return std::move(costs_); }
-
- private:
-  SolveReport solve_one(Index f, const DistMatrix<T>& data, DistMatrix<T>& model,
-                        const SolveOptions& options) const {
-    const Index nx = arguments_.nx, ny = arguments_.ny;
-    const Space kernel = array_space(alone_, {1, nx, ny}, 0);
-    const MatrixView<const T> slice(G_.local().data + f * nx * ny, nx * ny, 1);
-    const OperatorPtr<T> A = fredholm<T>(kernel, DistMatrix<T>(alone_, kernel.layout(1), unconst(slice)));
-    const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
-    DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
-    return gridlops::solve(arguments_.common.solver, *A, B, X, options);
-  }
-  /// An operator owns its matrix, although it only reads it.
-  static MatrixView<T> unconst(MatrixView<const T> X) { return {const_cast<T*>(X.data), X.rows, X.cols}; }
-
-  /// The columns of all ranks.
-  SolveReport gather(const std::vector<SolveReport>& mine) const {
-    constexpr std::size_t facts = 4;
-    std::vector<double> sent;
-    for (const SolveReport& one : mine)
-      for (const ColumnReport& column : one.columns)
-        for (const double fact : {static_cast<double>(column.reason), static_cast<double>(column.iterations),
-                                  column.residual_norm, column.normal_residual_norm})
-          sent.push_back(fact);
-    std::vector<Index> counts(static_cast<std::size_t>(comm_.size()));
-    const std::array<Index, 1> count{static_cast<Index>(sent.size())};
-    comm_.all_gather(count, counts);
-    std::vector<double> all(
-        static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), Index{0})));
-    comm_.all_gather_v(sent, all, counts);
-    SolveReport report;
-    report.solver = name_of(arguments_.common.solver);
-    for (std::size_t k = 0; k < all.size(); k += facts) {
-      ColumnReport column;
-      column.reason = static_cast<StopReason>(static_cast<int>(all[k]));
-      column.iterations = static_cast<Index>(all[k + 1]);
-      column.residual_norm = all[k + 2];
-      column.normal_residual_norm = all[k + 3];
-      report.iterations = std::max(report.iterations, column.iterations);
-      report.columns.push_back(column);
-    }
-    return report;
-  }
-
-  /// The same as costs_of(), for one problem: norms over all frequencies, including those that have ended.
-  std::vector<std::vector<double>> sum_costs(const std::vector<SolveReport>& mine, Index iterations) const {
-    const auto sources = static_cast<std::size_t>(arguments_.sources);
-    std::vector<double> squares(static_cast<std::size_t>(iterations + 1) * sources);
-    for (const SolveReport& one : mine) {
-      const std::vector<std::vector<double>> costs = costs_of(one);
-      for (std::size_t k = 0; k * sources < squares.size(); ++k) {
-        const std::vector<double>& norms = costs[std::min(k, costs.size() - 1)];
-        for (std::size_t s = 0; s < sources; ++s)
-          squares[k * sources + s] += std::pow(norms[norms.size() - sources + s], 2);
-      }
-    }
-    comm_.all_reduce(squares, ReduceOp::sum);
-    std::vector<std::vector<double>> costs;
-    for (std::size_t k = 0; k * sources < squares.size(); ++k) {
-      const std::span<const double> of_sources(squares.data() + k * sources, sources);
-      costs.push_back({std::sqrt(std::accumulate(of_sources.begin(), of_sources.end(), 0.0))});
-      if (sources > 1)
-        for (const double square : of_sources) costs.back().push_back(std::sqrt(square));
-    }
-    return costs;
-  }
-
-  const MddArguments& arguments_;
-  Range own_;
-  const DistMatrix<T>& G_;
-  Communicator& comm_;
-  std::unique_ptr<Communicator> alone_comm_;
-  std::shared_ptr<const ProcessGrid> alone_;
-  std::vector<std::vector<double>> costs_;
-};
-
-/// Makes data of the model by A, and inverts them by solve(data, model). save(name, X, is_data) stores a
+/// Makes data of the model by A, and inverts them by solve(data, model). save(name, X, is_data) keeps a
 /// result.
 template <Scalar T, class Solve, class Save>
 void invert(UseCase& run, const LinearOperator<T>& A, DistMatrix<T>& model, Solve&& solve, Save&& save) {
@@ -275,11 +58,10 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   using C = std::complex<R>;
   const auto& grid = run.grid();
   const Space kernel = array_space(grid, {arguments.frequencies, arguments.nx, arguments.ny}, 0);
-  DistMatrix<C> made = make_kernel<R>(arguments, kernel);
-  run.figure("norm of kernel", frobenius_norm<C>(made) /
+  DistMatrix<C> entries = make_kernel<R>(arguments, kernel);
+  run.figure("norm of kernel", frobenius_norm<C>(entries) /
                                    (arguments.interval * std::sqrt(static_cast<double>(arguments.samples))));
-  DistMatrix<C> entries(grid, made.layout(), made.local());  // a view of what the operator takes over
-  const OperatorPtr<C> G = fredholm<C>(kernel, std::move(made));
+  const OperatorPtr<C> G = fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
   const ConvolutionTimes times{arguments.both_sides(), arguments.time_zero(), arguments.time_zero()};
   const OperatorPtr<R> model_spectra = trace_spectra<R>(G->domain(), times.samples, times.model_zero);
   const OperatorPtr<R> data_spectra = trace_spectra<R>(G->range(), times.samples, times.data_zero);

@@ -69,7 +69,9 @@ std::vector<Entries> combinations(const Cases& cases) {
 Case resolved(const Cases& cases, const Entries& at, const std::shared_ptr<const ProcessGrid>& grid) {
   const ProductShape shape{cases.rows[at[rows]], cases.cols[at[cols]], cases.nrhs[at[nrhs]],
                            cases.types[at[types]]};
-  const Algorithm algorithm = program::resolve(cases.algorithms[at[algorithms]], shape, *grid);
+  Algorithm algorithm = cases.algorithms[at[algorithms]];
+  if (algorithm == Algorithm::automatic)
+    algorithm = choose_algorithm(shape, grid->shape(), with_shared_memory({}, *grid));
   std::optional<Storage> storage = cases.storages[at[storages]];
   Asked asked{name_of(cases.algorithms[at[algorithms]]), storage ? name_of(*storage) : "auto",
               cases.transports[at[transports]]};

@@ -4,33 +4,23 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/local/matrix_view.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
+#include "io/shared_file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {
 
 namespace {
-
-template <class Parse>
-auto read_header_of(const std::string& path, Parse&& parse) {
-  const InputFile file(path);
-  std::vector<char> start(static_cast<std::size_t>(std::min(file.size(), npy_header_limit)));
-  file.read(start.data(), static_cast<Index>(start.size()), 0);
-  return parse(start, file.size(), path);
-}
 
 /// Reads blocks of the matrix in a file into the memory of a backend.
 template <Scalar T>
@@ -93,18 +83,7 @@ class BlockReader {
   std::vector<T> lines_, transposed_;
 };
 
-/// Makes all ranks agree on the file and the matrix before they read or write it.
-template <Scalar T>
-void begin_with_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
-                     const std::function<void(Agreement&)>& check) {
-  agree(X.grid(), operation, [&](Agreement& agreement) {
-    agreement.on("the file", path);
-    describe_matrix(agreement, "the matrix", X);
-    check(agreement);
-  });
-}
-
-/// X's block ← the file's, tile by tile, converting the elements.
+/// X's block ← the file's, tile by tile, whose elements are converted.
 template <Scalar Stored, Scalar T>
 void read_converted(const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
   const std::shared_ptr<Backend> host = make_host_backend();
@@ -211,29 +190,6 @@ void write_block(const std::string& path, Index data_offset, const ConstDistMatr
   file.finish();
 }
 
-/// Makes a file that begins with `start` and has room for X (collective over the grid of X). The owner of
-/// each block writes it by write_block(name).
-template <Scalar T, class WriteBlock>
-void write_together(const std::string& path, Access access, const std::string& start,
-                    const ConstDistMatrix<T>& X, WriteBlock&& write_block) {
-  const TraceRegion region("write file");
-  if (!X.grid()->is_member()) return;
-  Communicator& comm = X.grid()->comm();
-  std::optional<TemporaryFile> temporary;  // on rank 0
-  attempt(comm, [&] {
-    if (comm.rank() != 0) return;
-    temporary.emplace(path, access);
-    temporary->prepare(start, static_cast<Index>(start.size()) + X.rows() * X.cols() * Index{sizeof(T)});
-  });
-  const std::string name = broadcast_text(comm, temporary ? temporary->name() : std::string(), 0);
-  attempt(comm, [&] {
-    if (X.owned() && !X.local().empty()) write_block(name);
-  });
-  attempt(comm, [&] {
-    if (temporary) temporary->take_name();
-  });
-}
-
 }  // namespace
 
 template <Scalar T>
@@ -259,148 +215,10 @@ void write_npy(const std::string& path, const ConstDistMatrix<T>& X, int dimensi
   write_npy(path, X, dimensions, Access::by_umask);
 }
 
-namespace {
-
-/// The sizes of the array in the file of a matrix with this many columns of arrays.
-std::vector<Index> sizes_in_file(const Dims& dims, Index columns) {
-  std::vector<Index> sizes = dims.sizes();
-  if (columns != 1) sizes.insert(sizes.begin(), columns);
-  return sizes;
-}
-
-/// Calls work(in_file, in_memory, step, count), all in elements, for the lines of an array's box that are
-/// contiguous in the file. In memory, where the box is in C order, `step` separates the elements of a line.
-template <class Function>
-void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran_order, Function&& work) {
-  const Index elements = size_of(box);
-  if (elements == 0) return;
-  const std::size_t count = sizes.size();
-  // In C order, the last dimensions that the box covers completely form one line together.
-  std::size_t first = fortran_order ? 0 : count - 1;
-  Index length = box[first].size;
-  while (!fortran_order && first > 0 && box[first].size == sizes[first]) length *= box[--first].size;
-  const Index step = fortran_order ? elements / length : 1;
-  std::vector<Index> place(count);
-  for (Index line = 0; line < elements / length; ++line) {
-    Index in_file = 0;
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t d = fortran_order ? count - 1 - k : k;
-      in_file = in_file * sizes[d] + box[d].begin + place[d];
-    }
-    work(in_file, fortran_order ? line : line * length, step, length);
-    // Moves to the next line in memory order.
-    for (std::size_t d = fortran_order ? count : first; d-- > (fortran_order ? 1 : 0);) {
-      if (++place[d] < box[d].size) break;
-      place[d] = 0;
-    }
-  }
-}
-
-/// Calls work(column, box) for each column of this rank's block, with its box in the file.
-template <Scalar T, class Function>
-void for_each_column(const ConstDistMatrix<T>& X, const Dims& dims, Function&& work) {
-  const Cut& rows = X.layout().rows;
-  const Box own = dims.block(X.grid()->my_part(rows.axis));
-  for (Index j = 0; j < X.local().cols; ++j) {
-    Box box = own;
-    if (X.cols() != 1) box.insert(box.begin(), {X.local_col_range().begin + j, 1});
-    work(j, box);
-  }
-}
-
-template <Scalar T>
-void describe_dims(Agreement& agreement, const std::string& path, const Dims& dims,
-                   const ConstDistMatrix<T>& X) {
-  agreement.on("the array", dims.describe());
-  require<ShapeError>(dims.rows() == X.layout().rows.partition, path, ": an array of ", dims.describe(),
-                      " does not fit a matrix that is ", X.layout().describe(),
-                      "; the rows must have a part for each block of the array");
-}
-
-}  // namespace
-
-NpyArrayHeader read_npy_array_header(Communicator& comm, const std::string& path) {
-  NpyArrayHeader header;
-  agree(comm, "read_npy_array_header", [&](Agreement& agreement) {
-    agreement.on("the file", path);
-    if (comm.rank() == 0) header = read_header_of(path, parse_npy_array_header);
-  });
-  std::vector<Index> fields{static_cast<Index>(header.type), header.fortran_order, header.data_offset,
-                            static_cast<Index>(header.sizes.size())};
-  fields.insert(fields.end(), header.sizes.begin(), header.sizes.end());
-  fields.resize(4 + Dims::most);
-  comm.broadcast(fields, 0);
-  return {static_cast<ScalarType>(fields[0]),
-          {fields.begin() + 4, fields.begin() + 4 + fields[3]},
-          fields[1] != 0,
-          fields[2]};
-}
-
-template <Scalar T>
-void read_npy_array(const std::string& path, const NpyArrayHeader& header, const Dims& dims,
-                    DistMatrix<T>& X) {
-  const TraceRegion region("read file");
-  const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  begin_with_file<T>("read_npy_array", path, X, [&](Agreement& agreement) {
-    describe_dims<T>(agreement, path, dims, X);
-    require<ShapeError>(header.type == scalar_type_of<T>, path, " has elements of type ",
-                        name_of(header.type), ", but they are to be read into arrays of ",
-                        name_of(scalar_type_of<T>));
-    require<ShapeError>(header.sizes == sizes, path, " has another shape than an array of ", dims.describe(),
-                        " with ", X.cols(), " right-hand sides");
-  });
-  if (!X.grid()->is_member()) return;
-  constexpr Index size = sizeof(T);
-  attempt(X.grid()->comm(), [&] {
-    if (X.local().empty()) return;
-    const InputFile file(path);
-    Backend& backend = *X.grid()->backend();
-    std::vector<T> column(at(X.local().rows)), scattered;
-    for_each_column<T>(X, dims, [&](Index j, const Box& box) {
-      for_each_line(sizes, box, header.fortran_order,
-                    [&](Index in_file, Index in_memory, Index step, Index count) {
-                      const Index offset = header.data_offset + in_file * size;
-                      if (step == 1) return file.read(column.data() + in_memory, count * size, offset);
-                      scattered.resize(at(count));
-                      file.read(scattered.data(), count * size, offset);
-                      for (Index k = 0; k < count; ++k) column[at(in_memory + k * step)] = scattered[at(k)];
-                    });
-      backend.upload(column.data(), X.local().column(j), X.local().rows * size);
-    });
-  });
-}
-
-template <Scalar T>
-void write_npy_array(const std::string& path, const Dims& dims, const ConstDistMatrix<T>& X) {
-  const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  begin_with_file("write_npy_array", path, X, [&](Agreement& agreement) {
-    describe_dims(agreement, path, dims, X);
-    require<ShapeError>(!sizes.empty() && sizes.size() <= Dims::most, path, ": an array of ", dims.describe(),
-                        " with ", X.cols(), " right-hand sides would have ", sizes.size(),
-                        " dimensions; one to five are possible");
-  });
-  const std::string start = npy_header_text(NpyArrayHeader{scalar_type_of<T>, sizes, false, 0});
-  constexpr Index size = sizeof(T);
-  write_together(path, Access::by_umask, start, X, [&](const std::string& name) {
-    OutputFile file = OutputFile::open(name);
-    std::vector<T> column(at(X.local().rows));
-    for_each_column(X, dims, [&](Index j, const Box& box) {
-      X.grid()->backend()->download(X.local().column(j), column.data(), X.local().rows * size);
-      for_each_line(sizes, box, false, [&](Index in_file, Index in_memory, Index, Index count) {
-        file.write(column.data() + in_memory, count * size,
-                   static_cast<Index>(start.size()) + in_file * size);
-      });
-    });
-    file.finish();
-  });
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                         \
-  template void read_npy(const std::string&, const NpyHeader&, DistMatrix<T>&);                         \
-  template void write_npy(const std::string&, const ConstDistMatrix<T>&, int);                          \
-  template void write_npy(const std::string&, const ConstDistMatrix<T>&, int, Access);                  \
-  template void read_npy_array(const std::string&, const NpyArrayHeader&, const Dims&, DistMatrix<T>&); \
-  template void write_npy_array(const std::string&, const Dims&, const ConstDistMatrix<T>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                 \
+  template void read_npy(const std::string&, const NpyHeader&, DistMatrix<T>&); \
+  template void write_npy(const std::string&, const ConstDistMatrix<T>&, int);  \
+  template void write_npy(const std::string&, const ConstDistMatrix<T>&, int, Access);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

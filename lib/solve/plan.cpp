@@ -49,6 +49,28 @@ ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid
   return shape;
 }
 
+PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape, GridShape grid,
+                                const MachineModel& machine) {
+  const auto batch_by = [&](Algorithm algorithm) { return first_batch(algorithm, shape, grid, asked.batch); };
+  const bool may_be_stationary_a =
+      asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
+  const bool one_pass_pays = may_be_stationary_a && !asked.scaled && asked.on_host &&
+                             asked.storage != Storage::columns &&
+                             one_pass_is_faster(batch_by(Algorithm::stationary_a), grid);
+  const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
+  Algorithm algorithm =
+      one_pass || asked.solver == Solver::block_cgls ? Algorithm::stationary_a : asked.algorithm;
+  if (algorithm == Algorithm::automatic) {
+    ProductShape at_once = shape;
+    if (asked.batch > 0) at_once.nrhs = std::min(shape.nrhs, asked.batch);
+    algorithm = choose_algorithm(at_once, grid, machine);
+  }
+  const ProductShape batch = batch_by(algorithm);
+  const Storage usual = asked.on_host ? faster_storage(algorithm, batch, grid) : Storage::columns;
+  const Storage storage = one_pass && asked.on_host ? Storage::packed : asked.storage.value_or(usual);
+  return {asked.solver, one_pass, algorithm, batch, asked.panel, storage};
+}
+
 double iteration_seconds(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
   const ProductShape& shape = iteration.shape;
   if (shape.nrhs == 0) return 0;

@@ -12,12 +12,12 @@ namespace gridlops {
 /// Discrete Fredholm integrals of the first kind, one per slice (in seismics, a frequency):
 ///
 ///   d_f = G_f m_f,    G_f of nx × ny.
-///
-/// `kernel` is the space of arrays (slices, ny, nx): it holds each G_f in column-major order, one slice after
-/// the other. It is cut only along the slices, along one axis and into any parts. G is one uncut column in
-/// it; the operator takes ownership of it. Models are arrays (slices, ny), data are arrays (slices, nx), both
-/// cut as the slices; their columns lie along `columns`. Every rank multiplies its own slices, each by one
-/// BLAS product for all right-hand sides, and no data move. normal_product() reads each slice once.
+/// `kernel` is the space of arrays (slices, ny, nx): each G_f in column-major order, one slice after the
+/// other, the slices cut along an axis in any parts, and nothing else. G is one uncut column in it.
+/// A G that has its block is the operator's from now on; a view's block stays the caller's, and must not
+/// change. Models are arrays (slices, ny), data are arrays (slices, nx), both cut as the slices; their
+/// columns lie along `columns`. Every rank multiplies its own slices, one BLAS product each for all
+/// right-hand sides, and nothing moves. normal_product() reads each slice once.
 /// Not collective. Throws ShapeError, on all ranks and without communicating.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fredholm(const Space& kernel, DistMatrix<T> G, Axis columns = Axis::uncut);

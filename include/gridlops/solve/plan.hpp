@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
+
 #include "gridlops/base/export.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -20,9 +22,30 @@ struct PlannedIteration {
   Solver solver = Solver::cgls;
   bool one_pass = false;  ///< for cgls, with stationary_a
   Algorithm algorithm = Algorithm::stationary_a;
-  ProductShape shape;  ///< nrhs is the number of columns active at once
-  Index panel = 0;     ///< as in MatrixMultOptions
+  ProductShape shape;                  ///< with as many columns as are active at once
+  Index panel = 0;                     ///< as in MatrixMultOptions
+  Storage storage = Storage::columns;  ///< as in MatrixMultOptions
 };
+
+/// How a solver is to work on a matrix in memory, as far as that is asked for.
+struct IterationRequest {
+  Solver solver = Solver::cgls;
+  Algorithm algorithm = Algorithm::automatic;
+  std::optional<bool> one_pass = false;  ///< none: if that is faster
+  std::optional<Storage> storage{};      ///< none: the faster one
+  Index panel = 0;                       ///< as in MatrixMultOptions
+  Index batch = 0;                       ///< as in SolveOptions
+  bool scaled = false;  ///< the operator is A times another operator, which rules out one pass
+  bool on_host = true;  ///< A lies in host memory
+};
+
+/// Chooses what the request leaves open: one pass by one_pass_is_faster(), the algorithm by
+/// choose_algorithm() for the columns of a batch, the storage by faster_storage(). What the solver needs
+/// comes before what was asked for: block_cgls and one pass take stationary_a, one pass in host memory takes
+/// a packed A, and only solvers with Feature::one_pass have one pass. Not collective; ranks with the same
+/// arguments and the same calibration choose alike.
+GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
+                                                GridShape grid, const MachineModel& machine = {});
 
 /// Returns the modelled seconds of one iteration on the slowest rank: its products, its passes over vectors,
 /// and its sums over all ranks. Not collective.

@@ -148,3 +148,42 @@ TEST_CASE("The first batch has the columns that a solver takes at once", "[plan]
   CHECK(columns(Algorithm::summa, 8) == 6);  // two of each of three parts
   CHECK(columns(Algorithm::stationary_b, 1) == 3);
 }
+
+TEST_CASE("What a request leaves open is chosen as the functions for it choose", "[plan]") {
+  const ProductShape shape{16384, 4096, 1};
+  const GridShape grid{2, 1};
+  REQUIRE(one_pass_is_faster(shape, grid));
+  const PlannedIteration usual = plan_iteration({.panel = 7}, shape, grid);
+  CHECK(usual.algorithm == choose_algorithm(shape, grid));
+  CHECK(usual.storage == faster_storage(usual.algorithm, shape, grid));
+  CHECK((usual.panel == 7 && !usual.one_pass));
+
+  const auto reads_once = [&](IterationRequest asked) {
+    asked.one_pass.reset();
+    return plan_iteration(asked, shape, grid).one_pass;
+  };
+  CHECK((reads_once({}) && reads_once({.algorithm = Algorithm::stationary_a})));
+  CHECK_FALSE(reads_once({.solver = Solver::lsqr}));
+  CHECK_FALSE(reads_once({.algorithm = Algorithm::block}));
+  CHECK_FALSE(reads_once({.storage = Storage::columns}));
+  CHECK_FALSE(reads_once({.scaled = true}));
+  CHECK_FALSE(reads_once({.on_host = false}));
+
+  const PlannedIteration once = plan_iteration({.one_pass = true, .storage = Storage::columns}, shape, grid);
+  CHECK((once.one_pass && once.algorithm == Algorithm::stationary_a && once.storage == Storage::packed));
+  CHECK(plan_iteration({.one_pass = true, .on_host = false}, shape, grid).storage == Storage::columns);
+  CHECK(plan_iteration({.algorithm = Algorithm::block, .storage = Storage::packed}, shape, grid).storage ==
+        Storage::packed);
+  CHECK(plan_iteration({.solver = Solver::block_cgls}, {1000, 1000, 5000}, {2, 2}).algorithm ==
+        Algorithm::stationary_a);
+}
+
+TEST_CASE("The algorithm is that of the columns that a solver takes at once", "[plan]") {
+  const ProductShape all{1000, 1000, 5000}, one{1000, 1000, 1};
+  const GridShape grid{2, 2};
+  REQUIRE(choose_algorithm(all, grid) != choose_algorithm(one, grid));
+  CHECK(plan_iteration({}, all, grid).algorithm == choose_algorithm(all, grid));
+  const PlannedIteration by_one = plan_iteration({.batch = 1}, all, grid);
+  CHECK(by_one.algorithm == choose_algorithm(one, grid));
+  CHECK(by_one.shape.nrhs == first_batch(by_one.algorithm, all, grid, 1).nrhs);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/ops/fredholm.hpp"
+#include "use_cases/mdd_data.hpp"
+
+namespace gridlops::program {
+
+/// Every frequency is a problem of its own, which its rank solves alone, for all sources: column f · sources
+/// + s of the result is source s at frequency f.
+template <Scalar T>
+class IndependentFrequencies {
+ public:
+  /// G must outlive this.
+  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, DistMatrix<T>& G)
+      : arguments_(arguments), own_(kernel.local_box()[0]), slices_(G.local()), comm_(kernel.grid->comm()) {
+    alone_comm_ = comm_.split(comm_.rank(), 0);
+    alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
+  }
+
+  SolveReport solve(const DistMatrix<T>& data, DistMatrix<T>& model, SolveOptions options) {
+    options.observers.clear();
+    if (!arguments_.common.tolerance) options.tolerance.reset();
+    std::vector<SolveReport> mine;
+    attempt(comm_, [&] {
+      for (Index f = 0; f < own_.size; ++f) mine.push_back(solve_one(f, data, model, options));
+    });
+    SolveReport report = gather(mine);
+    costs_ = sum_costs(mine, report.iterations);
+    return report;
+  }
+  std::vector<std::vector<double>> take_costs() { return std::move(costs_); }
+
+ private:
+  SolveReport solve_one(Index f, const DistMatrix<T>& data, DistMatrix<T>& model,
+                        const SolveOptions& options) const {
+    const Index nx = arguments_.nx, ny = arguments_.ny;
+    const Space kernel = array_space(alone_, {1, nx, ny}, 0);
+    const MatrixView<T> slice = slices_.row_block({f * nx * ny, nx * ny});
+    const OperatorPtr<T> A = fredholm<T>(kernel, DistMatrix<T>(alone_, kernel.layout(1), slice));
+    const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
+    DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
+    return gridlops::solve(arguments_.common.solver, *A, B, X, options);
+  }
+
+  /// The columns of all ranks.
+  SolveReport gather(const std::vector<SolveReport>& mine) const {
+    constexpr std::size_t facts = 4;
+    std::vector<double> sent;
+    for (const SolveReport& one : mine)
+      for (const ColumnReport& column : one.columns)
+        for (const double fact : {static_cast<double>(column.reason), static_cast<double>(column.iterations),
+                                  column.residual_norm, column.normal_residual_norm})
+          sent.push_back(fact);
+    std::vector<Index> counts(static_cast<std::size_t>(comm_.size()));
+    const std::array<Index, 1> count{static_cast<Index>(sent.size())};
+    comm_.all_gather(count, counts);
+    std::vector<double> all(
+        static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), Index{0})));
+    comm_.all_gather_v(sent, all, counts);
+    SolveReport report;
+    report.solver = name_of(arguments_.common.solver);
+    for (std::size_t k = 0; k < all.size(); k += facts) {
+      ColumnReport column;
+      column.reason = static_cast<StopReason>(static_cast<int>(all[k]));
+      column.iterations = static_cast<Index>(all[k + 1]);
+      column.residual_norm = all[k + 2];
+      column.normal_residual_norm = all[k + 3];
+      report.iterations = std::max(report.iterations, column.iterations);
+      report.columns.push_back(column);
+    }
+    return report;
+  }
+
+  /// As costs_of() for one problem: norms over all frequencies, those that have ended included.
+  std::vector<std::vector<double>> sum_costs(const std::vector<SolveReport>& mine, Index iterations) const {
+    const auto sources = static_cast<std::size_t>(arguments_.sources);
+    std::vector<double> squares(static_cast<std::size_t>(iterations + 1) * sources);
+    for (const SolveReport& one : mine) {
+      const std::vector<std::vector<double>> costs = costs_of(one);
+      for (std::size_t k = 0; k * sources < squares.size(); ++k) {
+        const std::vector<double>& norms = costs[std::min(k, costs.size() - 1)];
+        for (std::size_t s = 0; s < sources; ++s)
+          squares[k * sources + s] += std::pow(norms[norms.size() - sources + s], 2);
+      }
+    }
+    comm_.all_reduce(squares, ReduceOp::sum);
+    std::vector<std::vector<double>> costs;
+    for (std::size_t k = 0; k * sources < squares.size(); ++k) {
+      const std::span<const double> of_sources(squares.data() + k * sources, sources);
+      costs.push_back({std::sqrt(std::accumulate(of_sources.begin(), of_sources.end(), 0.0))});
+      if (sources > 1)
+        for (const double square : of_sources) costs.back().push_back(std::sqrt(square));
+    }
+    return costs;
+  }
+
+  const MddArguments& arguments_;
+  Range own_;
+  MatrixView<T> slices_;
+  Communicator& comm_;
+  std::unique_ptr<Communicator> alone_comm_;
+  std::shared_ptr<const ProcessGrid> alone_;
+  std::vector<std::vector<double>> costs_;
+};
+
+}  // namespace gridlops::program

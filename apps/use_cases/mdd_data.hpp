@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <string>
+
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/space.hpp"
+#include "use_cases/use_case.hpp"
+
+namespace gridlops::program {
+
+/// Lengths in metres, times in seconds. Names are those of the axes: models lie along x, data along y.
+struct MddArguments {
+  UseCaseArguments common;
+  Index nx = 121, ny = 201;
+  double ox = -300, dx = 5, oy = -500, dy = 5;
+  Index samples = 800, half_wavelet = 40, frequencies = 400;
+  double interval = 0.002, frequency = 20;
+  Index sources = 1;
+  std::string domain = "frequency";
+  bool independent = false;
+
+  /// Of an axis with negative times, whose middle is time 0.
+  Index both_sides() const { return 2 * samples - 1; }
+  Index time_zero() const { return samples - 1; }
+};
+
+/// Returns reflections, recorded at all y, of sources at all x: their spectra, with what the integrals over
+/// time take (collective over the grid).
+template <Scalar R>
+DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel);
+
+/// The model of each virtual source: one reflection of a source that lies on the line of the model. Sources
+/// are evenly spaced around its middle.
+template <Scalar R>
+void fill_model(const MddArguments& arguments, const Space& space, DistMatrix<R>& model);
+
+}  // namespace gridlops::program
