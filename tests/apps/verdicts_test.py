@@ -143,6 +143,39 @@ def check_guesses(suite, rng):
         case = Case(suite, A, B)
 
 
+def check_useless_guesses(suite, rng):
+    """Nothing of b is left in the residual of such a guess, or its norm overflows: the problem is solved all the same."""
+
+    def solve(A, B, guess, *words):
+        case = Case(suite, A, B)
+        np.save(suite.folder / "X0.npy", guess)
+        X, report = case.solve("--initial", "X0.npy", *words)
+        if X is not None:
+            suite.check(set(reasons(report)) <= {"converged", "stagnated"}, "reasons", words, report["columns"])
+        return X
+
+    square, ones = np.abs(program.random_matrix(rng, (5, 5), "f64")) + 5 * np.eye(5), np.ones((5, 1))
+    for solver in (*LEAST_SQUARES, "cg", "minres"):  # A x₀ is 2^380 times b and more
+        X = solve(2.0**386 * (square + square.T), 2.0**4 * ones, ones, "--solver", solver)
+        if X is not None:
+            right = 2.0**-382 * np.linalg.solve(square + square.T, ones)
+            suite.check(np.abs(X - right).max() <= 1e-6 * np.abs(right).max(), "a guess that swallows b", solver, X, right)
+    for solver in LEAST_SQUARES:  # the guess is nearly right, and its square is out of range
+        X = solve(np.array([[2.0**-450]]), np.array([[2.0**118]]), np.array([[2.0**567]]), "--solver", solver)
+        if X is not None:
+            suite.check(abs(X[0, 0] / 2.0**568 - 1) <= 1e-7, "a long solution", solver, X)
+    for solver in ("ista", "fista"):
+        X = solve(square, 0 * ones, ones, "--solver", solver, "--lambda", 0)
+        if X is not None:
+            suite.check(not X.any(), "data of 0", solver, X)
+    for damp, guess in ((0.1, 1.0), (0.1 * 2.0**360, 1e-283)):  # A is 0, so that the reference is
+        for solver in LEAST_SQUARES:
+            X = solve(np.zeros((4, 3)), 2.0**-550 * np.ones((4, 1)), guess * rng.standard_normal((3, 1)), "--solver", solver, "--damp", damp,
+                      "--precondition", "column-norms")
+            if X is not None:
+                suite.check(not X.any(), "nothing of b in the range", solver, damp, X)
+
+
 def check_sizes(suite, rng):
     """Every size of A and B that a type has; D beside A; the same verdicts for problems that powers of two scale."""
     A, B = conditioned(rng, 30, 20, "f64", 5), program.random_matrix(rng, (30, 2), "f64")
@@ -204,7 +237,7 @@ def check_condition(suite, rng):
 
 def test(suite, _):
     rng = np.random.default_rng(17)
-    for check in (check_plateaus, check_singular_systems, check_orthogonal_data, check_restarts, check_guesses, check_sizes, check_condition):
+    for check in (check_plateaus, check_singular_systems, check_orthogonal_data, check_restarts, check_guesses, check_useless_guesses, check_sizes, check_condition):
         check(suite, rng)
 
 
