@@ -102,10 +102,12 @@ template <Scalar T>
 bool ColumnRun<T>::leave_out_far_guesses() {
   if (!batch_.begins_from_x || batch_.residuals) return false;
   constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  const bool adds_D2_to_A = batch_.solve.method.traits().test == ToleranceTest::residual;
   bool found = false;
   for (Index j = 0; j < batch_.block.count(); ++j) {
     const ColumnState& state = column(j);
-    const double residual = state.damp > 0 ? state.damped_residual_norm() : state.residual_norm;
+    const double residual =
+        state.damp > 0 && !adds_D2_to_A ? state.damped_residual_norm() : state.residual_norm;
     if (epsilon * residual < state.data_norm || state.x_norm == 0 || !std::isfinite(state.x_norm)) continue;
     batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
     found = true;
