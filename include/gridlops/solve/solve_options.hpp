@@ -64,8 +64,8 @@ struct SolveOptions {
   double condition_limit = 0;
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this fraction of its initial value. 0: never.
   double residual_ratio = 0;
-  /// Start from the values in X; otherwise start from zero and overwrite X. A column of X is also left out if
-  /// nothing of b is left in its residual but rounding, ε‖b − Ax‖ ≥ ‖b‖.
+  /// Start from the values in X; otherwise start from zero and overwrite X. A column that is so far off that
+  /// rounding of its residual hides b, ε‖b − Ax‖ ≥ ‖b‖, starts from zero, too.
   bool initial_guess = false;
   /// Solves about this many columns at a time to limit memory; each part of the column partition supplies its
   /// share, at least one. 0: all columns at once.
