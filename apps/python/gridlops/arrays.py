@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .grids import Space
+from .errors import ShapeError
 from .matrices import Matrix, functions_for
 from .operators import Operator
+from .spaces import Space, zeros
 
 
 def _made(space: Space, dtype: npt.DTypeLike, maker: str, *args: Any) -> Operator:
@@ -111,16 +112,44 @@ def on_pairs(A: Operator) -> Operator:
     return _made(A.range, real, "on_pairs", A.native)
 
 
-def fredholm(kernel: Space, G: Matrix, columns: str = "uncut") -> Operator:
-    """d_f = G_f m_f for every slice f. G is one column in the space of arrays (slices, ny, nx), used in place.
+def fredholm(kernel: Space, G: Matrix, columns: str = "uncut", *, transposed: bool = False) -> Operator:
+    """d_f = G_f m_f for every slice f, where G_f is nx × ny. Models are arrays (slices, ny) and data (slices, nx).
 
-    Models are arrays (slices, ny) and data (slices, nx), cut as the slices. Nothing moves.
+    G is one column in ``kernel``, the space of arrays (slices, nx, ny), which is the order of PyLops, cut along the slices only:
+    ``gl.fredholm(kernel, kernel.scatter_array(G))``. The operator keeps a copy, each G_f column by column (collective). With
+    ``transposed`` G is an array (slices, ny, nx), each G_f transposed, and is used in place, without a copy (not collective). Models
+    and data are cut as the slices, and nothing moves.
     """
+    if not transposed:
+        kernel, G = _transposed_slices(kernel, G)
     return _made(kernel, G.dtype, "fredholm", kernel.native, G.native, columns)
 
 
+def _transposed_slices(kernel: Space, G: Matrix) -> tuple[Space, Matrix]:
+    """The space of (slices, ny, nx) and G in it, for a G of (slices, nx, ny)."""
+    if len(kernel.sizes) != 3:
+        raise ShapeError(f"a kernel is an array (slices, nx, ny), and its space is {kernel!r}")
+    slices, nx, ny = kernel.sizes
+    boxes = kernel.native.boxes
+    if any(box[1:] != (slice(0, nx, 1), slice(0, ny, 1)) for box in boxes):
+        raise ShapeError(f"a kernel is cut along its slices only, not as {kernel!r}")
+    cuts = [[box[0].stop - box[0].start for box in boxes], [ny], [nx]]
+    space = Space.array_with_cuts(kernel.grid, cuts, axis=kernel.rows.axis, columns=kernel.columns)
+    if G.layout != kernel.layout(1):
+        raise ShapeError(f"the kernel, {G!r}, is not one column in {kernel!r}: kernel.scatter_array(G) makes one")
+    result = zeros(space, 1, G.dtype)
+    if G.local.size:
+        result.local[:, 0] = G.local[:, 0].reshape(-1, nx, ny).transpose(0, 2, 1).ravel()
+    return space, result
+
+
 def multidimensional_convolution(G: Operator, samples: int, *, model_zero: int = 0, data_zero: int = 0) -> Operator:
-    """F₁ᵀ G F: convolution in time of real arrays (samples, ny) with a complex :func:`fredholm` of their spectra."""
+    """F₁ᵀ G F: d(t, x) = Σ_y ∫ g(t − t′, x, y) m(t′, y) dt′, periodic in time. Models are real (samples, ny), data (samples, nx).
+
+    G is a complex :func:`fredholm`, whose slices are the first frequencies of the kernel, as ``numpy.fft.rfft`` of its samples gives
+    them, times all factors due to sampling. Time 0 is the kernel's sample 0, the model's ``model_zero`` and the data's ``data_zero``:
+    ``samples // 2`` where an axis has negative times, and time 0 in the middle.
+    """
     real = np.empty(0, G.dtype).real.dtype
     return _made(G.range, real, "multidimensional_convolution", G.native, samples, model_zero, data_zero)
 

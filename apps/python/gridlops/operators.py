@@ -8,17 +8,19 @@ from typing import Any, Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
-from .grids import Grid, Space
-from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
+from .errors import ShapeError, UsageError
+from .grids import Grid
+from .matrices import Matrix, functions_for, require_matrix, require_one_rank, same_type, whole_array
+from .spaces import Space, zeros
 
 
 class Operator:
     """A linear map A from its domain to its range, applied to many columns at once.
 
     ``A @ X`` and ``A.H @ Y`` are products, which are collective over the grid. With operators of the same element type
-    ``A @ B``, ``A + B``, ``A - B`` and ``2 * A`` are operators; making one communicates nothing. Operators are made by
-    functions such as :func:`matrix_mult`.
+    ``A @ B``, ``A + B``, ``A - B``, ``2 * A`` and ``A / 2`` are operators; making one communicates nothing. Operators are made by
+    functions such as :func:`matrix_mult`. Where there is one rank, arrays of NumPy are multiplied, too: vectors, matrices of
+    columns, and arrays with the sizes of the space. SciPy's ``aslinearoperator(A)`` works there.
     """
 
     __array_ufunc__ = None  # NumPy's arrays and scalars leave products with an operator to it
@@ -64,18 +66,39 @@ class Operator:
         self.native.apply_adjoint(alpha, Y.native, beta, X.native)
         return X
 
-    def matvec(self, X: Matrix) -> Matrix:
-        """A X, in a new matrix (collective over the grid)."""
-        return self.apply(X, zeros(self.range, X.shape[1], self.dtype))
+    def matvec(self, X: Matrix | npt.NDArray[Any]) -> Any:
+        """A X, in a new matrix, or array for an array (collective over the grid)."""
+        return on_arrays(self.domain, self.range, self.dtype, X,
+                         lambda given: self.apply(given, zeros(self.range, given.shape[1], self.dtype)))
 
-    def rmatvec(self, Y: Matrix) -> Matrix:
-        """Aᴴ Y, in a new matrix (collective over the grid)."""
-        return self.apply_adjoint(Y, zeros(self.domain, Y.shape[1], self.dtype))
+    def rmatvec(self, Y: Matrix | npt.NDArray[Any]) -> Any:
+        """Aᴴ Y, otherwise as :meth:`matvec`."""
+        return on_arrays(self.range, self.domain, self.dtype, Y,
+                         lambda given: self.apply_adjoint(given, zeros(self.domain, given.shape[1], self.dtype)))
+
+    matmat = matvec
+    rmatmat = rmatvec
 
     @property
     def H(self) -> Operator:
         """Aᴴ."""
         return self._made(functions_for(self.dtype).adjoint(self.native))
+
+    @property
+    def T(self) -> Operator:
+        """Aᵀ, which is Aᴴ of a real operator. Of a complex one it conjugates copies of what it is applied to."""
+        if self.dtype.kind != "c":
+            return self.H
+
+        def conjugated(product: Callable[[Matrix, Matrix], Matrix]) -> Callable[[Matrix, Matrix], None]:
+            def apply(given: Matrix, result: Matrix) -> None:
+                conjugate = given.copy()
+                np.conjugate(given.local, out=conjugate.local)
+                product(conjugate, result)
+                np.conjugate(result.local, out=result.local)
+            return apply
+
+        return function_operator(self.domain, self.range, conjugated(self.apply_adjoint), conjugated(self.apply), self.dtype)
 
     def matrix_changed(self) -> None:
         """Says that the matrix given to :func:`matrix_mult`, which made this operator, has changed (collective over the grid).
@@ -105,24 +128,19 @@ class Operator:
         They have where ‖A v − λ v‖ ≤ tolerance · |λ|. Where different eigenvalues share the largest modulus they do not.
         """
         value, iterations, converged, vector = self.native.power_iteration(max_iterations, tolerance, seed)
-        return value, Matrix.of(self.grid, self.dtype, vector), iterations, converged
+        return value, Matrix.of(self.grid, self.dtype, vector, self.domain), iterations, converged
 
     def _made(self, native: Any) -> Operator:
         return Operator(self.grid, self.dtype, native)
 
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, Matrix):
-            return self.matvec(other)
         if isinstance(other, Operator):
             return self._made(functions_for(self.dtype).product(self.native, same_type(self, other).native))
-        if isinstance(other, np.ndarray):
-            require_matrix("a product", other)
-        return NotImplemented
+        return self.matvec(other) if isinstance(other, (Matrix, np.ndarray)) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
         if isinstance(other, np.ndarray):
-            raise UsageError("an array cannot be multiplied with an operator, which is no array: (A.H @ Y) with a Matrix Y is Aᴴ Y; "
-                             "gridlops.from_local(A.range, block) makes one of this rank's block")
+            return self.T.matvec(other.T).T
         return NotImplemented
 
     def __add__(self, other: Any) -> Operator:
@@ -130,10 +148,15 @@ class Operator:
             return NotImplemented
         return self._made(functions_for(self.dtype).sum(self.native, same_type(self, other).native))
 
+    def __radd__(self, other: Any) -> Operator:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() begins with 0
+
     def __sub__(self, other: Any) -> Operator:
         return self + -other if isinstance(other, Operator) else NotImplemented
 
-    def __mul__(self, factor: complex) -> Operator:
+    def __mul__(self, factor: Any) -> Any:
+        if isinstance(factor, np.ndarray):
+            return self.matvec(factor)
         if not isinstance(factor, (int, float, complex, np.number)):
             return NotImplemented
         if np.iscomplexobj(factor) and self.dtype.kind != "c":
@@ -141,7 +164,11 @@ class Operator:
                              f"make it of {np.result_type(self.dtype, np.complex64).name}")
         return self._made(functions_for(self.dtype).scale(factor, self.native))
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: Any) -> Any:
+        return factor @ self if isinstance(factor, np.ndarray) else self * factor
+
+    def __truediv__(self, divisor: complex) -> Operator:
+        return self * (1 / divisor)
 
     def __neg__(self) -> Operator:
         return -1 * self
@@ -150,17 +177,34 @@ class Operator:
         return f"<Operator {self.shape[0]} x {self.shape[1]}, {self.dtype.name}>"
 
 
-def matrix_mult(A: Matrix, algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
+def on_arrays(domain: Space, range: Space, dtype: npt.DTypeLike, given: Any, map: Callable[[Matrix], Matrix]) -> Any:
+    """map(given); where one rank has all, given may also be a whole array, as which the result is returned then."""
+    if not isinstance(given, np.ndarray):
+        require_matrix("a product", given)
+        return map(given)
+    X = domain.whole_on_one_rank(given, dtype)
+    return range.gather_array(map(X)).reshape(domain.form_of(given.shape).shape_in(range))  # type: ignore[union-attr]
+
+
+def matrix_mult(A: Matrix | npt.NDArray[Any], algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
                 column_stable: bool = False, storage: str = "columns") -> Operator:
     """A dense matrix as an operator, which uses the matrix in place and keeps it alive. Not collective.
 
-    Who changes the matrix later says so by :meth:`Operator.matrix_changed`: products may use copies of it.
+    Where there is one rank, A may be an array of NumPy, which is copied. Who changes the matrix later says so by :meth:`Operator.matrix_changed`: products may use copies of it.
 
     The algorithm says which of the matrices moves in Y = A X: ``"stationary-a"`` never moves A and is best for few
     columns; ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows.
     A must lie as :meth:`Grid.matrix_layout` says for it, at balanced or other places; otherwise ShapeError.
     ``storage="packed"`` keeps a second, packed copy of A for products with few columns.
     """
+    if isinstance(A, np.ndarray):
+        grid = Grid()
+        require_one_rank(grid, "gridlops.Matrix(grid, grid.matrix_layout(*array.shape)).scatter(array)")
+        if A.ndim != 2:
+            raise ShapeError(f"an array of shape {A.shape} is no matrix, which has rows and columns")
+        whole = whole_array(A)
+        A = Matrix(grid, grid.matrix_layout(*A.shape, algorithm), whole.dtype).scatter(whole)
+    require_matrix("matrix_mult", A)
     made = functions_for(A.dtype).matrix_mult(algorithm, A.native, panel, lookahead, column_stable, storage)
     return Operator(A.grid, A.dtype, made)
 
@@ -223,10 +267,10 @@ def function_operator(range: Space, domain: Space, forward: Callable[[Matrix, Ma
     matrices must not be kept after the call. What a function raises on one rank, solvers and :meth:`Operator.dot_test`
     raise on all, as long as it took its part in the communication.
     """
-    def of_matrices(function: Callable[[Matrix, Matrix], None]) -> Callable[[Any, Any], None]:
-        return lambda given, result: function(Matrix.of(range.grid, dtype, given), Matrix.of(range.grid, dtype, result))
+    def between(given: Space, result: Space, function: Callable[[Matrix, Matrix], None]) -> Callable[[Any, Any], None]:
+        return lambda x, y: function(Matrix.of(given.grid, dtype, x, given), Matrix.of(result.grid, dtype, y, result))
 
-    return _between(range, domain, dtype, "function_operator", of_matrices(forward), of_matrices(adjoint))
+    return _between(range, domain, dtype, "function_operator", between(domain, range, forward), between(range, domain, adjoint))
 
 
 Block = npt.NDArray[Any]

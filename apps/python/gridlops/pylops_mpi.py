@@ -25,8 +25,9 @@ from pylops_mpi import DistributedArray, MPILinearOperator, Partition, StackedDi
 
 from . import operators, solvers
 from .errors import UsageError
-from .grids import Cut, Grid, Layout, Space
-from .matrices import Matrix, type_name, zeros
+from .grids import Cut, Grid, Layout
+from .matrices import Matrix, type_name
+from .spaces import Space, zeros
 
 __all__ = ["MPIMatrixMult", "cg", "cgls", "fista", "ista"]
 

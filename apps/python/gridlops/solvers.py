@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
+import html
+import importlib.util
+import logging
+import sys
+import time
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Mapping, Protocol, Sequence, TypedDict
 
@@ -12,8 +18,9 @@ import numpy.typing as npt
 from . import _native
 from .errors import UsageError
 from .grids import with_docstrings
-from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
-from .operators import Operator
+from .matrices import Matrix, functions_for, require_matrix, same_type
+from .operators import Operator, identity, on_arrays
+from .spaces import zeros
 
 Iteration = with_docstrings(
     _native.Iteration,
@@ -35,21 +42,25 @@ class Observer(Protocol):
     def step(self, iteration: Iteration) -> bool:
         """Is told of the start and of each iteration. True, on any rank, ends all columns."""
 
-    def end(self, report: SolveReport) -> None:
-        """Is told what came of it."""
+    def end(self, report: Mapping[str, Any]) -> None:
+        """Is told what came of it: the items of a :class:`SolveReport`."""
 
 
 class IterationRecord(TypedDict):
     """``residual_norms[k]`` and ``tested_norms[k]`` belong to ``columns[k]``, those that were active."""
 
     iteration: int
-    columns: npt.NDArray[np.int64]
-    residual_norms: npt.NDArray[np.float64]
-    tested_norms: npt.NDArray[np.float64]
+    columns: list[int]
+    residual_norms: list[float]
+    tested_norms: list[float]
 
 
-class SolveReport(TypedDict):
-    """What a solver found, the same on all members of the grid. Arrays have one entry for each column of B."""
+class SolveReport(dict[str, Any]):
+    """What a solver found, the same on all members of the grid. Lists and arrays have one entry for each column of B.
+
+    Its items are plain values, which ``json.dumps`` takes; its attributes are the same, numbers of columns as arrays of NumPy.
+    ``print(report)`` shows a table.
+    """
 
     solver: str
     iterations: int  #: the most of any column
@@ -66,6 +77,33 @@ class SolveReport(TypedDict):
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
     guard_products: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(f"a report has no {name!r}: it has {', '.join(self)}")
+        return np.asarray(self[name]) if "NDArray" in str(self.__annotations__.get(name)) else self[name]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self['reasons'].count(reason)} {reason}" for reason in dict.fromkeys(self["reasons"]))
+        return f"<SolveReport {self['solver']}: {self['iterations']} iterations, columns: {counts or 'none'}>"
+
+    def _table(self) -> list[tuple[str, ...]]:
+        numbers = zip(self["reasons"], self["column_iterations"], self["residual_norms"], self["tested_norms"], strict=True)
+        rows = [(str(j), reason, str(iterations), f"{residual:.6g}", f"{tested:.3g}")
+                for j, (reason, iterations, residual, tested) in enumerate(numbers)]
+        most = 20
+        if len(rows) > most:
+            rows[most // 2 : -most // 2] = [("…",) * 5]
+        return [("column", "verdict", "iterations", "‖b − Ax‖", "tested norm"), *rows]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join([repr(self)[1:-1], *("  ".join(map(str.rjust, row, widths)) for row in table)])
+
+    def _repr_html_(self) -> str:
+        head, *rows = ["".join(f"<td>{cell}</td>" for cell in row) for row in self._table()]
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr>{head.replace('td>', 'th>')}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 #: One number for all columns of B, or one for each.
@@ -118,6 +156,8 @@ class SolveOptions:
     absolute_tolerance: float = 0
     #: Prints PyLops' table on the grid's rank 0.
     show: bool = False
+    #: Shows the iterations on the grid's rank 0: by a bar of tqdm where there is one, and else by a line now and then.
+    progress: bool = False
     #: Is called on every rank with an :data:`Iteration` at the start and after each iteration. If it returns true on any
     #: rank, all columns end with "user_stop". It may communicate, if it does so alike on all ranks.
     callback: Callable[[Iteration], Any] | None = None
@@ -148,8 +188,11 @@ class SolveOptions:
             if self.checkpoint_requested is not None:
                 saving.set_requested(self.checkpoint_requested)
             options.checkpoint = saving
+        options.add_observer(_native.watch_for_signals())
         if self.show:
             options.add_observer(_native.print_table(10, 10, 10))
+        if self.progress:
+            options.add_python_observer(_Progress())
         for observer in self.observers:
             if isinstance(observer, _native.SolveObserver):
                 options.add_observer(observer)
@@ -181,8 +224,37 @@ class _CallbackObserver:
     def start(self, facts: Mapping[str, Any]) -> None:
         pass
 
-    def end(self, report: SolveReport) -> None:
+    def end(self, report: Mapping[str, Any]) -> None:
         pass
+
+
+class _Progress:
+    """Shows on the grid's rank 0 how far a solver is."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self.bar: Any = None
+        self.shown = 0.0
+        self.is_first = False
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.most, self.is_first = facts["max_iterations"], facts["rank"] == 0
+        if self.is_first and importlib.util.find_spec("tqdm") is not None:
+            self.bar = importlib.import_module("tqdm.auto").tqdm(total=self.most, desc=facts["solver"], unit="it")
+
+    def step(self, iteration: Iteration) -> bool:
+        if self.bar is not None:
+            self.bar.n = iteration.iteration
+            self.bar.set_postfix_str(f"{iteration.active_columns} columns, at most {max(iteration.tested_norms, default=0):.2g}")
+        elif self.is_first and (iteration.at_start or time.monotonic() - self.shown >= 1):
+            self.shown = time.monotonic()
+            print(f"iteration {iteration.iteration} of at most {self.most}: {iteration.active_columns} columns, tested norms at most "
+                  f"{max(iteration.tested_norms, default=0):.2g}", file=sys.stderr, flush=True)
+        return False
+
+    def end(self, report: Mapping[str, Any]) -> None:
+        if self.bar is not None:
+            self.bar.close()
 
 
 def stop_at_cost_ratio(ratio: float) -> Any:
@@ -198,25 +270,24 @@ def stop_on_non_finite() -> Any:
     return _native.stop_on_non_finite()
 
 
-def _report(native: dict[str, Any]) -> SolveReport:
-    for name in ("column_iterations", "residual_norms", "normal_residual_norms", "operator_norms", "conditions",
-                 "reference_norms", "tested_norms"):
-        native[name] = np.asarray(native[name])
-    for record in native["history"]:
-        for name in ("columns", "residual_norms", "tested_norms"):
-            record[name] = np.asarray(record[name])
-    return native  # type: ignore[return-value]
+#: What other libraries call an option.
+_ELSEWHERE = {**dict.fromkeys(("niter", "maxiter", "iter_lim", "itnlim", "iiter"), "max_iterations"),
+              **dict.fromkeys(("tol", "rtol"), "tolerance"), "eps": "lambda_ (half of PyLops' eps)", "alpha": "step", "damps": "damp",
+              "x": "x0", "conlim": "condition_limit", "threshkind": "threshold"}
 
 
 def _options(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOptions:
-    values = {each.name: getattr(given, each.name) for each in fields(SolveOptions)} if given is not None else {}
+    names = [each.name for each in fields(SolveOptions)]
+    for name in changes:
+        if name not in names:
+            meant = _ELSEWHERE.get(name) or ", ".join(difflib.get_close_matches(name, names))
+            raise UsageError(f"there is no option {name}: " + (f"did you mean {meant}?" if meant else f"options are {', '.join(names)}"))
+    values = {name: getattr(given, name) for name in names} if given is not None else {}
     return SolveOptions(**{**values, **changes})
 
 
 def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> Matrix:
     """The matrix that the solver takes for its guess and its result (collective with a guess in other memory)."""
-    if not isinstance(A, Operator):
-        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
     for name, each in (("the right-hand sides", B), ("the initial guess", x0), ("out", out)):
         if each is not None or name == "the right-hand sides":
             require_matrix(name, each)
@@ -230,30 +301,56 @@ def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> 
     return X
 
 
+#: A matrix; or, where there is one rank, a whole array: a vector, columns, or with the sizes of the space.
+Columns = Matrix | npt.NDArray[Any]
+
+
+def _solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, options: SolveOptions | None, changes: dict[str, Any],
+            solve_by: Callable[[Any, Any, Any, Any], dict[str, Any]]) -> tuple[Any, SolveReport]:
+    """X, as an array if B is one, and the report of solve_by(functions, B, X, options)."""
+    if not isinstance(A, Operator):
+        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
+    if isinstance(x0, np.ndarray):
+        x0 = A.domain.whole_on_one_rank(x0, A.dtype)
+
+    def solution(B: Matrix) -> Matrix:
+        nonlocal report
+        X = _solution(A, B, x0, out)
+        report = SolveReport(solve_by(functions_for(A.dtype), B.native, X.native, _options(options, changes).native(x0 is not None)))
+        return X
+
+    report = SolveReport()
+    X = on_arrays(A.range, A.domain, A.dtype, B, solution)
+    if A.grid.is_member and A.grid.rank == 0:
+        logging.getLogger("gridlops").info("%s", repr(report)[1:-1])
+    return X, report
+
+
 def solver_names() -> list[str]:
     """The names of all solvers that :func:`solve` calls."""
     return list(_native.solver_names())
 
 
-def solve(solver: str, A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, S: Operator | None = None,
+def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
           penalty: Proximal | None = None, variances: Matrix | None = None, out: Matrix | None = None,
-          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
-    B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to ``out`` if
+    B is in ``A.range``. Returns X, in ``A.domain``, and the report. Where there is one rank, B and ``x0`` may be whole arrays; X is one
+    if B is. ``x0`` is an initial guess. The result is written to ``out`` if
     it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the
     preconditioner of "pcg", ``S`` the sparsifying operator of "ista" and "fista", ``penalty`` that of "proximal-gradient", and
     ``variances``, which lies as X, gets the estimates of "lsqr". A column that does not converge is a result, not an error: see
     ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
     """
-    X = _solution(A, B, x0, out)
-    native = _options(options, changes).native(x0 is not None)
-    given = (None if each is None else same_type(A, each).native for each in (M, S, penalty, variances))
-    return X, _report(functions_for(A.dtype).solve(solver, A.native, B.native, X.native, native, *given))
+    if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
+        A = identity(A.domain, A.range, A.dtype) @ A  # they need an operator to its own domain; on one rank nothing moves
+    given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances)]
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 
 
-def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j, as :func:`solve`.
 
     Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess.
@@ -261,8 +358,8 @@ def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None
     return solve("cgls", A, B, x0, out=out, options=options, **changes)
 
 
-def lsqr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares as :func:`cgls`, by LSQR: better on ill-conditioned problems.
 
     ``variances``, which lies as X, gets estimates of the diagonal of (AᴴA + D²I)⁻¹ from below.
@@ -270,21 +367,24 @@ def lsqr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None
     return solve("lsqr", A, B, x0, variances=variances, out=out, options=options, **changes)
 
 
-def lsmr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def lsmr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares as :func:`lsqr`, by LSMR, whose ‖Aᴴr‖ falls monotonically."""
     return solve("lsmr", A, B, x0, out=out, options=options, **changes)
 
 
-def block_cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-               options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def block_cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+               options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares as :func:`cgls`, but all right-hand sides share one Krylov space. Columns must be uncut."""
     return solve("block-cgls", A, B, x0, out=out, options=options, **changes)
 
 
-def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, out: Matrix | None = None,
-       options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def cg(A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, out: Matrix | None = None,
+       options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients; otherwise as :func:`cgls`.
+
+    A is an operator to its own domain: ``A = gl.identity(op.domain, op.range) @ op`` for ``op = gl.matrix_mult(matrix)``, whose data
+    lie on other ranks than its models.
 
     A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, whatever the guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
     """
@@ -312,7 +412,7 @@ def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, r
     corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv" needs as many
     columns behind those of b, each filled with :func:`gcv_probe`, and is given ``damps`` once, the solver twice.
     """
-    curve = functions_for(X.dtype).damping_curve(list(damps), list(report["residual_norms"]), report["reasons"], X.native, rule, noise)
+    curve = functions_for(X.dtype).damping_curve(list(damps), report["residual_norms"], report["reasons"], X.native, rule, noise)
     for name in ("damps", "residual_norms", "x_norms", "merits"):
         curve[name] = np.asarray(curve[name])
     return curve  # type: ignore[no-any-return]
@@ -323,8 +423,8 @@ def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
 
 
-def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
 
     P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" is half the sum of √|x|. With ``S`` the model is sparse as x = S z.
@@ -334,8 +434,8 @@ def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None
     return solve("ista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
-def fista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
-          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def fista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """The same as :func:`ista`, with momentum (FISTA)."""
     return solve("fista", A, B, x0, S=S, out=out, options=options, **changes)
 
@@ -358,21 +458,19 @@ def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proxim
     return Proximal(dtype, functions_for(dtype).box(lower, upper))
 
 
-def proximal_gradient(A: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, lambda_: PerColumn = 1,
-                      out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def proximal_gradient(A: Operator, g: Proximal, B: Columns, x0: Columns | None = None, *, lambda_: PerColumn = 1,
+                      out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ½‖A xⱼ − bⱼ‖² + λ g(xⱼ). Collective."""
     return solve("proximal-gradient", A, B, x0, penalty=g, out=out, options=options, lambda_=lambda_, **changes)
 
 
-def admm(A: Operator, L: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, tau: float = 1,
+def admm(A: Operator, L: Operator, g: Proximal, B: Columns, x0: Columns | None = None, *, tau: float = 1,
          inner_iterations: int = 20, inner_tolerance: float = 0, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) by ADMM, with CGLS for x. With :func:`gradient` for L: total variation."""
-    X = _solution(A, B, x0, out)
-    native = _options(options, changes).native(x0 is not None)
     same_type(A, L, g)
-    return X, _report(functions_for(A.dtype).admm(A.native, L.native, g.native, B.native, X.native, native, tau,
-                                                  inner_iterations, inner_tolerance))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.admm(
+        A.native, L.native, g.native, b, x, how, tau, inner_iterations, inner_tolerance))
 
 
 #: ε²‖R x − d‖²: (R, ε) or (R, ε, d).
@@ -386,31 +484,28 @@ def _terms(A: Operator, weight: Operator | None, regularizers: Sequence[Regulari
     return (None if weight is None else same_type(A, weight).native), terms
 
 
-def normal_equations_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+def normal_equations_inversion(A: Operator, B: Columns, x0: Columns | None = None, *, weight: Operator | None = None,
                                regularizers: Sequence[Regularizer] = (), out: Matrix | None = None,
-                               options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+                               options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves (AᴴWA + Σ ε²RᴴR + D²I) xⱼ = AᴴW bⱼ + Σ ε²Rᴴdⱼ by CG. Collective."""
-    X = _solution(A, B, x0, out)
     W, terms = _terms(A, weight, regularizers)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).normal_equations_inversion(A.native, B.native, X.native, W, terms, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.normal_equations_inversion(
+        A.native, b, x, W, terms, how))
 
 
-def regularized_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+def regularized_inversion(A: Operator, B: Columns, x0: Columns | None = None, *, weight: Operator | None = None,
                           regularizers: Sequence[Regularizer] = (), solver: str = "lsqr", out: Matrix | None = None,
-                          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+                          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; the weight is W^½ itself. Collective."""
-    X = _solution(A, B, x0, out)
     W, terms = _terms(A, weight, regularizers)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).regularized_inversion(A.native, B.native, X.native, W, terms, solver, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.regularized_inversion(
+        A.native, b, x, W, terms, solver, how))
 
 
-def preconditioned_inversion(A: Operator, P: Operator, B: Matrix, x0: Matrix | None = None, *, solver: str = "lsqr",
+def preconditioned_inversion(A: Operator, P: Operator, B: Columns, x0: Columns | None = None, *, solver: str = "lsqr",
                              damps_x: bool = False, out: Matrix | None = None, options: SolveOptions | None = None,
-                             **changes: Any) -> tuple[Matrix, SolveReport]:
+                             **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with ``damps_x`` D damps x. Collective."""
-    X = _solution(A, B, x0, out)
     same_type(A, P)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).preconditioned_inversion(A.native, B.native, X.native, P.native, solver, damps_x, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.preconditioned_inversion(
+        A.native, b, x, P.native, solver, damps_x, how))
