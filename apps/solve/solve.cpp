@@ -31,7 +31,7 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
                       .storage = task.iteration.storage});
 }
 
-/// The product. For a Hermitian A, whose models are also data, it is redistributed to the layout of models.
+/// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
@@ -126,7 +126,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                                   options);
 }
 
-/// Notes the bytes that this rank received in the products of an iteration, next to the model's figure.
+/// Records the bytes that this rank received in the products of an iteration, next to the model's figure.
 void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
   const PlannedIteration& iteration = task.iteration;

@@ -67,7 +67,7 @@ struct Run {
   }
 };
 
-/// How to find an option's value where it is not its field's; null where there is no value to report.
+/// The values of options that differ from their fields; null if there is no value to report.
 const std::map<std::string_view, Json (*)(const Run&)> values{
     {"tolerance",
      [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
@@ -93,7 +93,7 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
     {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
     {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
-    // A report has these elsewhere.
+    // A report has these values elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
     {"variances",
      [](const Run& run) {

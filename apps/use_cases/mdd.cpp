@@ -87,7 +87,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         const ProductShape shape{G->rows(), G->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
-            // With few sources, products wait for memory to deliver the kernel, and one pass reads it once.
+            // With few sources, memory limits the products, and one pass reads the kernel once.
             options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
             return solve(arguments.common.solver, *G, data, X, options);
           });
