@@ -48,7 +48,7 @@ template <Scalar T>
 void print_plan(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
   const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
-  // Only the shape matters; there is no memory behind it.
+  // Only the shape matters; the matrix has no memory.
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
@@ -228,7 +228,7 @@ std::string headline(const SolveTask& task) {
                      name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols());
 }
 
-/// What to do about columns that are not finite, or broke down.
+/// Advice for columns that are not finite, or broke down.
 std::string advice(Solver solver, const Solved& solved) {
   const SolveReport& report = solved.report;
   const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;

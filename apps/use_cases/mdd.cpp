@@ -77,7 +77,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         });
     return;
   }
-  // The spectra of the kept band have the norms of the traces, so the iterations equal those in time.
+  // The transform of the kept band keeps norms, so the iterations equal those in time.
   DistMatrix<C> spectra = allocate_matrix<C>(grid, G->domain().layout(arguments.sources));
   DistMatrix<R> pairs = pairs_of(G->domain(), spectra);
   model_spectra->apply(1, model, 0, pairs);

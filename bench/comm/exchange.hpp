@@ -66,8 +66,8 @@ struct Operands {
   Index count = 0;  ///< elements of the whole operand
 };
 
-/// One operation on the ranks of a communicator. The operands lie in a backend's memory; every rank verifies
-/// its own.
+/// One operation on the ranks of a communicator. The operands lie in a backend's memory, and every rank
+/// verifies its own.
 class Exchange {
  public:
   /// Throws OutOfMemory on this rank alone.

@@ -138,7 +138,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// The memory of a message that is still on its way is leaked.
+// Leaks the memory of messages that are still on their way.
 Watchdog::~Watchdog() {
   thread_ = {};
   Away::end();

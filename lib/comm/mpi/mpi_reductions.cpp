@@ -97,7 +97,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements o
   return finish(std::move(transfer), completion);
 }
 
-// On the root, in and out may be the same place.
+// On the root, in and out may be the same array.
 void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, Elements out, ReduceOp op,
                                       int root, Completion completion) const {
   const bool in_place = rank() == root && in.data == out.data;

@@ -92,8 +92,8 @@ double timeout_from_environment() {
   return seconds;
 }
 
-/// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in
-/// some thousand runs (its issue 10117), after all ranks have done their work.
+/// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in a
+/// few thousand runs (its issue 10117), after all ranks have done their work.
 void finalize_mpi() {
   static std::string explanation;
   static std::array<std::pair<int, struct sigaction>, 3> previous{

@@ -103,7 +103,7 @@ class RmaWindow {
 };
 
 /// Opens a window, and checks that all ranks can get from each other through it (collective over comm, whose
-/// handle the group has). Throws UsageError on all ranks alike if MPI refuses that, and says what to try.
+/// handle the group has). Throws the same UsageError on all ranks if MPI refuses that, with advice.
 std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group);
 
 /// The one window of a communicator whose transport is "one-sided" (collective over it at the first call).

@@ -45,8 +45,8 @@ class PeerMemory {
 /// have said so, and must wait for that before it publishes another block two rounds later.
 class SharedWindow {
  public:
-  /// Collective over comm, which must outlive this. Throws on all ranks alike if they cannot read each
-  /// other's memory.
+  /// Collective over comm, which must outlive this. Throws the same error on all ranks if they cannot read
+  /// each other's memory.
   explicit SharedWindow(Communicator& comm);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
