@@ -52,7 +52,8 @@ def main(build, pairs=7):
                    "--iterations", str(ITERATIONS), "--report", folder / "R.json", "--quiet"]
         theirs, ours = [], []
         for _ in range(int(pairs)):
-            subprocess.run([launch, str(RANKS), *command], check=False, capture_output=True)  # ends with 3: no column converges
+            # It ends with 3: no column converges.
+            subprocess.run([launch, str(RANKS), *command], check=False, capture_output=True)
             report = json.loads((folder / "R.json").read_text(encoding="utf-8"))
             python = json.loads(run(sys.executable, __file__, "--rank", folder))
             assert python["iterations"] == report["iterations"], (python, report["iterations"])

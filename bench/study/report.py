@@ -13,17 +13,22 @@ th:first-child,td:first-child,.text td,.text th{text-align:left}.warning{backgro
 pre{background:#f6f6f6;padding:1em;overflow-x:auto}div.wide{overflow-x:auto}"""
 
 CAPTIONS = {
-    "Efficiency": "A rank's work per second, relative to that of a rank on the fewest ranks. 1 is ideal; communication, waiting, and parts of "
-                  "the machine that ranks share, such as memory, cost the rest. A line stands for the options that the study asks for: the "
-                  "table shows what “auto” became. Bars reach from the least to the most of the repetitions, over the median on the fewest ranks.",
-    "Time": "The median of the repetitions on the slowest rank, over the number of ranks. Bars reach from the least to the most. In ideal "
-            "strong scaling lines fall with slope -1; in ideal weak scaling they are level.",
-    "1-D against 2-D": "The same work on the same number of ranks, with A cut along one dimension or two. “x2” is a form that keeps two copies of A.",
-    "Communication volume": "The data that a rank sends in one product or iteration (for gridlops programs: in the whole solve). The programs count "
-                            "it, and it does not depend on the machine. One rank sends nothing and has no point.",
-    "Collectives": "Time of one operation on the slowest rank: the median, in a band from the least to the most. Latency makes level parts, bandwidth slopes of 1.",
-    "Roofline": "Each product or iteration on the most ranks, under the limits that the same ranks measured in the same run: the slope is "
-                "the limit of reading memory, the level line that of multiplying. A^H Y points down. Bars reach from the least to the most of the repetitions.",
+    "Efficiency": "A rank's work per second, relative to that of a rank on the fewest ranks. 1 is ideal; "
+                  "communication, waiting, and parts of the machine that ranks share, such as memory, cost the rest. "
+                  "A line stands for the options that the study asks for: the table shows what “auto” became. Bars "
+                  "reach from the least to the most of the repetitions, over the median on the fewest ranks.",
+    "Time": "The median of the repetitions on the slowest rank, over the number of ranks. Bars reach from the least "
+            "to the most. In ideal strong scaling lines fall with slope -1; in ideal weak scaling they are level.",
+    "1-D against 2-D": "The same work on the same number of ranks, with A cut along one dimension or two. “x2” is a "
+                       "form that keeps two copies of A.",
+    "Communication volume": "The data that a rank sends in one product or iteration (for gridlops programs: in the "
+                            "whole solve). The programs count it, and it does not depend on the machine. One rank "
+                            "sends nothing and has no point.",
+    "Collectives": "Time of one operation on the slowest rank: the median, in a band from the least to the most. "
+                   "Latency makes level parts, bandwidth slopes of 1.",
+    "Roofline": "Each product or iteration on the most ranks, under the limits that the same ranks measured in the "
+                "same run: the slope is the limit of reading memory, the level line that of multiplying. A^H Y points "
+                "down. Bars reach from the least to the most of the repetitions.",
 }
 
 
