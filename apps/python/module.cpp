@@ -9,7 +9,7 @@
 namespace gridlops::python {
 namespace {
 
-/// The MPI library to which this module is linked, as it describes itself.
+/// The MPI library to which this module is linked, in that library's own words.
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -12,8 +12,8 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 
-// The module _native contains everything that needs C++. Its functions for one element type are in a
-// submodule with NumPy's name for the type. The package's Python files build the users' interface on it.
+// The module _native contains everything that needs C++. Each element type has a submodule with NumPy's name
+// for it. The package's Python files build the users' interface on it.
 
 namespace gridlops::python {
 

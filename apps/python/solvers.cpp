@@ -69,7 +69,7 @@ py::dict dict_of(const SolveReport& report) {
   return result;
 }
 
-/// The argument of a callback, which may query it while it runs.
+/// The argument of a callback. The callback may query it only while it runs.
 struct Iteration {
   const IterationInfo* info;
 
@@ -225,7 +225,7 @@ void set(Acceleration& field, const py::object& value) {
              "acceleration");
 }
 
-/// Binds an option of the library's table. Python only sets it.
+/// Binds an option of the library's table. Python can set it, not read it.
 template <class Value>
 void bind_field(py::class_<SolveOptions>& bound, const char* name, Value SolveOptions::*field) {
   bound.def_property(name, nullptr, [field](SolveOptions& options, const py::object& value) {

@@ -77,7 +77,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         });
     return;
   }
-  // The spectra of the kept band have the norms of the traces, so the iterations equal those in time.
+  // The transform of the kept band keeps norms, so the iterations equal those in time.
   DistMatrix<C> spectra = allocate_matrix<C>(grid, G->domain().layout(arguments.sources));
   DistMatrix<R> pairs = pairs_of(G->domain(), spectra);
   model_spectra->apply(1, model, 0, pairs);
@@ -87,7 +87,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         const ProductShape shape{G->rows(), G->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
-            // With few sources, products wait for memory to deliver the kernel, and one pass reads it once.
+            // With few sources, memory limits the products, and one pass reads the kernel once.
             options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
             return solve(arguments.common.solver, *G, data, X, options);
           });

@@ -21,13 +21,13 @@ struct MddArguments {
   std::string domain = "frequency";
   bool independent = false;
 
-  /// Of an axis with negative times, whose middle is time 0.
+  /// The samples of an axis with negative times, whose middle is time 0.
   Index both_sides() const { return 2 * samples - 1; }
   Index time_zero() const { return samples - 1; }
 };
 
-/// Returns reflections, recorded at all y, of sources at all x: their spectra, with what the integrals over
-/// time take (collective over the grid).
+/// Returns the spectra of reflections, from sources at all x to receivers at all y, scaled for the integrals
+/// over time (collective over the grid).
 template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel);
 

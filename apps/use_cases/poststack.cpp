@@ -43,14 +43,14 @@ OperatorPtr<T> poststack_modelling(const Space& space) {
       space, 2, product(convolution(samples, trace_wavelet(), half_wavelet), first_derivative(samples)));
 }
 
-/// m smoothed without a shift along lines, traces and samples, except along those too short for it.
+/// Smooths m, without a shift, along lines, traces and samples, except along dimensions that are too short.
 template <Scalar T>
 DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
   DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
   const Index lengths[] = {5, 30, 20};
   for (int dim = 0; dim < 3; ++dim) {
     const Index length = lengths[dim], samples = space.dims.size(dim);
-    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends this far
+    if (samples <= 3 * length) continue;  // like SciPy's filtfilt, which extends this far
     band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
     std::swap(x, y);
   }

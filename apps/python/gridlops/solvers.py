@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers. Every column of B has its own step length, its own stopping test and its own verdict."""
+"""Solvers. Each column of B has its own step length, stopping test and verdict."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from .spaces import zeros
 
 Iteration = with_docstrings(
     _native.Iteration,
-    """What a callback gets, and may ask while it runs. Lists have one number for each column of B.
+    """The argument of a callback, valid only during the call. Lists have one number for each column of B.
 
-    ``copy_to(X)`` copies the model as it is now to a :class:`Matrix` that lies as the solution (not collective).
+    ``copy_to(X)`` copies the present model to a :class:`Matrix` with the solution's layout (not collective).
     """,
-    iteration="The number of iterations that are done.", at_start="Whether a batch of columns starts.",
-    active_columns="How many columns have not ended.", residual_norms="‖b − Ax‖.",
-    tested_norms="The norm that is tested, over its reference.", x_norms="‖x‖.")
+    iteration="The number of finished iterations.", at_start="Whether a batch of columns starts.",
+    active_columns="The number of columns that have not ended.", residual_norms="‖b − Ax‖.",
+    tested_norms="The tested norm, over its reference.", x_norms="‖x‖.")
 
 
 class Observer(Protocol):
     """Watches a solver, on every rank; see :attr:`SolveOptions.observers`."""
 
     def start(self, facts: Mapping[str, Any]) -> None:
-        """Is told the solver, the sizes, the damping and the limits, before the first iteration."""
+        """Receives the solver, the sizes, the damping and the limits, before the first iteration."""
 
     def step(self, iteration: Iteration) -> bool:
-        """Is told of the start and of each iteration. True, on any rank, ends all columns."""
+        """Is called at the start and after each iteration. If it returns True on any rank, all columns end."""
 
     def end(self, report: Mapping[str, Any]) -> None:
-        """Is told what came of it: the items of a :class:`SolveReport`."""
+        """Receives the items of the :class:`SolveReport` at the end."""
 
 
 class IterationRecord(TypedDict):
-    """``residual_norms[k]`` and ``tested_norms[k]`` belong to ``columns[k]``, those that were active."""
+    """One iteration: ``residual_norms[k]`` and ``tested_norms[k]`` belong to the active column ``columns[k]``."""
 
     iteration: int
     columns: list[int]
@@ -56,10 +56,10 @@ class IterationRecord(TypedDict):
 
 
 class SolveReport(dict[str, Any]):
-    """What a solver found, the same on all members of the grid. Lists and arrays have one entry for each column of B.
+    """The result of a solve, the same on all members of the grid. Lists and arrays have one entry for each column of B.
 
-    Its items are plain values, which ``json.dumps`` takes; its attributes are the same, numbers of columns as arrays of NumPy.
-    ``print(report)`` shows a table.
+    The items are plain values, which ``json.dumps`` takes. Each item is also an attribute, which is an array of NumPy for
+    the numbers of columns. ``print(report)`` prints a table.
     """
 
     solver: str
@@ -70,9 +70,9 @@ class SolveReport(dict[str, Any]):
     normal_residual_norms: npt.NDArray[np.float64]  #: ‖Aᴴ(b − Ax) − D²x‖, from its definition
     operator_norms: npt.NDArray[np.float64]
     conditions: npt.NDArray[np.float64]
-    reference_norms: npt.NDArray[np.float64]  #: what the tolerance is relative to: ‖Aᴴb‖, for cg ‖b‖, for ista ‖x‖, …
-    tested_norms: npt.NDArray[np.float64]  #: the norm that is tested, from its definition, over its reference
-    step: float  #: the first, of ista and fista; else 0
+    reference_norms: npt.NDArray[np.float64]  #: the tolerance is relative to it: ‖Aᴴb‖; for cg ‖b‖, for ista ‖x‖, …
+    tested_norms: npt.NDArray[np.float64]  #: the tested norm, from its definition, over its reference
+    step: float  #: the first step of ista and fista; else 0
     lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
@@ -114,30 +114,30 @@ PerColumn = float | Sequence[float] | npt.NDArray[np.float64]
 class SolveOptions:
     """Options of solvers. Solvers take them as keyword arguments, too: ``cgls(A, B, damp=0.1)``.
 
-    docs/solvers.md says which solver takes which; a solver refuses an option that it does not take.
+    docs/solvers.md says which solver takes which option; a solver refuses all others.
     """
 
     max_iterations: int = 100
     #: Relative. None: 1e-8 in double, 1e-4 in single precision. 0 never converges.
     tolerance: PerColumn | None = None
-    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖². For a sweep of D over one b the columns of B are copies of b, which
-    #: share every product with A.
+    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖². For a sweep of D over one b, the columns of B are copies of b;
+    #: they share every product with A.
     damp: PerColumn = 0
     #: atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
     atol: float | None = None
     btol: float | None = None
-    #: A column ends when the condition number is estimated above this. 0: never.
+    #: A column ends when its estimate of the condition number exceeds this. 0: never.
     condition_limit: float = 0
-    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this part of that at the start. 0: never.
+    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this times its initial value. 0: never.
     residual_ratio: float = 0
     #: Solves about this many columns at a time, to limit memory. 0: all.
     batch: int = 0
-    #: Sums over ranks are in rank order.
+    #: Sums over ranks add in rank order.
     column_stable: bool = False
     record_history: bool = True
-    #: An iteration reads a packed matrix once.
+    #: Each iteration reads a packed matrix only once.
     one_pass: bool = False
-    #: After every ``guard`` iterations the recurrence is checked against flipped bits. 0: never.
+    #: Every ``guard`` iterations, checks the recurrence for flipped bits. 0: never.
     guard: int = 0
     #: The weight of the penalty; half of PyLops' eps.
     lambda_: PerColumn = 0
@@ -145,29 +145,30 @@ class SolveOptions:
     threshold: str = "soft"
     #: "none", "fista" or "vandenberghe".
     acceleration: str = "fista"
-    #: Iteration k thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+    #: Iteration k thresholds with decay[k]·λ; iterations after the last entry use the last entry. Empty: λ.
     decay: Sequence[float] = field(default_factory=list)
     #: α > 0; None: 1/(1.02‖A‖)² with an estimate of ‖A‖.
     step: float | None = None
-    #: α is made smaller where it proves too large.
+    #: Reduces α when it proves too large.
     backtracking: bool = False
-    #: The objective falls monotonically.
+    #: Makes the objective fall monotonically.
     monotone: bool = False
     absolute_tolerance: float = 0
     #: Prints PyLops' table on the grid's rank 0.
     show: bool = False
-    #: Shows the iterations on the grid's rank 0: by a bar of tqdm where there is one, and else by a line now and then.
+    #: Rank 0 of the grid shows a bar of tqdm, or a line each second if there is no tqdm.
     progress: bool = False
-    #: Is called on every rank with an :data:`Iteration` at the start and after each iteration. If it returns true on any
-    #: rank, all columns end with "user_stop". It may communicate, if it does so alike on all ranks.
+    #: Every rank calls it with an :data:`Iteration` at the start and after each iteration. If it returns true on any
+    #: rank, all columns end with "user_stop". It may communicate if all ranks make the same calls.
     callback: Callable[[Iteration], Any] | None = None
-    #: Objects with the methods of :class:`Observer`, or what :func:`stop_at_cost_ratio` and others return.
+    #: Objects with the methods of :class:`Observer`, or the results of :func:`stop_at_cost_ratio` and others.
     observers: Sequence[Any] = field(default_factory=list)
-    #: A directory to save the solver's state in, so that a job can go on with ``restart`` of that directory.
+    #: A directory for the solver's state. A later job resumes with ``restart`` set to the same directory.
     checkpoint: str = ""
     checkpoint_iterations: int = 0
     checkpoint_seconds: float = 0
-    #: Asked on every rank in each iteration; if true on any, the state is saved and all raise Suspended.
+    #: Every rank calls it in each iteration. If it returns true on any rank, the solver saves its state, and all ranks
+    #: raise Suspended.
     checkpoint_requested: Callable[[], bool] | None = None
     restart: str = ""
 
@@ -203,7 +204,7 @@ class SolveOptions:
         return options
 
     def _set(self, options: Any, name: str, kind: str) -> None:
-        """Sets the option of this name; UsageError for a value of another type than the field has."""
+        """Sets the option of this name. Raises UsageError if the value's type is not the field's."""
         value = getattr(self, name)
         try:
             setattr(options, name.rstrip("_"), value)
@@ -229,7 +230,7 @@ class _CallbackObserver:
 
 
 class _Progress:
-    """Shows on the grid's rank 0 how far a solver is."""
+    """Shows the iterations of a solver on the grid's rank 0."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -258,15 +259,15 @@ class _Progress:
 
 
 def stop_at_cost_ratio(ratio: float) -> Any:
-    """An observer that ends all columns once ‖B − AX‖, of all together, has fallen to this part of that at the start.
+    """An observer that ends all columns once ‖B − AX‖ over all columns has fallen to this part of its first value.
 
-    With several batches the solver raises UsageError.
+    A solver with several batches raises UsageError.
     """
     return _native.stop_at_cost_ratio(ratio)
 
 
 def stop_on_non_finite() -> Any:
-    """An observer that ends all columns as soon as one of them is not finite."""
+    """An observer that ends all columns once one of them is not finite."""
     return _native.stop_on_non_finite()
 
 
@@ -287,7 +288,7 @@ def _options(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOption
 
 
 def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> Matrix:
-    """The matrix that the solver takes for its guess and its result (collective with a guess in other memory)."""
+    """The matrix for the solver's guess and result (collective if the guess is in other memory)."""
     for name, each in (("the right-hand sides", B), ("the initial guess", x0), ("out", out)):
         if each is not None or name == "the right-hand sides":
             require_matrix(name, each)
@@ -307,7 +308,7 @@ Columns = Matrix | npt.NDArray[Any]
 
 def _solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, options: SolveOptions | None, changes: dict[str, Any],
             solve_by: Callable[[Any, Any, Any, Any], dict[str, Any]]) -> tuple[Any, SolveReport]:
-    """X, as an array if B is one, and the report of solve_by(functions, B, X, options)."""
+    """X, as an array if B is one, and the report that solve_by(functions, B, X, options) returns."""
     if not isinstance(A, Operator):
         raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
     if isinstance(x0, np.ndarray):
@@ -336,81 +337,85 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
-    B is in ``A.range``. Returns X, in ``A.domain``, and the report. Where there is one rank, B and ``x0`` may be whole arrays; X is one
-    if B is. ``x0`` is an initial guess. The result is written to ``out`` if
-    it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the
-    preconditioner of "pcg", ``S`` the sparsifying operator of "ista" and "fista", ``penalty`` that of "proximal-gradient", and
-    ``variances``, which lies as X, gets the estimates of "lsqr". A column that does not converge is a result, not an error: see
-    ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
+    B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
+    is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
+    share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg",
+    ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
+    ``variances``, with the layout of X, gets the estimates of "lsqr". A column that does not converge is a result, not
+    an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
+    sends anything.
     """
     if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
-        A = identity(A.domain, A.range, A.dtype) @ A  # they need an operator to its own domain; on one rank nothing moves
+        A = identity(A.domain, A.range, A.dtype) @ A  # on one rank nothing moves
     given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances)]
     return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 
 
 def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j, as :func:`solve`.
+    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Otherwise like :func:`solve`.
 
-    Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess.
+    Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, for any guess.
     """
     return solve("cgls", A, B, x0, out=out, options=options, **changes)
 
 
 def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """Least squares as :func:`cgls`, by LSQR: better on ill-conditioned problems.
+    """Least squares by LSQR, which is better on ill-conditioned problems. Otherwise like :func:`cgls`.
 
-    ``variances``, which lies as X, gets estimates of the diagonal of (AᴴA + D²I)⁻¹ from below.
+    ``variances``, with the layout of X, gets estimates from below of the diagonal of (AᴴA + D²I)⁻¹.
     """
     return solve("lsqr", A, B, x0, variances=variances, out=out, options=options, **changes)
 
 
 def lsmr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """Least squares as :func:`lsqr`, by LSMR, whose ‖Aᴴr‖ falls monotonically."""
+    """Least squares by LSMR, whose ‖Aᴴr‖ falls monotonically. Otherwise like :func:`lsqr`."""
     return solve("lsmr", A, B, x0, out=out, options=options, **changes)
 
 
 def block_cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
                options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """Least squares as :func:`cgls`, but all right-hand sides share one Krylov space. Columns must be uncut."""
+    """Least squares by block CGLS: all right-hand sides share one Krylov space.
+
+    Columns must be uncut. Otherwise like :func:`cgls`.
+    """
     return solve("block-cgls", A, B, x0, out=out, options=options, **changes)
 
 
 def cg(A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, out: Matrix | None = None,
        options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients; otherwise as :func:`cgls`.
+    """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients. Otherwise like :func:`cgls`.
 
-    A is an operator to its own domain: ``A = gl.identity(op.domain, op.range) @ op`` for ``op = gl.matrix_mult(matrix)``, whose data
-    lie on other ranks than its models.
-
-    A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, whatever the guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
+    The range of A must be its domain. Data of ``op = gl.matrix_mult(matrix)`` lie on other ranks than its models, so
+    take ``A = gl.identity(op.domain, op.range) @ op``. A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, for
+    any guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
     """
     return solve("cg" if M is None else "pcg", A, B, x0, M=M, out=out, options=options, **changes)
 
 
 class DampingCurve(TypedDict):
-    """What a sweep of the damping found. Arrays have one entry for each damping; idle ranks have none."""
+    """The result of a sweep of the damping. Arrays have one entry for each damping; on idle ranks they are empty."""
 
     rule: str
     damps: npt.NDArray[np.float64]
     residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖
     x_norms: npt.NDArray[np.float64]
-    merits: npt.NDArray[np.float64]  #: what the rule compares: the curvature, or the GCV function; NaN where it is not known
+    merits: npt.NDArray[np.float64]  #: the rule compares them: the curvature, or the GCV function; NaN: unknown
     reasons: list[str]
-    chosen: int | None  #: the column; None if the rule can choose none
-    remark: str  #: why nothing was chosen, or what to think of the choice
+    chosen: int | None  #: the chosen column; None if the rule can choose none
+    remark: str  #: why the rule chose nothing, or how far to trust the choice
 
 
 def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, report: SolveReport, rule: str = "lcurve",
                   noise: float = 0) -> DampingCurve:
     """The curve of a sweep over one right-hand side b, and the damping that a rule chooses. Collective over the grid.
 
-    X and the report are those of a solver with ``damps=damps``, whose columns of B were copies of b. The rule is "lcurve" (the
-    corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv" needs as many
-    columns behind those of b, each filled with :func:`gcv_probe`, and is given ``damps`` once, the solver twice.
+    X and the report come from a solver with ``damps=damps`` and copies of b as the columns of B. The rule is "lcurve"
+    (the corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv"
+    needs as many further columns behind those of b, each filled with :func:`gcv_probe`: the solver takes ``damps``
+    twice, this function once.
     """
     curve = functions_for(X.dtype).damping_curve(list(damps), report["residual_norms"], report["reasons"], X.native, rule, noise)
     for name in ("damps", "residual_norms", "x_norms", "merits"):
@@ -419,7 +424,7 @@ def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, r
 
 
 def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The elements in these rows of a vector of ±1, the same on all ranks, for :func:`damping_curve` by "gcv"."""
+    """These rows of a vector of ±1 for :func:`damping_curve` by "gcv". The vector is the same on all ranks."""
     return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
 
 
@@ -427,16 +432,16 @@ def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | No
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
 
-    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" is half the sum of √|x|. With ``S`` the model is sparse as x = S z.
-    Column j has converged when a step moves it no further than max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if
-    the step is too large.
+    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts non-zero elements, "half" is half the sum of √|x|. With ``S`` the
+    model is sparse as x = S z. Column j has converged when a step moves it by at most max(tolerance·‖x‖,
+    absolute_tolerance). It ends with "breakdown" if the step is too large.
     """
     return solve("ista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
 def fista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """The same as :func:`ista`, with momentum (FISTA)."""
+    """Like :func:`ista`, with momentum (FISTA)."""
     return solve("fista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
@@ -449,12 +454,12 @@ class Proximal:
 
 
 def threshold_penalty(kind: str = "soft", sigma: float = 1, dtype: npt.DTypeLike = np.float64) -> Proximal:
-    """σ‖x‖₁ for "soft", σ times the number of elements that are not 0 for "hard", and so on."""
+    """σ‖x‖₁ for "soft", σ times the number of non-zero elements for "hard", and so on."""
     return Proximal(dtype, functions_for(dtype).threshold_penalty(kind, sigma))
 
 
 def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proximal:
-    """0 where all elements are within [lower, upper], and else infinity."""
+    """0 if all elements are within [lower, upper], otherwise infinity."""
     return Proximal(dtype, functions_for(dtype).box(lower, upper))
 
 
@@ -496,7 +501,7 @@ def normal_equations_inversion(A: Operator, B: Columns, x0: Columns | None = Non
 def regularized_inversion(A: Operator, B: Columns, x0: Columns | None = None, *, weight: Operator | None = None,
                           regularizers: Sequence[Regularizer] = (), solver: str = "lsqr", out: Matrix | None = None,
                           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
-    """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; the weight is W^½ itself. Collective."""
+    """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; ``weight`` is W^½ itself. Collective."""
     W, terms = _terms(A, weight, regularizers)
     return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.regularized_inversion(
         A.native, b, x, W, terms, solver, how))
