@@ -9,10 +9,13 @@ REQUIRED = object()
 # there.
 WORD = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+=,:@-]*|-?[0-9][0-9.e+-]*")
 LAUNCHER_WORD = re.compile(rf"(--?)?({WORD.pattern})")
+# An option of a batch system, which stands in a comment: no line of its own can follow.
+DIRECTIVE = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*([= ][A-Za-z0-9_./+=,:@&|-]+)?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 OPTION = re.compile(r"[a-z][a-z0-9-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ALLOWED = {WORD: "letters, digits and . _ - / + = , : @", LAUNCHER_WORD: "letters, digits and . _ - / + = , : @",
+           DIRECTIVE: "an option, and after = or a space letters, digits and . _ - / + = , : @ & |",
            NAME: "letters, digits and . _ -", OPTION: "small letters, digits and -", VARIABLE: "letters, digits and _"}
 KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 

@@ -60,6 +60,7 @@ def slurm_directives(study, ranks, count):
         directives += [f"--gpus-per-node={min(ranks, machine.gpus_per_node)}"]
     directives += [f"--partition={machine.partition}"] if machine.partition else []
     directives += [f"--account={machine.account}"] if machine.account else []
+    directives += machine.directives["slurm"]
     return "".join(f"#SBATCH {directive}\n" for directive in directives)
 
 
@@ -72,6 +73,7 @@ def pbs_directives(study, ranks):
     directives = [f"-N {study.name}-np{ranks}"[:17], f"-l {select}", f"-l walltime={machine.time}", "-j oe", "-r y"]
     directives += [f"-q {machine.partition}"] if machine.partition else []
     directives += [f"-A {machine.account}"] if machine.account else []
+    directives += machine.directives["pbs"]
     return "".join(f"#PBS {directive}\n" for directive in directives)
 
 

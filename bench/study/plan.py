@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from study.fields import LAUNCHER_WORD, NAME, VARIABLE, Document, StudyError
+from study.fields import DIRECTIVE, LAUNCHER_WORD, NAME, VARIABLE, Document, StudyError
 
 SECTIONS = ("products", "solvers", "collectives", "programs")
 COMMANDS = ("solve", "lsm", "mdd", "poststack", "reflectivity")
@@ -66,6 +66,7 @@ class Machine:
     account: str | None
     modules: list
     environment: dict
+    directives: dict  # further ones, for each batch system
 
     @property
     def seconds(self):
@@ -208,7 +209,8 @@ def read_machine(table):
         raise table.error("time", f"{time!r} is not a time such as 00:30:00")
     machine = Machine(table.words("launcher", None, LAUNCHER_WORD), table.whole("ranks_per_node", None),
                       table.whole("gpus_per_node", 0, 0), time, table.word("partition", None, NAME), table.word("account", None, NAME),
-                      table.words("modules", []), table.pairs("environment", VARIABLE))
+                      table.words("modules", []), table.pairs("environment", VARIABLE),
+                      {scheduler: table.words(f"{scheduler}_directives", [], DIRECTIVE) for scheduler in ("slurm", "pbs")})
     if machine.seconds <= 120:
         raise table.error("time", f"{time} is over when runs are told, 120 seconds before its end, to save their state")
     table.finish()
