@@ -9,7 +9,7 @@
 
 #include "command_line/grid.hpp"
 #include "gridlops/base/random.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "use_cases/use_case.hpp"
 
 namespace gridlops::program {
@@ -42,9 +42,9 @@ double generated(double position, double depth, double across) {
 /// The whole matrix in a file, in host memory on every member of the grid.
 template <Scalar T>
 std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path,
-                               const NpyHeader& header) {
+                               const MatrixHeader& header) {
   DistMatrix<T> X = allocate_matrix<T>(grid, {Cut::uncut(header.rows), Cut::uncut(header.cols)});
-  read_npy(path, header, X);
+  read_matrix(path, header, X);
   std::vector<T> values(static_cast<std::size_t>(X.local().size()));
   grid->backend()->download(X.local().data, values.data(), X.local().size() * static_cast<Index>(sizeof(T)));
   return {values.begin(), values.end()};
@@ -68,7 +68,7 @@ Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const Imped
     : arguments_(arguments) {
   const std::string& path = arguments.model;
   if (!path.empty()) {
-    const NpyHeader header = read_npy_header(grid->comm(), path);
+    const MatrixHeader header = read_matrix_header(grid->comm(), path);
     if (header.type != ScalarType::f32 && header.type != ScalarType::f64)
       throw InputError(
           fmt::format("{}: impedance is real, but the elements are {}", path, name_of(header.type)));
