@@ -81,8 +81,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   if (arguments.domain == "time") {
     const OperatorPtr<R> A = multidimensional_convolution<R>(G, times);
     invert<R>(
-        run, *A, own, model, data,
-        [&](const DistMatrix<R>& data, DistMatrix<R>& X) { run.solve(*A, data, X); },
+        run, *A, own, model, data, [&](const DistMatrix<R>& B, DistMatrix<R>& X) { run.solve(*A, B, X); },
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
           run.save(name, is_data ? A->range() : A->domain(), X);
         });
@@ -95,19 +94,19 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   own ? data_spectra->apply(1, data, 0, pairs) : model_spectra->apply(1, model, 0, pairs);
   invert<C>(
       run, *G, own, spectra, of_data,
-      [&](const DistMatrix<C>& data, DistMatrix<C>& X) {
+      [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
         const ProductShape shape{G->rows(), G->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
             // With few sources, memory limits the products, and one pass reads the kernel once.
             options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
-            return solve(arguments.common.solver, *G, data, X, options);
+            return solve(arguments.common.solver, *G, B, X, options);
           });
         }
         IndependentFrequencies<C> frequencies(arguments, kernel, entries);
         SolveReport report;
         run.solve({arguments.ny, arguments.nx, arguments.frequencies * arguments.sources, scalar_type_of<C>},
-                  [&](const SolveOptions& options) { return report = frequencies.solve(data, X, options); });
+                  [&](const SolveOptions& options) { return report = frequencies.solve(B, X, options); });
         run.set_costs(frequencies.take_costs());
         if (!arguments.common.tolerance) run.option("tolerance", default_tolerance(scalar_type_of<C>));
         note_iterations(run, report);
