@@ -87,7 +87,7 @@ class StoredDataset : public Dataset {
  public:
   explicit StoredDataset(const ArrayName& name)
       : name_(name),
-        file_(h5::open_file<InputError>(name.file, H5F_ACC_RDONLY, h5::Opening::user_file)),
+        file_(h5::open_file<InputError>(name.file)),
         dataset_(open_object(file_, name)),
         properties_(h5::owned<InputError>(H5Dget_create_plist(dataset_.id()), H5Pclose, name.text,
                                           ": cannot read how it is stored")) {
@@ -155,9 +155,8 @@ class StoredDataset : public Dataset {
     if (!name_.slices.empty() || H5Pget_layout(properties_.id()) != H5D_CONTIGUOUS ||
         H5Pget_external_count(properties_.id()) != 0)
       return elsewhere;
+    if (H5Dget_storage_size(dataset_.id()) == 0) return elsewhere;  // nothing was written yet
     const haddr_t offset = H5Dget_offset(dataset_.id());
-    H5Eclear2(H5E_DEFAULT);
-    if (offset == HADDR_UNDEF) return elsewhere;  // nothing was written yet
     Index bytes = size_of(header_.type);
     for (const Index size : header_.sizes) bytes *= size;
     const Index file_size = InputFile(name_.file).size();

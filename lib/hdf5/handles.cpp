@@ -19,13 +19,6 @@ std::string printable(std::string text) {
   return text;
 }
 
-Handle file_access(Opening opening) {
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  // Locks that the file system does not know are left out. Nobody else knows a temporary file.
-  H5Pset_file_locking(access.id(), opening == Opening::user_file, true);
-  return access;
-}
-
 }  // namespace
 
 std::string reason() {
@@ -41,17 +34,22 @@ std::string reason() {
 }
 
 template <class E>
-Handle open_file(const std::string& path, unsigned mode, Opening opening) {
+Handle open_file(const std::string& path) {
   static_cast<void>(InputFile(path));  // for the system's reason
   const htri_t is_hdf5 = H5Fis_hdf5(path.c_str());
   H5Eclear2(H5E_DEFAULT);
   require<E>(is_hdf5 > 0, path, ": is no HDF5 file",
              path.ends_with(".mat") ? "; save it in MATLAB with '-v7.3'" : "");
-  const Handle access = file_access(opening);
-  return owned<E>(H5Fopen(path.c_str(), mode, access.id()), H5Fclose, path, ": cannot open the file");
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  // Locks that the file system does not know are left out.
+  H5Pset_file_locking(access.id(), true, true);
+  // What a failed call may have left open does not keep the file open.
+  H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
+  return owned<E>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, path,
+                  ": cannot open the file");
 }
-template Handle open_file<InputError>(const std::string&, unsigned, Opening);
-template Handle open_file<OutputError>(const std::string&, unsigned, Opening);
+template Handle open_file<InputError>(const std::string&);
+template Handle open_file<OutputError>(const std::string&);
 
 bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
 

@@ -29,8 +29,6 @@ class Handle {
 
   hid_t id() const { return id_; }
   bool is_open() const { return id_ >= 0; }
-  /// Closes it before its end. Returns whether that succeeded.
-  bool finish() { return close_(std::exchange(id_, -1)) >= 0; }
 
  private:
   hid_t id_ = -1;
@@ -70,10 +68,9 @@ Handle owned(hid_t id, Handle::Close close, const Parts&... parts) {
   return {checked<E>(id, parts...), close};
 }
 
-/// Opens an HDF5 file, whose locks are those of HDF5 if it is a user's. Throws E.
-enum class Opening { user_file, temporary_file };
+/// Opens a user's HDF5 file for reading. Throws E.
 template <class E>
-Handle open_file(const std::string& path, unsigned mode, Opening opening);
+Handle open_file(const std::string& path);
 
 /// Whether an object of HDF5's has an attribute.
 bool has_attribute(hid_t object, const char* name);

@@ -9,6 +9,7 @@
 #include "gridlops/base/error.hpp"
 #include "hdf5/element_type.hpp"
 #include "hdf5/handles.hpp"
+#include "hdf5/output_driver.hpp"
 #include "io/hdf5.hpp"
 
 namespace gridlops {
@@ -87,7 +88,7 @@ void copy_attribute(const Handle& from, const Handle& to, const ArrayName& like)
 }
 
 void copy_attributes(const ArrayName& like, const Handle& to) {
-  const Handle file = h5::open_file<OutputError>(like.file, H5F_ACC_RDONLY, h5::Opening::user_file);
+  const Handle file = h5::open_file<OutputError>(like.file);
   const Handle from = h5::owned<OutputError>(H5Dopen2(file.id(), like.dataset.c_str(), H5P_DEFAULT), H5Dclose,
                                              like.text, ": cannot open it for its attributes");
   for (hsize_t k = 0;; ++k) {
@@ -97,13 +98,6 @@ void copy_attributes(const ArrayName& like, const Handle& to) {
     copy_attribute(attribute, to, like);
   }
   H5Eclear2(H5E_DEFAULT);
-}
-
-Handle make_file(const std::string& path, const ArrayName& name) {
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_file_locking(access.id(), false, true);
-  return h5::owned<OutputError>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()), H5Fclose,
-                                name.text, ": cannot make an HDF5 file");
 }
 
 Handle make_space(const ArrayHeader& header, const ArrayName& name) {
@@ -136,19 +130,23 @@ Index make_dataset(const std::string& path, const ArrayName& name, const ArrayHe
   const AtWork at_work;
   std::error_code error;
   const bool is_new = std::filesystem::file_size(path, error) == 0;
-  Handle file = is_new ? make_file(path, name)
-                       : h5::open_file<OutputError>(path, H5F_ACC_RDWR, h5::Opening::temporary_file);
-  if (!is_new && is_replaced(file, name))
-    h5::checked<OutputError>(H5Ldelete(file.id(), name.dataset.c_str(), H5P_DEFAULT), name.text,
-                             ": cannot be replaced");
-  Handle dataset = make_empty(file, name, header);
-  if (like.is_dataset()) copy_attributes(like, dataset);
-  const haddr_t offset = H5Dget_offset(dataset.id());
-  H5Eclear2(H5E_DEFAULT);
-  // What was not written before is written now.
-  if (!dataset.finish() || !file.finish())
-    throw OutputError(message(name.text, ": cannot write a dataset of ", shape_text(header.sizes),
-                              ": HDF5 says: ", h5::reason()));
+  h5::OutputDriver driver(path);
+  haddr_t offset = HADDR_UNDEF;
+  {
+    const Handle access = driver.access();
+    const Handle file =
+        h5::owned<OutputError>(is_new ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id())
+                                      : H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()),
+                               H5Fclose, name.text, ": cannot write its file");
+    if (!is_new && is_replaced(file, name))
+      h5::checked<OutputError>(H5Ldelete(file.id(), name.dataset.c_str(), H5P_DEFAULT), name.text,
+                               ": cannot be replaced");
+    const Handle dataset = make_empty(file, name, header);
+    if (like.is_dataset()) copy_attributes(like, dataset);
+    offset = H5Dget_offset(dataset.id());
+    H5Eclear2(H5E_DEFAULT);
+  }
+  driver.check();
   return offset == HADDR_UNDEF ? 0 : static_cast<Index>(offset);
 }
 
@@ -156,7 +154,7 @@ void check_output_dataset(const ArrayName& name) {
   const h5::Silence silence;
   std::error_code error;
   if (!std::filesystem::exists(name.file, error)) return;
-  is_replaced(h5::open_file<OutputError>(name.file, H5F_ACC_RDONLY, h5::Opening::user_file), name);
+  is_replaced(h5::open_file<OutputError>(name.file), name);
 }
 
 }  // namespace gridlops

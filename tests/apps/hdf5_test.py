@@ -63,12 +63,11 @@ def check_same(suite, rng):
         for changes, named in ways[number % 2::2] if name != "f64" else ways:
             words = solve(**changes)
             for ranks in ((None,) if name in ("f32", "c64") else (None, 4)):
-                suite.succeeded(suite.run(*words, ranks=ranks), *([3] if "tolerances" in changes or "damps" in changes else []))
+                suite.succeeded(suite.run(*words, ranks=ranks))
                 expected = {file: np.load(suite.folder / file) for file in outputs if file in words}
                 renamed = [f"R.h5:/{word[0]}" if word in outputs else f"P.h5:/problem/{word[:-4]}"
                            if option.removeprefix("--") in named else word for option, word in zip(["", *words], words)]
-                run = suite.run(*renamed, ranks=ranks)
-                suite.check(run.status in (0, 3), "status", run.status, run.command, run.errors)
+                suite.succeeded(suite.run(*renamed, ranks=ranks))
                 with h5py.File(suite.folder / "R.h5", "r") as file:
                     for output, array in expected.items():
                         found = file[output[0]]
@@ -107,7 +106,7 @@ def write_variants(folder, A):
         layout[:6], layout[6:] = (h5py.VirtualSource("other.h5", "A", A.shape)[k:k + 6] for k in (0, 6))
         file.create_virtual_dataset("virtual", layout)
         seen["V.h5:/virtual"] = 2 * A
-        file.create_dataset("outside", A.shape, "<f8", external=[("outside.bin", 0, h5py.h5f.UNLIMITED)])
+        file.create_dataset("outside", A.shape, "<f8", external=[(str(folder / "outside.bin"), 0, h5py.h5f.UNLIMITED)])
         file["outside"][...] = 3 * A
         seen["V.h5:/outside"] = 3 * A
         file.create_dataset("never written", A.shape, "f8", fillvalue=4)
@@ -193,9 +192,7 @@ def check_refused(suite):
     write_odd(suite.folder)
     np.save(suite.folder / "I.npy", np.eye(3))
     for number, (name, mention) in enumerate(REFUSED.items()):
-        given = ("I.npy",) if name != "wide" else ("O.h5:/wide", "--adjoint")
-        refused(suite, multiply(f"O.h5:/{name}", "Y.npy", *given), BAD_INPUT, mention, f"O.h5:/{name}" if name else "O.h5",
-                ranks=3 if number % 5 == 0 else None)
+        refused(suite, multiply(f"O.h5:/{name}"), BAD_INPUT, mention, f"O.h5:/{name}" if name else "O.h5", ranks=3 if number % 5 == 0 else None)
     for name, mention in {"M.mat:/text": "is a text of MATLAB", "M.mat:/none": "is an empty array of MATLAB",
                           "M.mat:/sparse": "is a sparse matrix of MATLAB; save it as full(A)", "none.h5:/A": "No such file",
                           "I.npy.h5:/A": "is no HDF5 file", "old.mat:/A": "save it in MATLAB with '-v7.3'", "V.h5:/cube": "V.h5:/cube@0",
@@ -218,7 +215,7 @@ def check_outputs(suite):
     for output, status, mentions in [
             ("O.h5:/g/A", USAGE, ["--output O.h5:/g/A would replace --matrix O.h5:/g/A"]),
             ("to.h5:g//A", USAGE, ["would replace --matrix O.h5:/g/A"]), ("O.h5:/g/A/x", USAGE, ["would replace"]),
-            ("O.h5:/g", USAGE, ["would replace"]), ("O.h5:/x@0", USAGE, ["is a part of a dataset"]), ("O.h5", USAGE, ["would replace"]),
+            ("O.h5:/g", USAGE, ["would replace"]), ("O.h5:/x@0", USAGE, ["is a part of a dataset"]), ("O.h5", USAGE, ["names no dataset"]),
             ("new.h5", USAGE, ["names no dataset", "new.h5:/X"]), ("M2.mat:/X", USAGE, ["files of MATLAB are read, and not written"]),
             ("O.h5:/wide/x", BAD_OUTPUT, ["--output O.h5:/wide/x: /wide in O.h5 is no group", "nothing was computed"]),
             ("O.h5:/dangling", BAD_OUTPUT, ["is a link to another name"]), ("text.h5:/X", BAD_OUTPUT, ["text.h5: is no HDF5 file"]),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Datasets in HDF5 files, of every kind of storage, written and read by ranks that hold parts of them.
-#include <hdf5.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/io/array_file.hpp"
+#include "hdf5/handles.hpp"
 #include "io/file.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
@@ -25,6 +25,8 @@ using namespace gridlops::testing;
 
 namespace {
 
+using h5::Handle;
+
 struct Size {
   Index rows, cols;
 };
@@ -36,17 +38,17 @@ T element(Index i, Index j) {
 }
 
 template <Scalar T>
-hid_t type_of_elements() {
+Handle type_of_elements() {
   const hid_t part = sizeof(Real<T>) == 4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
-  if constexpr (!is_complex<T>) return H5Tcopy(part);
-  const hid_t pair = H5Tcreate(H5T_COMPOUND, sizeof(T));
-  H5Tinsert(pair, "r", 0, part);
-  H5Tinsert(pair, "i", sizeof(Real<T>), part);
+  if constexpr (!is_complex<T>) return {H5Tcopy(part), H5Tclose};
+  Handle pair(H5Tcreate(H5T_COMPOUND, sizeof(T)), H5Tclose);
+  H5Tinsert(pair.id(), "r", 0, part);
+  H5Tinsert(pair.id(), "i", sizeof(Real<T>), part);
   return pair;
 }
 
 /// How a dataset is stored.
-struct Storage {
+struct Kept {
   const char* name;
   std::vector<hsize_t> chunk = {};  // empty: contiguous
   bool compressed = false;
@@ -54,44 +56,47 @@ struct Storage {
   bool matlab = false;
 };
 
-void give_attribute(hid_t object, const char* name, const char* text) {
-  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
-  H5Tset_size(type, std::max<std::size_t>(std::strlen(text), 1));
-  const hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-  H5Awrite(attribute, type, text);
-  H5Aclose(attribute);
-  H5Sclose(space);
-  H5Tclose(type);
+void give_attribute(const Handle& object, const char* name, const char* text) {
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
+  H5Tset_size(type.id(), std::max<std::size_t>(std::strlen(text), 1));
+  const Handle attribute(H5Acreate2(object.id(), name, type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose);
+  H5Awrite(attribute.id(), type.id(), text);
+}
+
+Handle open_file(const std::string& file, unsigned mode) {
+  return {H5Fopen(file.c_str(), mode, H5P_DEFAULT), H5Fclose};
+}
+Handle open_dataset(const Handle& file, const char* name) {
+  return {H5Dopen2(file.id(), name, H5P_DEFAULT), H5Dclose};
 }
 
 /// Rank 0 makes a file with the dataset /g/A (collective). data: as the file has it, in C order of the sizes.
 template <Scalar T>
 void create(const std::string& file, const std::vector<hsize_t>& shape, const std::vector<T>& data,
-            const Storage& storage) {
+            const Kept& kept) {
   world().barrier();
   if (world().rank() == 0) {
-    const hid_t id = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    const hid_t group = H5Gcreate2(id, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
-    const hid_t how = H5Pcreate(H5P_DATASET_CREATE), type = type_of_elements<T>();
-    if (!storage.chunk.empty()) H5Pset_chunk(how, static_cast<int>(shape.size()), storage.chunk.data());
-    if (storage.compressed) {
-      H5Pset_shuffle(how);
-      H5Pset_deflate(how, 1);
-      H5Pset_fletcher32(how);
+    const Handle id(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
+    const Handle group(H5Gcreate2(id.id(), "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+    const std::vector<hsize_t> unlimited(shape.size(), H5S_UNLIMITED);
+    const Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(),
+                                        kept.chunk.empty() ? nullptr : unlimited.data()),
+                       H5Sclose);
+    const Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose), type = type_of_elements<T>();
+    if (!kept.chunk.empty()) H5Pset_chunk(how.id(), static_cast<int>(shape.size()), kept.chunk.data());
+    if (kept.compressed) {
+      H5Pset_shuffle(how.id());
+      H5Pset_deflate(how.id(), 1);
+      H5Pset_fletcher32(how.id());
     }
-    const hid_t dataset =
-        H5Dcreate2(group, "A", storage.type < 0 ? type : storage.type, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    REQUIRE(dataset >= 0);
-    if (!data.empty()) REQUIRE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data.data()) >= 0);
-    if (storage.matlab) give_attribute(dataset, "MATLAB_class", "double");
-    for (const auto& close : {std::pair{H5Dclose, dataset},
-                              {H5Tclose, type},
-                              {H5Pclose, how},
-                              {H5Sclose, space},
-                              {H5Gclose, group},
-                              {H5Fclose, id}})
-      close.first(close.second);
+    const Handle dataset(H5Dcreate2(group.id(), "A", kept.type < 0 ? type.id() : kept.type, space.id(),
+                                    H5P_DEFAULT, how.id(), H5P_DEFAULT),
+                         H5Dclose);
+    CHECK(dataset.is_open());
+    if (!data.empty())
+      CHECK(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data.data()) >= 0);
+    if (kept.matlab) give_attribute(dataset, "MATLAB_class", "double");
   }
   world().barrier();
 }
@@ -99,21 +104,14 @@ void create(const std::string& file, const std::vector<hsize_t>& shape, const st
 /// A dataset as HDF5 reads it, in C order; with its shape.
 template <Scalar T>
 std::pair<std::vector<hsize_t>, std::vector<T>> whole(const std::string& file, const char* name) {
-  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  const hid_t dataset = H5Dopen2(id, name, H5P_DEFAULT), space = H5Dget_space(dataset);
-  const hid_t type = type_of_elements<T>();
-  std::vector<hsize_t> shape(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
-  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
-  std::vector<T> data(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-  if (!data.empty()) H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data.data());
-  const hid_t stored = H5Dget_type(dataset);
-  CHECK(H5Tequal(stored, type) > 0);
-  for (const auto& close : {std::pair{H5Tclose, stored},
-                            {H5Tclose, type},
-                            {H5Sclose, space},
-                            {H5Dclose, dataset},
-                            {H5Fclose, id}})
-    close.first(close.second);
+  const Handle id = open_file(file, H5F_ACC_RDONLY), dataset = open_dataset(id, name);
+  const Handle space(H5Dget_space(dataset.id()), H5Sclose), type = type_of_elements<T>();
+  std::vector<hsize_t> shape(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.id())));
+  H5Sget_simple_extent_dims(space.id(), shape.data(), nullptr);
+  std::vector<T> data(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.id())));
+  if (!data.empty()) H5Dread(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data.data());
+  const Handle stored(H5Dget_type(dataset.id()), H5Tclose);
+  CHECK(H5Tequal(stored.id(), type.id()) > 0);
   return {shape, data};
 }
 
@@ -178,20 +176,20 @@ TEMPLATE_LIST_TEST_CASE("Datasets of every storage are read into any layout", "[
   using T = TestType;
   const ScratchFolder folder;
   const std::string file = folder.file("A.h5"), name = file + ":/g/A";
-  std::vector<Storage> storages{{"contiguous"},
-                                {"chunks", {3, 2}},
-                                {"compressed chunks", {2, 4}, true},
-                                {"one chunk", {100, 100}, true},
-                                {"rows", {1, 11}, true},
-                                {"of MATLAB", {}, false, -1, true},
-                                {"of MATLAB in chunks", {2, 3}, true, -1, true}};
+  std::vector<Kept> storages{{"contiguous"},
+                             {"chunks", {3, 2}},
+                             {"compressed chunks", {2, 4}, true},
+                             {"one chunk", {100, 100}, true},
+                             {"rows", {1, 11}, true},
+                             {"of MATLAB", {}, false, -1, true},
+                             {"of MATLAB in chunks", {2, 3}, true, -1, true}};
   if constexpr (!is_complex<T>)
     storages.push_back(
         {"another order of bytes", {}, false, sizeof(T) == 4 ? H5T_IEEE_F32BE : H5T_IEEE_F64BE});
   const std::vector<GridPtr> grids{grid_on(make_host_backend()), grid_on(make_device_double())};
   for (const GridPtr& grid : grids) {
     for (const Size size : sizes) {
-      for (const Storage& storage : storages) {
+      for (const Kept& storage : storages) {
         const bool is_empty = size.rows * size.cols == 0;
         if (is_empty && storage.matlab) continue;
         const Size stored = storage.matlab ? Size{size.cols, size.rows} : size;
@@ -413,14 +411,12 @@ DistMatrix<double> some_matrix(const GridPtr& grid, Index rows = 20) {
 }
 
 /// An attribute with one text of any length.
-void give_long_text(hid_t object, const char* name, const char* text) {
-  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
-  H5Tset_size(type, H5T_VARIABLE);
-  const hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-  H5Awrite(attribute, type, &text);
-  H5Aclose(attribute);
-  H5Sclose(space);
-  H5Tclose(type);
+void give_long_text(const Handle& object, const char* name, const char* text) {
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
+  H5Tset_size(type.id(), H5T_VARIABLE);
+  const Handle attribute(H5Acreate2(object.id(), name, type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose);
+  H5Awrite(attribute.id(), type.id(), &text);
 }
 
 }  // namespace
@@ -454,12 +450,9 @@ TEST_CASE("A dataset gets the attributes of another one, but those of its storag
   const std::string file = folder.file("A.h5"), other = folder.file("B.h5");
   create<double>(file, {7, 3}, by_rows<double>({7, 3}), {""});
   if (world().rank() == 0) {
-    const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-    const hid_t dataset = H5Dopen2(id, "/g/A", H5P_DEFAULT);
+    const Handle id = open_file(file, H5F_ACC_RDWR), dataset = open_dataset(id, "/g/A");
     for (const char* name : {"units", "MATLAB_class", "CLASS"}) give_attribute(dataset, name, "m/s");
     give_long_text(dataset, "comment", "of any length");
-    H5Dclose(dataset);
-    H5Fclose(id);
   }
   world().barrier();
   const GridPtr grid = square_grid();
@@ -467,20 +460,16 @@ TEST_CASE("A dataset gets the attributes of another one, but those of its storag
     write_matrix(target + ":/X", some_matrix(grid), 2, file + ":/g/A");
     world().barrier();
     if (world().rank() == 0) {
-      const hid_t id = H5Fopen(target.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-      const hid_t dataset = H5Dopen2(id, "/X", H5P_DEFAULT);
-      CHECK(H5Aexists(dataset, "units") > 0);
-      CHECK(H5Aexists(dataset, "MATLAB_class") == 0);
-      CHECK(H5Aexists(dataset, "CLASS") == 0);
-      const hid_t attribute = H5Aopen(dataset, "comment", H5P_DEFAULT), type = H5Aget_type(attribute);
+      const Handle id = open_file(target, H5F_ACC_RDONLY), dataset = open_dataset(id, "/X");
+      CHECK(H5Aexists(dataset.id(), "units") > 0);
+      CHECK(H5Aexists(dataset.id(), "MATLAB_class") == 0);
+      CHECK(H5Aexists(dataset.id(), "CLASS") == 0);
+      const Handle attribute(H5Aopen(dataset.id(), "comment", H5P_DEFAULT), H5Aclose);
+      const Handle type(H5Aget_type(attribute.id()), H5Tclose);
       char* text = nullptr;
-      CHECK(H5Aread(attribute, type, &text) >= 0);
+      CHECK(H5Aread(attribute.id(), type.id(), &text) >= 0);
       CHECK((text != nullptr && std::string(text) == "of any length"));
       H5free_memory(text);
-      H5Tclose(type);
-      H5Aclose(attribute);
-      H5Dclose(dataset);
-      H5Fclose(id);
     }
     world().barrier();
   }
@@ -494,10 +483,9 @@ TEST_CASE("What cannot be read or written is an error on all ranks", "[hdf5]") {
   const std::string file = folder.file("A.h5");
   create<double>(file, {7, 3}, by_rows<double>({7, 3}), {""});
   if (world().rank() == 0) {
-    const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-    H5Lcreate_soft("/g/A", id, "link", H5P_DEFAULT, H5P_DEFAULT);
-    H5Lcreate_external("other.h5", "/g", id, "elsewhere", H5P_DEFAULT, H5P_DEFAULT);
-    H5Fclose(id);
+    const Handle id = open_file(file, H5F_ACC_RDWR);
+    H5Lcreate_soft("/g/A", id.id(), "link", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("other.h5", "/g", id.id(), "elsewhere", H5P_DEFAULT, H5P_DEFAULT);
     std::ofstream(folder.file("text.h5")) << "no HDF5";
   }
   world().barrier();
