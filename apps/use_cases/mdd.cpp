@@ -163,7 +163,7 @@ Action define_mdd(Options& options) {
       "complex, frequencies x receivers x sources, as numpy.fft.rfft makes them of as many samples as "
       "the data have. Each rank reads its part");
   options.text("--data", arguments->data, "D",
-               "Real traces, samples x receivers, or shots x samples x receivers: each shot is a right-hand "
+               "Real traces, samples x receivers, or samples x receivers x shots: each shot is a right-hand "
                "side. The convolution is a sum over samples and sources, periodic in time. --dtype is that "
                "of the files");
   options.whole("--time-zero", arguments->first_sample, "K", 0,

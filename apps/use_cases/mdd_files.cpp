@@ -27,7 +27,7 @@ void require_dimensions(const std::string& path, const ArrayHeader& header, cons
                         const char* wanted, std::initializer_list<std::size_t> counts) {
   if (std::find(counts.begin(), counts.end(), header.sizes.size()) == counts.end())
     throw InputError(
-        fmt::format("{}: {} is an array of {}, not of {}", path, sizes_text(header.sizes), option, wanted));
+        fmt::format("{}: {} must be {}, but is {}", path, option, wanted, sizes_text(header.sizes)));
   if (std::find(header.sizes.begin(), header.sizes.end(), 0) != header.sizes.end())
     throw InputError(fmt::format("{}: {} has no elements: {}", path, option, sizes_text(header.sizes)));
 }
@@ -111,14 +111,13 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
   const ArrayHeader data = read_array_header(world, arguments.data);
   require_dimensions(arguments.kernel, kernel, "--kernel",
                      "frequencies (complex) or samples (real) x receivers x sources", {3});
-  require_dimensions(arguments.data, data, "--data", "samples x receivers, or shots x samples x receivers",
+  require_dimensions(arguments.data, data, "--data", "samples x receivers, or samples x receivers x shots",
                      {2, 3});
   if (is_complex(data.type))
     throw InputError(fmt::format("{}: data are real traces in time", arguments.data));
-  const std::size_t behind_shots = data.sizes.size() - 2;
-  arguments.sources = behind_shots == 1 ? data.sizes[0] : 1;
-  arguments.own_samples = data.sizes[behind_shots];
-  arguments.ny = data.sizes[behind_shots + 1];
+  arguments.own_samples = data.sizes[0];
+  arguments.ny = data.sizes[1];
+  arguments.sources = data.sizes.size() == 3 ? data.sizes[2] : 1;
   arguments.nx = kernel.sizes[2];
   if (kernel.sizes[1] != arguments.ny)
     throw InputError(fmt::format("{} has {} receivers ({}), but {} has {} ({})", arguments.kernel,

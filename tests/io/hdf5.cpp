@@ -342,10 +342,11 @@ TEMPLATE_LIST_TEST_CASE("An array is written to a dataset and read into any othe
                   filled(grid, array_space(grid, dims, Axis::all).layout(nrhs), element_in(dims)));
       const ArrayHeader header = read_array_header(world(), name);
       std::vector<Index> expected = shape;
-      if (nrhs != 1) expected.insert(expected.begin(), nrhs);
+      if (nrhs != 1) expected.push_back(nrhs);
       CHECK((header.sizes == expected && header.type == scalar_type_of<T>));
       if (world().rank() == 0)
-        CHECK(whole<T>(folder.file("x.hdf5"), "/x").second == dense<T>(dims.elements(), nrhs, element<T>));
+        CHECK(whole<T>(folder.file("x.hdf5"), "/x").second ==
+              dense<T>(nrhs, dims.elements(), [](Index j, Index i) { return element<T>(i, j); }));
       for (int dim = 0; dim < dims.count(); ++dim) {
         const Dims other = dims_along(*grid, shape, dim, Axis::grid_cols, 3);
         DistMatrix<T> X(grid, array_space(grid, other, Axis::grid_cols).layout(nrhs));
