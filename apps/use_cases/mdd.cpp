@@ -192,7 +192,7 @@ Action define_mdd(Options& options) {
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples({"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
-                    "mpirun -n 4 gridlops mdd --kernel G.npy --data D.npy --solver lsqr --save mine",
+                    "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",
                     "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
   return [arguments](Communicator& world) { return mdd(world, *arguments); };
 }

@@ -102,8 +102,8 @@ def test(suite, _full):
         suite.succeeded(suite.run("multiply", "--matrix", "A.npy", "--input", "X_true.npy", "--output", "Y.npy", "--report", name))
     shutil.copy(suite.folder / "X_true.npy", suite.folder / "X.npy")
     np.save(suite.folder / "b.npy", np.load(suite.folder / "B.npy")[:, 0])
-    np.save(suite.folder / "G.npy", np.ones((10, 7, 6)))
-    np.save(suite.folder / "D.npy", np.ones((60, 7)))
+    np.save(suite.folder / "kernel.npy", np.ones((10, 7, 6)))
+    np.save(suite.folder / "traces.npy", np.ones((60, 7)))
     for name in subcommands(suite):
         text = suite.run(name, "--help").output
         check_layout(suite, name, text)

@@ -216,9 +216,10 @@ def test_own_data(suite):
     suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 2e-4, "time 0 in the middle")
     np.save(suite.folder / "complex.npy", data + 1j)
     np.save(suite.folder / "none.npy", data[:, :, :0])
+    np.save(suite.folder / "four.npy", data[:, :4])
     for options, status, words in [(("--kernel", "time.npy"), 2, ["--kernel and --data go together"]),
                                    (("--kernel", "shot.npy", "--data", "data.npy"), 65, ["shot.npy", "32 x 5", "--kernel"]),
-                                   (("--kernel", "time.npy", "--data", "time.npy"), 65, ["time.npy has 5 receivers", "4"]),
+                                   (("--kernel", "time.npy", "--data", "four.npy"), 65, ["time.npy has 5 receivers", "four.npy has 4"]),
                                    (("--kernel", "spectra.npy", "--data", "complex.npy"), 65, ["complex.npy", "real"]),
                                    (("--kernel", "time.npy", "--data", "none.npy"), 65, ["none.npy", "32 x 5 x 0"]),
                                    (("--kernel", "spectra.npy", "--data", "spectra.npy"), 65, ["spectra.npy"]),
