@@ -157,7 +157,7 @@ Action define_mdd(Options& options) {
   arguments->common.type = ScalarType::f32;
   constexpr double anywhere = std::numeric_limits<double>::lowest();
   options.group("Own data");
-  options.text(
+  CLI::Option* const kernel = options.text(
       "--kernel", arguments->kernel, "G",
       "The field between sources and receivers: real, samples x receivers x sources, or its spectra, "
       "complex, frequencies x receivers x sources, as numpy.fft.rfft makes them of as many samples as "
@@ -168,32 +168,36 @@ Action define_mdd(Options& options) {
                "of the files");
   options.whole("--time-zero", arguments->first_sample, "K", 0,
                 "The sample of the data, and of the model, that is time 0 [0]");
-  options.group("Generated data");
-  options.whole("--nx", arguments->nx, "N", 1, "Traces of the model [121]");
-  options.number("--ox", arguments->ox, "M", anywhere, "Where the line of the model begins [-300]");
-  options.number("--dx", arguments->dx, "M", 0, "Metres between its traces [5]");
-  options.whole("--ny", arguments->ny, "N", 1, "Traces of the data [201]");
-  options.number("--oy", arguments->oy, "M", anywhere, "Where the line of the data begins [-500]");
-  options.number("--dy", arguments->dy, "M", 0, "Metres between its traces [5]");
-  options.whole("--samples", arguments->samples, "N", 1,
-                "Samples of a trace; negative times are added [800]");
-  options.number("--interval", arguments->interval, "S", 0, "Seconds between samples [0.002]");
-  options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]");
-  options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
-                "Samples of the wavelet on either side of its peak [40]");
   options.whole("--nf", arguments->asked_frequencies, "N", 1,
                 "How many frequencies are kept, from 0 on [400; own data: all]");
-  options.whole("--sources", arguments->sources, "N", 1,
-                "Virtual sources, evenly along the model: right-hand sides with a step of their own [1]");
+  options.group("Generated data");
+  for (CLI::Option* generated :
+       {options.whole("--nx", arguments->nx, "N", 1, "Traces of the model [121]"),
+        options.number("--ox", arguments->ox, "M", anywhere, "Where the line of the model begins [-300]"),
+        options.number("--dx", arguments->dx, "M", 0, "Metres between its traces [5]"),
+        options.whole("--ny", arguments->ny, "N", 1, "Traces of the data [201]"),
+        options.number("--oy", arguments->oy, "M", anywhere, "Where the line of the data begins [-500]"),
+        options.number("--dy", arguments->dy, "M", 0, "Metres between its traces [5]"),
+        options.whole("--samples", arguments->samples, "N", 1,
+                      "Samples of a trace; negative times are added [800]"),
+        options.number("--interval", arguments->interval, "S", 0, "Seconds between samples [0.002]"),
+        options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]"),
+        options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
+                      "Samples of the wavelet on either side of its peak [40]"),
+        options.whole(
+            "--sources", arguments->sources, "N", 1,
+            "Virtual sources, evenly along the model: right-hand sides with a step of their own [1]")})
+    generated->excludes(kernel);
   options.choice("--domain", arguments->domain, words({"frequency", "time"}),
                  "Where it is solved; the iterations are the same [frequency]");
   options.flag("--independent", arguments->independent,
                "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
-  options.examples({"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
-                    "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",
-                    "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
+  options.examples(
+      {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
+       "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",
+       "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
   return [arguments](Communicator& world) { return mdd(world, *arguments); };
 }
 

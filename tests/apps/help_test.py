@@ -65,7 +65,7 @@ def check_examples(suite, name, text):
         small = {f"--{key}": value for key, value in {"rows": "60", "cols": "60"}.items() if f"--{key}" in words}
         words = [small.get(before, word) for before, word in zip([None, *words], words)]
         suite.check(words[0] == name, "an example of", name, "is", line)
-        suite.succeeded(suite.run(*words, ranks=ranks, environment=SMALL))
+        suite.succeeded(suite.run(*words, ranks=ranks, environment={} if "--kernel" in words else SMALL))
 
 
 def check_texts(suite):

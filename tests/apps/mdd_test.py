@@ -226,6 +226,7 @@ def test_own_data(suite):
                                    (("--kernel", "spectra.npy", "--data", "data.npy", "--nf", 9), 2, ["--nf 9", "17"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--nf", 18), 2, ["--nf 18", "17"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--time-zero", 32), 2, ["--time-zero 32", "32 samples"]),
+                                   (("--kernel", "time.npy", "--data", "data.npy", "--nx", 4), 2, ["--nx", "--kernel"]),
                                    (("--kernel", "missing.npy", "--data", "data.npy"), 65, ["missing.npy"])]:
         run = suite.run("mdd", *options, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, run.status, run.errors)
