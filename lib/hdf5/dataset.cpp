@@ -99,6 +99,7 @@ class StoredDataset : public Dataset {
     header_.type = elements.type;
     sizes_ = sizes_of(dataset_, name);
     set_shape();
+    check_storage(stored);
     header_.data_offset = H5Tequal(stored.id(), in_memory_.id()) > 0 ? plain_offset() : -1;
     if (H5Pget_layout(properties_.id()) == H5D_CHUNKED) set_chunks();
   }
@@ -143,6 +144,16 @@ class StoredDataset : public Dataset {
                         seen.empty() ? "a single number" : shape_text(seen), ", of which ", dimensions,
                         " dimensions are wanted; one to five are possible");
     chunks_.assign(dimensions, {});
+  }
+
+  /// Throws InputError unless the file has room for all elements. HDF5 reads beyond its memory otherwise.
+  void check_storage(const Handle& stored) const {
+    const hsize_t bytes = H5Dget_storage_size(dataset_.id());
+    if (H5Pget_layout(properties_.id()) > H5D_CONTIGUOUS || bytes == 0) return;
+    hsize_t wanted = H5Tget_size(stored.id());
+    for (const Index size : sizes_) wanted *= static_cast<hsize_t>(size);
+    require<InputError>(bytes == wanted, name_.text, ": has ", bytes, " bytes of elements, but an array of ",
+                        shape_text(turned(sizes_)), " needs ", wanted, "; the file is damaged");
   }
 
   /// The number of bytes before the first element, if the elements lie in the file one after the other.

@@ -29,9 +29,11 @@ Handle pair_type(ScalarType part, const Names& names) {
   return pair;
 }
 
-/// f32 or f64, whichever first holds all values of a real type; nothing if neither does.
+/// f32 or f64, whichever first holds all values of a real type; nothing if neither does. Numbers have no
+/// unused bits: in damaged files they may reach beyond their chunk, where HDF5 would follow them.
 std::optional<ScalarType> real_type(hid_t stored) {
   std::size_t digits = H5Tget_precision(stored), exponent = 0;
+  if (digits != 8 * H5Tget_size(stored)) return std::nullopt;
   if (H5Tget_class(stored) == H5T_FLOAT) {
     std::size_t sign = 0, exponent_at = 0, digits_at = 0;
     if (H5Tget_fields(stored, &sign, &exponent_at, &exponent, &digits_at, &digits) < 0) return std::nullopt;
@@ -53,12 +55,16 @@ std::string member_name(hid_t pair, unsigned member) {
   return text;
 }
 
-/// The names of the parts of complex numbers, if these are such.
+/// The names of the parts of complex numbers, if these are such, one part right after the other.
 const Names* names_of_parts(hid_t stored) {
   if (H5Tget_class(stored) != H5T_COMPOUND || H5Tget_nmembers(stored) != 2) return nullptr;
+  const std::size_t half = H5Tget_size(stored) / 2, first = H5Tget_member_offset(stored, 0);
+  if (first + H5Tget_member_offset(stored, 1) != half || (first != 0 && first != half)) return nullptr;
+  for (const unsigned member : {0U, 1U})
+    if (2 * H5Tget_size(member_type(stored, member).id()) != H5Tget_size(stored)) return nullptr;
   for (const Names& names : all_names_of_parts)
-    for (const unsigned first : {0U, 1U})
-      if (member_name(stored, first) == names[0] && member_name(stored, 1 - first) == names[1]) return &names;
+    for (const unsigned real : {0U, 1U})
+      if (member_name(stored, real) == names[0] && member_name(stored, 1 - real) == names[1]) return &names;
   return nullptr;
 }
 

@@ -132,12 +132,12 @@ Index make_dataset(const std::string& path, const ArrayName& name, const ArrayHe
   const bool is_new = std::filesystem::file_size(path, error) == 0;
   h5::OutputDriver driver(path);
   haddr_t offset = HADDR_UNDEF;
-  {
+  try {
     const Handle access = driver.access();
-    const Handle file =
-        h5::owned<OutputError>(is_new ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id())
-                                      : H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()),
-                               H5Fclose, name.text, ": cannot write its file");
+    const Handle file = h5::owned<OutputError>(
+        is_new ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id())
+               : H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()),
+        H5Fclose, name.text, ": cannot write its file");
     if (!is_new && is_replaced(file, name))
       h5::checked<OutputError>(H5Ldelete(file.id(), name.dataset.c_str(), H5P_DEFAULT), name.text,
                                ": cannot be replaced");
@@ -145,6 +145,9 @@ Index make_dataset(const std::string& path, const ArrayName& name, const ArrayHe
     if (like.is_dataset()) copy_attributes(like, dataset);
     offset = H5Dget_offset(dataset.id());
     H5Eclear2(H5E_DEFAULT);
+  } catch (const OutputError&) {
+    driver.check();  // the reason, if the disk is to blame
+    throw;
   }
   driver.check();
   return offset == HADDR_UNDEF ? 0 : static_cast<Index>(offset);

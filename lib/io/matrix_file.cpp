@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -47,6 +48,8 @@ class PlainLines : public Lines {
 
   void read(Range lines, Range along, void* to, Index stride) const override {
     const Index size = size_of(header_.type);
+    if (along.size < length_ && length_ * size <= short_line)
+      return read_whole_lines(lines, along, to, stride);
     for_each_run(length_, lines, along, stride, [&](Index in_file, Index in_memory, Index count) {
       file_.read(static_cast<char*>(to) + in_memory * size, count * size,
                  header_.data_offset + in_file * size);
@@ -54,6 +57,22 @@ class PlainLines : public Lines {
   }
 
  private:
+  /// A call for each piece of such a line would take longer than reading all of it, in bytes.
+  static constexpr Index short_line = Index{16} << 10;
+
+  void read_whole_lines(Range lines, Range along, void* to, Index stride) const {
+    const Index size = size_of(header_.type), line = length_ * size;
+    const Index at_once = std::max<Index>((Index{1} << 20) / line, 1);
+    std::vector<char> buffer(at(std::min(at_once, lines.size) * line));
+    for (Index first = 0; first < lines.size; first += at_once) {
+      const Index count = std::min(at_once, lines.size - first);
+      file_.read(buffer.data(), count * line, header_.data_offset + (lines.begin + first) * line);
+      for (Index k = 0; k < count; ++k)
+        std::memcpy(static_cast<char*>(to) + (first + k) * stride * size,
+                    buffer.data() + k * line + along.begin * size, at(along.size * size));
+    }
+  }
+
   InputFile file_;
   const MatrixHeader& header_;
   Index length_;
