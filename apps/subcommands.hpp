@@ -55,6 +55,11 @@ struct SolveArguments {
   bool quiet = false;
 };
 
+/// What --help says of --matrix, and of the names of all matrices.
+inline constexpr const char* matrix_help =
+    "The matrix A. Here and elsewhere, P.h5:/A is a dataset in an HDF5 file, and P.h5:/A@0:9,: its first 9 "
+    "rows";
+
 // Each declares the options of one subcommand and returns its action (see Subcommand).
 
 Action define_make_problem(Options& options);

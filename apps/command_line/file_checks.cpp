@@ -33,22 +33,34 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/// Where a path leads: a folder and a name in it, and the file if there is one.
+/// Where a file is: a folder and a name in it, the file if there is one, and the dataset that is meant in it.
 struct Place {
-  explicit Place(const std::string& path) {
-    const fs::path target = written_file(path);
+  explicit Place(const NamedFile& named) {
+    const ArrayPlace place =
+        named.kind == NamedFile::array ? place_of_array(named.path) : ArrayPlace{named.path, ""};
+    const fs::path target = written_file(place.file);
     name = target.filename();
     folder = status_of(target.has_parent_path() ? target.parent_path() : fs::path("."));
     file = status_of(target);
+    dataset = place.dataset;
   }
 
-  std::string name;
+  std::string name, dataset;
   std::optional<struct stat> folder, file;
 };
 
-/// Whether writing one file replaces the other. Writing to one of several hard links leaves the others
-/// unchanged, and devices and pipes take one text after the other.
+/// Whether a dataset is in the other's place: both are the same, or one would be a group for the other. Where
+/// one is no dataset, it is the whole file.
+bool is_in_place_of(const Place& one, const Place& other) {
+  if (one.dataset.empty() || other.dataset.empty()) return true;
+  return (one.dataset + "/").starts_with(other.dataset + "/") ||
+         (other.dataset + "/").starts_with(one.dataset + "/");
+}
+
+/// Whether writing one file, or dataset, replaces the other. Writing to one of several hard links leaves the
+/// others unchanged, and devices and pipes take one text after the other.
 bool is_same(const Place& one, const Place& other) {
+  if (!is_in_place_of(one, other)) return false;
   if (one.file && !S_ISREG(one.file->st_mode)) return false;
   if (one.file && other.file && one.file->st_nlink == 1 && is_same(*one.file, *other.file)) return true;
   return one.folder && other.folder && is_same(*one.folder, *other.folder) && one.name == other.name;
@@ -57,15 +69,15 @@ bool is_same(const Place& one, const Place& other) {
 void check_different(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs) {
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (outputs[k].path.empty()) continue;
-    const Place place(outputs[k].path);
+    const Place place(outputs[k]);
     for (std::size_t other = 0; other < k; ++other) {
-      if (outputs[other].path.empty() || !is_same(place, Place(outputs[other].path))) continue;
+      if (outputs[other].path.empty() || !is_same(place, Place(outputs[other]))) continue;
       throw UsageError(fmt::format("{} {} and {} {} are the same file; give each its own",
                                    outputs[other].option, outputs[other].path, outputs[k].option,
                                    outputs[k].path));
     }
     for (const NamedFile& input : inputs) {
-      if (input.path.empty() || !is_same(place, Place(input.path))) continue;
+      if (input.path.empty() || !is_same(place, Place(input))) continue;
       throw UsageError(fmt::format("{} {} would replace {} {}, which is the same file; give another name",
                                    outputs[k].option, outputs[k].path, input.option, input.path));
     }
@@ -74,7 +86,7 @@ void check_different(const std::vector<NamedFile>& inputs, const std::vector<Nam
 
 void check_writable(const NamedFile& output) {
   try {
-    output.kind == NamedFile::text ? check_text_file(output.path) : check_output_file(output.path);
+    output.kind == NamedFile::text ? check_text_file(output.path) : check_output_array(output.path);
   } catch (const OutputError& error) {
     throw OutputError(
         fmt::format("{} {}; nothing was computed, as its result would be lost", output.option, error.what()));
@@ -83,8 +95,8 @@ void check_writable(const NamedFile& output) {
 
 }  // namespace
 
-void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
-                   const NpyHeader& header, Fit fit) {
+void check_operand(const std::string& matrix_path, const MatrixHeader& matrix, const std::string& path,
+                   const MatrixHeader& header, Fit fit) {
   if (header.rows != fit.rows) {
     const bool fits_adjoint = header.rows == (fit.rows == matrix.rows ? matrix.cols : matrix.rows);
     const std::string advice = header.cols == fit.rows ? "; did you transpose it? Its transpose would fit"
@@ -96,14 +108,14 @@ void check_operand(const std::string& matrix_path, const NpyHeader& matrix, cons
   }
   const ScalarType type = gridlops::common_type(matrix.type, header.type);
   for (const Index rows : {matrix.rows, matrix.cols}) {
-    if (fits_npy(rows, header.cols, type)) continue;
+    if (fits_file(rows, header.cols, type)) continue;
     throw InputError(fmt::format(
         "{} is {} x {} and {} {} x {}: the result, {} x {}, is larger than any file can be", matrix_path,
         matrix.rows, matrix.cols, path, header.rows, header.cols, rows, header.cols));
   }
 }
 
-CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& files) {
+CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& files) {
   CommonType common{files.front().second.type, ""};
   for (const auto& [path, header] : files) common.type = gridlops::common_type(common.type, header.type);
   for (const auto& [path, header] : files)
@@ -115,7 +127,7 @@ CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& fil
 
 std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,
                                 const char* many) {
-  const NpyHeader header = read_npy_header(world, path);
+  const MatrixHeader header = read_matrix_header(world, path);
   if (header.rows != 1 && header.cols != 1)
     throw InputError(fmt::format("{} is {} x {}, but {} are a vector", path, header.rows, header.cols, many));
   if (header.rows * header.cols == 0) throw InputError(fmt::format("{} holds no numbers", path));
@@ -127,7 +139,7 @@ std::vector<double> read_vector(Communicator& world, const std::string& path, co
       throw InputError(fmt::format("{} holds {}, but {} are real", path, name_of(header.type), many));
     } else {
       DistMatrix<T> values = allocate_matrix<T>(grid, replicated(header.rows, header.cols));
-      read_npy(path, header, values);
+      read_matrix(path, header, values);
       const MatrixView<const T> local = std::as_const(values).local();
       for (Index j = 0; j < local.cols; ++j)
         for (Index i = 0; i < local.rows; ++i) numbers.push_back(static_cast<double>(local.column(j)[i]));

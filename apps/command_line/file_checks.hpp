@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gridlops/comm/communicator.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 
 namespace gridlops::program {
 
@@ -20,8 +20,8 @@ struct Fit {
   const char* otherwise;
 };
 /// Throws InputError if a file has another number of rows, or if the result has too many elements to count.
-void check_operand(const std::string& matrix_path, const NpyHeader& matrix, const std::string& path,
-                   const NpyHeader& header, Fit fit);
+void check_operand(const std::string& matrix_path, const MatrixHeader& matrix, const std::string& path,
+                   const MatrixHeader& header, Fit fit);
 
 /// The type that holds the elements of all these files, and a line for each file whose elements are
 /// converted.
@@ -29,7 +29,7 @@ struct CommonType {
   ScalarType type;
   std::string promotions;
 };
-CommonType common_type(const std::vector<std::pair<std::string, NpyHeader>>& files);
+CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& files);
 
 /// The numbers of a file that is a vector of any type, which must be finite and not negative (collective).
 /// one, many: their names, "a damping" and "dampings". Throws InputError on all ranks.

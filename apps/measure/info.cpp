@@ -17,6 +17,7 @@
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/local/backend.hpp"
 #include "subcommands.hpp"
 
@@ -122,6 +123,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
                                  entry.second.threads, entry.second.cores));
   }
   text += line("transports", transports);
+  text += line("HDF5", hdf5_text());
   text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
   text += line("own kernels", own_kernels());

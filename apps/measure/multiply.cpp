@@ -21,7 +21,7 @@ struct MultiplyArguments {
 };
 
 struct Operands {
-  NpyHeader A, X;
+  MatrixHeader A, X;
 };
 
 /// If the product has NaN or infinity, returns a text that says which input has, too.
@@ -32,7 +32,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   Stopwatch clock;
   DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
   measured.setup_seconds += clock.lap();
-  read_npy(arguments.product.matrix, files.A, A);
+  read_matrix(arguments.product.matrix, files.A, A);
   measured.read_seconds += clock.lap();
 
   OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
@@ -41,7 +41,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
   DistMatrix<T> Y = allocate_matrix<T>(grid, to.layout(files.X.cols));
   measured.setup_seconds += clock.lap();
-  read_npy(arguments.input, files.X, X);
+  read_matrix(arguments.input, files.X, X);
   measured.read_seconds += clock.lap();
 
   measured.compute(*grid, [&] {
@@ -53,7 +53,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   });
 
   clock.lap();
-  write_npy(arguments.output, Y, files.X.dimensions);
+  write_matrix(arguments.output, Y, files.X.dimensions, arguments.input);
   measured.write_seconds = clock.lap();
   if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
   op = nullptr;  // frees the memory to read A again
@@ -87,7 +87,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   check_outputs(world,
                 {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
                 {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
-  const Operands files{read_npy_header(world, common.matrix), read_npy_header(world, arguments.input)};
+  const Operands files{read_matrix_header(world, common.matrix), read_matrix_header(world, arguments.input)};
   check_operand(common.matrix, files.A, arguments.input, files.X,
                 arguments.adjoint ? Fit{files.A.rows, "rows of A", "without --adjoint it would fit"}
                                   : Fit{files.A.cols, "columns of A", "with --adjoint it would fit"});
@@ -119,10 +119,10 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
   const double predicted =
       product_seconds(algorithm, shape, grid->shape(), arguments.adjoint, grid_model, common.panel);
-  const NpyHeader product{.type = shape.type,
-                          .rows = arguments.adjoint ? shape.cols : shape.rows,
-                          .cols = shape.nrhs,
-                          .dimensions = files.X.dimensions};
+  const MatrixHeader product{.type = shape.type,
+                             .rows = arguments.adjoint ? shape.cols : shape.rows,
+                             .cols = shape.nrhs,
+                             .dimensions = files.X.dimensions};
   write_report(
       world, common.report,
       {.command = "multiply",
@@ -154,7 +154,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
 
 Action define_multiply(Options& options) {
   const auto arguments = std::make_shared<MultiplyArguments>();
-  options.text("--matrix", arguments->product.matrix, "A.npy", "The matrix A")->required();
+  options.text("--matrix", arguments->product.matrix, "A.npy", matrix_help)->required();
   options.text("--input", arguments->input, "X.npy", "The matrix X that A is multiplied with")->required();
   options.text("--output", arguments->output, "Y.npy", "Gets the product Y")->required();
   options.group("Product");

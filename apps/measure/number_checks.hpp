@@ -7,7 +7,7 @@
 
 #include "command_line/grid.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/solver.hpp"
 
 namespace gridlops::program {
@@ -21,10 +21,10 @@ std::string non_finite_text(const std::string& path, const std::optional<NonFini
 
 /// The same for the matrix in a file, which it reads into this layout (collective over the grid).
 template <Scalar T>
-std::string non_finite_in_file(const std::string& path, const NpyHeader& header,
+std::string non_finite_in_file(const std::string& path, const MatrixHeader& header,
                                const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
   DistMatrix<T> X = allocate_matrix<T>(grid, layout);
-  read_npy(path, header, X);
+  read_matrix(path, header, X);
   return non_finite_text(path, find_non_finite(X));
 }
 

@@ -82,14 +82,15 @@ Json hosts_of(Communicator& world) {
 Json json_of(const RunFile& file, bool hashed) {
   Json json{{"option", file.option}, {"path", file.path}};
   std::error_code error;
-  const auto bytes = std::filesystem::file_size(file.path, error);
+  const std::string in = place_of_array(file.path).file;
+  const auto bytes = std::filesystem::file_size(in, error);
   json["bytes"] = error ? Json() : Json(bytes);
   if (file.header) {
     json["dtype"] = name_of(file.header->type);
     json["shape"] =
         file.header->dimensions == 1 ? Json{file.header->rows} : Json{file.header->rows, file.header->cols};
   }
-  if (hashed) json["xxh3"] = hash_of(file.path);
+  if (hashed) json["xxh3"] = hash_of(in);
   return json;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gridlops/comm/communicator.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 
 namespace gridlops::program {
 
@@ -15,7 +15,7 @@ namespace gridlops::program {
 /// A file that a run has read or written.
 struct RunFile {
   std::string option, path;
-  std::optional<NpyHeader> header;  ///< if it is a matrix
+  std::optional<MatrixHeader> header;  ///< if it is a matrix
 };
 
 /// Its name, size, shape and, on request, the XXH3 hash (64 bits) of all its bytes. Not collective. Throws

@@ -74,7 +74,7 @@ class SolveCommand {
 
  private:
   void define_problem(Options& options) {
-    options.text("--matrix", arguments_.product.matrix, "A.npy", "The matrix A")->required();
+    options.text("--matrix", arguments_.product.matrix, "A.npy", matrix_help)->required();
     options.text("--rhs", arguments_.rhs, "B.npy", "B, whose columns are the right-hand sides")->required();
     options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
         ->required();
@@ -106,7 +106,8 @@ class SolveCommand {
           sweep.damps = text;
         },
         "FILE|D1:D2:N",
-        "solves with each of these dampings: a .npy vector, or N from D1 to D2 by equal ratios; B has one "
+        "solves with each of these dampings: a vector in a file, or N from D1 to D2 by equal ratios; B has "
+        "one "
         "column for all, or one for each");
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),

@@ -160,7 +160,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   Stopwatch clock;
   DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
   measured.setup_seconds += clock.lap();
-  read_npy(arguments.product.matrix, task.A, A);
+  read_matrix(arguments.product.matrix, task.A, A);
   measured.read_seconds += clock.lap();
 
   // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
@@ -208,8 +208,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
                                  arguments.sweep.noise.value_or(0));
   const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
-  write_columns(arguments.output, saved, task.B.dimensions, X);
-  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, *variances);
+  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, X);
+  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *variances);
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();

@@ -36,10 +36,10 @@ std::string problem_of(const SolveTask& task) {
 std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
   const SolveArguments& arguments = task.arguments;
   const Index columns = solved.curve ? saved_columns(arguments.sweep, *solved.curve).size : task.shape.nrhs;
-  const NpyHeader solution{.type = task.shape.type,
-                           .rows = task.shape.cols,
-                           .cols = columns,
-                           .dimensions = columns == 1 ? task.B.dimensions : 2};
+  const MatrixHeader solution{.type = task.shape.type,
+                              .rows = task.shape.cols,
+                              .cols = columns,
+                              .dimensions = columns == 1 ? task.B.dimensions : 2};
   return {{"--matrix", arguments.product.matrix, task.A}, {"--rhs", arguments.rhs, task.B},
           {"--initial", arguments.initial, task.X0},      {"--damps", damps_file(arguments.sweep), {}},
           {"--tolerances", arguments.tolerances, {}},     {"--output", arguments.output, solution},

@@ -16,20 +16,20 @@ namespace {
 
 /// The headers of A, B and the initial guess.
 struct InputHeaders {
-  NpyHeader A, B;
-  std::optional<NpyHeader> X0;
+  MatrixHeader A, B;
+  std::optional<MatrixHeader> X0;
 };
 
 /// Reads them (collective over world). Throws InputError on all ranks if they do not fit together.
 InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) {
   const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
   constexpr const char* hint = "did you transpose A? Its transpose would fit";
-  const NpyHeader A = read_npy_header(world, matrix), B = read_npy_header(world, rhs);
+  const MatrixHeader A = read_matrix_header(world, matrix), B = read_matrix_header(world, rhs);
   check_operand(matrix, A, rhs, B, {A.rows, "rows of A", hint});
   if (const std::string refusal = shape_refusal(arguments.solver, A.rows, A.cols); !refusal.empty())
     throw InputError(fmt::format("{} is {}", matrix, refusal));
   if (initial.empty()) return {A, B, {}};
-  const NpyHeader X0 = read_npy_header(world, initial);
+  const MatrixHeader X0 = read_matrix_header(world, initial);
   check_operand(matrix, A, initial, X0, {A.cols, "columns of A", hint});
   if (X0.cols != B.cols) {
     throw InputError(fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
@@ -39,8 +39,8 @@ InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) 
 }
 
 CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& inputs) {
-  std::vector<std::pair<std::string, NpyHeader>> files{{arguments.product.matrix, inputs.A},
-                                                       {arguments.rhs, inputs.B}};
+  std::vector<std::pair<std::string, MatrixHeader>> files{{arguments.product.matrix, inputs.A},
+                                                          {arguments.rhs, inputs.B}};
   if (inputs.X0) files.emplace_back(arguments.initial, *inputs.X0);
   return common_type(files);
 }

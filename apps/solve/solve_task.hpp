@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "command_line/grid.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/plan.hpp"
 #include "solve/checkpointing.hpp"
 #include "solve/sweep.hpp"
@@ -18,8 +18,8 @@ namespace gridlops::program {
 /// Everything that all ranks know before they read a matrix.
 struct SolveTask {
   SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
-  NpyHeader A, B;
-  std::optional<NpyHeader> X0;
+  MatrixHeader A, B;
+  std::optional<MatrixHeader> X0;
   std::string promotions;  ///< lines about files whose elements become another type
   CheckpointFacts saved;   ///< of the run that a restart continues
   Sweep sweep;

@@ -58,7 +58,8 @@ std::vector<double> Sweep::of_all_columns(std::vector<double> values) const {
 
 std::optional<std::vector<double>> damping_range(const std::string& text) {
   const std::size_t first = text.find(':'), second = text.find(':', first + 1);
-  if (first == std::string::npos || text.ends_with(".npy")) return std::nullopt;
+  if (first == std::string::npos || text.ends_with(".npy") || !place_of_array(text).dataset.empty())
+    return std::nullopt;
   if (second == std::string::npos)
     throw UsageError(fmt::format("'{}' is no range D1:D2:N: it lacks the number of dampings", text));
   const double low = number(text.substr(0, first), 0),
@@ -115,15 +116,15 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
 }
 
 template <Scalar T>
-void read_columns(const Sweep& sweep, const std::string& path, const NpyHeader& header, DistMatrix<T>& X) {
-  if (!sweep.copies) return read_npy(path, header, X);
+void read_columns(const Sweep& sweep, const std::string& path, const MatrixHeader& header, DistMatrix<T>& X) {
+  if (!sweep.copies) return read_matrix(path, header, X);
   const Partition& columns = X.layout().cols.partition;
   const auto count = static_cast<Index>(sweep.damps.size());
   for (int part = 0; part < columns.parts(); ++part) {
     const Index begin = columns.begin(part), end = std::min(begin + columns.size(part), count);
     if (begin >= end) continue;
     DistMatrix<T> first = slice(X, {begin, 1});
-    read_npy(path, header, first);
+    read_matrix(path, header, first);
     for (Index j = begin + 1; j < end; ++j) {
       DistMatrix<T> next = slice(X, {j, 1});
       copy(first, next);
@@ -144,8 +145,9 @@ Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve) 
 }
 
 template <Scalar T>
-void write_columns(const std::string& path, Range columns, int dimensions, DistMatrix<T>& X) {
-  write_npy(path, slice(X, columns), columns.size == 1 ? dimensions : 2);
+void write_columns(const std::string& name, Range columns, int dimensions, const std::string& like,
+                   DistMatrix<T>& X) {
+  write_matrix(name, slice(X, columns), columns.size == 1 ? dimensions : 2, like);
 }
 
 const char* merit_name(DampingRule rule) {
@@ -204,10 +206,10 @@ std::string damps_file(const SweepArguments& arguments) {
   return arguments.damps.empty() || damping_range(arguments.damps) ? "" : arguments.damps;
 }
 
-#define GRIDLOPS_INSTANTIATE_SWEEP(T)                                                             \
-  template void read_columns(const Sweep&, const std::string&, const NpyHeader&, DistMatrix<T>&); \
-  template void draw_probes(const Sweep&, DistMatrix<T>&);                                        \
-  template void write_columns(const std::string&, Range, int, DistMatrix<T>&);
+#define GRIDLOPS_INSTANTIATE_SWEEP(T)                                                                \
+  template void read_columns(const Sweep&, const std::string&, const MatrixHeader&, DistMatrix<T>&); \
+  template void draw_probes(const Sweep&, DistMatrix<T>&);                                           \
+  template void write_columns(const std::string&, Range, int, const std::string&, DistMatrix<T>&);
 GRIDLOPS_INSTANTIATE_SWEEP(float)
 GRIDLOPS_INSTANTIATE_SWEEP(double)
 GRIDLOPS_INSTANTIATE_SWEEP(std::complex<float>)

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/damping_curve.hpp"
 #include "subcommands.hpp"
 
@@ -39,16 +39,18 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
 /// B or an initial guess ← the file; if the sweep copies its one column, once for each damping (collective
 /// over the grid). The columns after these become zero.
 template <Scalar T>
-void read_columns(const Sweep& sweep, const std::string& path, const NpyHeader& header, DistMatrix<T>& X);
+void read_columns(const Sweep& sweep, const std::string& path, const MatrixHeader& header, DistMatrix<T>& X);
 /// The columns of B after the dampings' columns, if any ← a random vector of ±1. Not collective.
 template <Scalar T>
 void draw_probes(const Sweep& sweep, DistMatrix<T>& B);
 
 /// The columns in the file of X if there is a curve: those of all dampings, or of the chosen one.
 Range saved_columns(const SweepArguments& arguments, const DampingCurve& curve);
-/// Writes these columns (collective over the grid). dimensions: of B's file; a single column gets them, too.
+/// Writes these columns (collective over the grid). dimensions: of B; a single column gets them, too. like:
+/// the name of B, whose attributes they get.
 template <Scalar T>
-void write_columns(const std::string& path, Range columns, int dimensions, DistMatrix<T>& X);
+void write_columns(const std::string& name, Range columns, int dimensions, const std::string& like,
+                   DistMatrix<T>& X);
 
 /// The number that the rule compares: "curvature" or "gcv"; empty if it compares neither.
 const char* merit_name(DampingRule rule);

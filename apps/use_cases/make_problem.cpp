@@ -13,7 +13,7 @@
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/base/random.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "subcommands.hpp"
 
@@ -69,7 +69,7 @@ void check(const MakeProblemArguments& arguments) {
         "{:.1e} of the largest, and A would have another condition; take at most {:.0f}",
         *arguments.condition, name_of(type), 1 / most, most));
   }
-  const auto fits = [type](Index rows, Index cols) { return fits_npy(rows, cols, type); };
+  const auto fits = [type](Index rows, Index cols) { return fits_file(rows, cols, type); };
   if (!fits(arguments.rows, arguments.cols) || !fits(arguments.cols, arguments.nrhs) ||
       !fits(arguments.rows, arguments.nrhs)) {
     throw UsageError(
@@ -302,11 +302,11 @@ void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<c
   DistMatrix<T> B = allocate_matrix<T>(grid, blocks_2d(*grid, arguments.rows, arguments.nrhs));
   fill_matrix(arguments, A);
   fill_model(arguments, X);
-  write_npy(files.A, A);
-  write_npy(files.X, X);
+  write_matrix(files.A, A);
+  write_matrix(files.X, X);
   matrix_mult(algorithm, std::move(A))->apply(T(1), X, T(0), B);
   add_noise(arguments, B);
-  write_npy(files.B, B);
+  write_matrix(files.B, B);
 }
 
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments) {

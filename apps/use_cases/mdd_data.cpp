@@ -72,7 +72,7 @@ template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel) {
   using C = std::complex<R>;
   const auto& grid = kernel.grid;
-  const Index traces = arguments.nx * arguments.ny, samples = arguments.both_sides();
+  const Index traces = arguments.nx * arguments.ny, samples = arguments.axis_samples();
   const Space spectra = array_space(grid, {arguments.frequencies, traces}, 0);
   const OperatorPtr<R> F = trace_spectra<R>(spectra, samples);
   DistMatrix<R> in_time = allocate_matrix<R>(grid, F->domain().layout(1));

@@ -11,7 +11,7 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "gridlops/comm/failure.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "solve/solve_progress.hpp"
 
@@ -158,7 +158,7 @@ template <Scalar T>
 void UseCase::save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X) {
   if (arguments_.save.empty()) return;
   measured_.setup_seconds += clock_.lap();
-  write_npy_array(path_of(name), space.dims, X);
+  write_array(path_of(name), space.dims, X);
   measured_.write_seconds += clock_.lap();
 }
 

@@ -18,10 +18,10 @@
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "io/file.hpp"
-#include "io/npy_header.hpp"
+#include "io/shared_file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {
@@ -60,7 +60,7 @@ std::uint64_t hash_of(MatrixView<const T> block, Backend& backend) {
   return hash.value();
 }
 
-std::uint64_t hash_in_file(const std::string& path, const NpyHeader& header, const SavedBlock& block) {
+std::uint64_t hash_in_file(const std::string& path, const MatrixHeader& header, const SavedBlock& block) {
   const Index size = size_of(header.type);
   const InputFile file(path);
   std::vector<char> buffer(std::size_t{1} << 20);
@@ -239,7 +239,7 @@ void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& 
   SavedBlock mine;
   attempt(grid_->comm(), [&] { mine = saved_block(X); });
   manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
-  write_npy(folder() + "/" + name + ".npy", X, 2, Access::owner);
+  write_matrix(folder() + "/" + name + ".npy", X, 2, {}, Access::owner);
 }
 
 void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
@@ -315,7 +315,7 @@ void CheckpointReader::verify_blocks() const {
     const std::string advice = manifest_.previous.empty()
                                    ? std::string("there is no older one")
                                    : message("the one before it is ", directory_, "/", manifest_.previous);
-    const NpyHeader header = read_npy_header(comm, path);
+    const MatrixHeader header = read_matrix_header(comm, path);
     require<InputError>(header.type == matrix.type && header.rows == matrix.rows &&
                             header.cols == matrix.cols && (header.fortran_order || header.cols <= 1),
                         path, ": is not the file that belongs to this checkpoint; ", advice);
@@ -339,7 +339,7 @@ void CheckpointReader::read(const std::string& name, DistMatrix<T>& X) const {
                       directory_, ": the checkpoint has no ", X.rows(), " x ", X.cols(), " matrix '", name,
                       "' of ", name_of(scalar_type_of<T>), ", which this solver needs");
   const std::string path = path_of(name);
-  read_npy(path, read_npy_header(grid_->comm(), path), X);
+  read_matrix(path, read_matrix_header(grid_->comm(), path), X);
 }
 
 std::vector<double> CheckpointReader::read_numbers(const std::string& name) const {

@@ -12,6 +12,8 @@
 #include <charconv>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "base/at_work.hpp"
 #include "base/message.hpp"
@@ -128,6 +130,21 @@ void OutputFile::write(const void* from, Index bytes, Index offset) {
   if (done < bytes) {
     throw OutputError(message(path_, ": cannot write ", bytes - done, " bytes at byte ", offset + done, ": ",
                               errno == 0 ? "the system takes no more" : reason(), room));
+  }
+}
+
+void OutputFile::copy(const InputFile& from) {
+  // The kernel copies what it can. Between some file systems it cannot.
+  const Index by_kernel = transfer_all(from.size(), [&](Index begin, std::size_t count) {
+    off_t in = begin, out = begin;
+    return ::copy_file_range(from.descriptor(), &in, descriptor_.number(), &out, count, 0);
+  });
+  std::vector<char> piece(by_kernel < from.size() ? std::size_t{4} << 20 : 0);
+  for (Index done = by_kernel; done < from.size();) {
+    const Index bytes = std::min(from.size() - done, static_cast<Index>(piece.size()));
+    from.read(piece.data(), bytes, done);
+    write(piece.data(), bytes, done);
+    done += bytes;
   }
 }
 
@@ -289,6 +306,12 @@ void TemporaryFile::prepare(const std::string& start, Index bytes) {
   file_->finish();
 }
 
+void TemporaryFile::copy(const std::string& path) {
+  OutputFile file = OutputFile::open(name_);
+  file.copy(InputFile(path));
+  file.finish();
+}
+
 void TemporaryFile::fill(const std::function<std::string()>& next_piece) {
   Index size = 0;
   for (std::string piece = next_piece(); !piece.empty(); piece = next_piece()) {
@@ -307,7 +330,9 @@ void TemporaryFile::take_name() {
   synchronise_directory(target_.parent_path());
 }
 
-LockFile::LockFile(const std::string& path, const std::string& what_for) : path_(path) {
+LockFile::LockFile(const std::string& path, const std::string& what_for, std::chrono::seconds patience)
+    : path_(path) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   // A run that has just ended may have removed the opened file.
   for (int attempt = 0; attempt == 0 || (attempt < 100 && !is_regular_file_at(path, descriptor_.number()));
        ++attempt) {
@@ -319,7 +344,13 @@ LockFile::LockFile(const std::string& path, const std::string& what_for) : path_
     struct stat status {};
     require<OutputError>(::fstat(descriptor_.number(), &status) == 0 && S_ISREG(status.st_mode), path,
                          ": is no regular file, and cannot be a lock; remove it");
-    if (lock(descriptor_.number()) == Lock::anothers) {
+    while (lock(descriptor_.number()) == Lock::anothers) {
+      if (std::chrono::steady_clock::now() < deadline) {
+        keep_alive();
+        const AtWork at_work;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        continue;
+      }
       std::array<char, 512> holder{};
       if (::pread(descriptor_.number(), holder.data(), holder.size() - 1, 0) <= 0) holder = {"another job"};
       throw OutputError(

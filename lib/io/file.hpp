@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -36,6 +37,7 @@ class InputFile {
  public:
   explicit InputFile(const std::string& path);
   Index size() const { return size_; }
+  int descriptor() const { return descriptor_.number(); }
   void read(void* to, Index bytes, Index offset) const;
   /// Reads the whole file. Throws InputError if that is more than this many bytes.
   std::string text(Index most_bytes) const;
@@ -62,6 +64,8 @@ class OutputFile {
 
   void resize(Index bytes);
   void write(const void* from, Index bytes, Index offset);
+  /// Becomes a copy of the other file.
+  void copy(const InputFile& from);
   /// Writes the data to the disk and closes the file. Without this last call errors may go unnoticed.
   void finish();
 
@@ -93,6 +97,9 @@ class TemporaryFile {
 
   /// Writes `start`, extends the file to `bytes` in total, and closes it, so that other ranks may open it.
   void prepare(const std::string& start, Index bytes);
+  /// Becomes a copy of another file, which shares its blocks where the file system can. prepare() has been
+  /// called.
+  void copy(const std::string& path);
   /// Writes the pieces that next_piece() returns, up to an empty one, and closes the file.
   void fill(const std::function<std::string()>& next_piece);
 
@@ -117,8 +124,8 @@ class TemporaryFile {
 class LockFile {
  public:
   /// `what_for`, in the error: "save checkpoints there". Throws OutputError if another process has the lock,
-  /// with that process's line.
-  LockFile(const std::string& path, const std::string& what_for);
+  /// and keeps it for as long as `patience`, with that process's line.
+  LockFile(const std::string& path, const std::string& what_for, std::chrono::seconds patience = {});
   /// Removes the file.
   ~LockFile();
   LockFile(const LockFile&) = delete;

@@ -11,7 +11,7 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/version.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "io/json_text.hpp"
 
 namespace gridlops {
@@ -88,8 +88,9 @@ SavedMatrix matrix_in(const Json& json) {
   matrix.type = *type;
   matrix.rows = index_in(json.at("rows"));
   matrix.cols = index_in(json.at("cols"));
-  require<InputError>(matrix.rows >= 0 && matrix.cols >= 0 && fits_npy(matrix.rows, matrix.cols, matrix.type),
-                      "a matrix of an impossible size");
+  require<InputError>(
+      matrix.rows >= 0 && matrix.cols >= 0 && fits_file(matrix.rows, matrix.cols, matrix.type),
+      "a matrix of an impossible size");
   Index elements = 0;
   for (const Json& block : json.at("blocks")) {
     matrix.blocks.push_back({range_in(block.at("rows"), matrix.rows), range_in(block.at("cols"), matrix.cols),

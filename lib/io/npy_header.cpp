@@ -10,6 +10,7 @@
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
+#include "io/array_name.hpp"
 
 namespace gridlops {
 namespace {
@@ -110,7 +111,7 @@ class DictParser {
   DictParser(std::string_view text, Index offset, Index version, const std::string& path)
       : text_(text), offset_(offset), version_(version), path_(path) {}
 
-  NpyArrayHeader parse() {
+  ArrayHeader parse() {
     if (peek() != '{') fail("'{'");
     ++position_;
     while (!accept('}')) {
@@ -274,7 +275,7 @@ class DictParser {
   Index offset_, version_;
   const std::string& path_;
   std::size_t position_ = 0;
-  NpyArrayHeader header_;
+  ArrayHeader header_;
   bool type_given_ = false, order_given_ = false, shape_given_ = false;
 };
 
@@ -307,27 +308,13 @@ Range dictionary_range(std::string_view start, Index file_size, const std::strin
 
 namespace {
 
-/// "2 x 3 x 4"
-std::string shape_text(const std::vector<Index>& sizes) {
-  std::string text;
-  for (const Index size : sizes) text += message(text.empty() ? "" : " x ", size);
-  return text;
-}
-
-/// Whether a file may hold an array of this shape: see fits_npy() for matrices.
-bool fits_npy(const std::vector<Index>& sizes, ScalarType type) {
-  Index room = (Index{1} << 56) / size_of(type);
-  for (const Index size : sizes) room /= std::max<Index>(size, 1);
-  return room > 0;
-}
-
-NpyArrayHeader parse(std::span<const char> start_of_file, Index file_size, const std::string& path,
-                     std::size_t most_dimensions) {
+ArrayHeader parse(std::span<const char> start_of_file, Index file_size, const std::string& path,
+                  std::size_t most_dimensions) {
   const std::string_view start(start_of_file.data(), start_of_file.size());
   const Range range = dictionary_range(start, file_size, path);
   const std::string_view dictionary =
       start.substr(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size));
-  NpyArrayHeader header = DictParser(dictionary, range.begin, start_of_file[6], path).parse();
+  ArrayHeader header = DictParser(dictionary, range.begin, start_of_file[6], path).parse();
   header.data_offset = range.end();
 
   const std::size_t dimensions = header.sizes.size();
@@ -336,7 +323,7 @@ NpyArrayHeader parse(std::span<const char> start_of_file, Index file_size, const
                       most_dimensions == 2
                           ? "a matrix has two and a vector one; reshape it in Python: array.reshape(m, n)"
                           : "one to five are possible; reshape it in Python");
-  require<InputError>(fits_npy(header.sizes, header.type), path, ": its shape, ", shape_text(header.sizes),
+  require<InputError>(fits_file(header.sizes, header.type), path, ": its shape, ", shape_text(header.sizes),
                       ", is larger than any file can be, a dimension of 0 counted as 1; the file is damaged");
   Index elements = 1;
   for (const Index size : header.sizes) elements *= size;
@@ -351,19 +338,19 @@ NpyArrayHeader parse(std::span<const char> start_of_file, Index file_size, const
 
 }  // namespace
 
-NpyArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index file_size,
-                                      const std::string& path) {
+ArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index file_size,
+                                   const std::string& path) {
   return parse(start_of_file, file_size, path, Dims::most);
 }
 
-NpyHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
-  const NpyArrayHeader array = parse(start_of_file, file_size, path, 2);
+MatrixHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path) {
+  const ArrayHeader array = parse(start_of_file, file_size, path, 2);
   const int dimensions = static_cast<int>(array.sizes.size());
   return {array.type, array.sizes[0],      dimensions == 2 ? array.sizes[1] : 1,
           dimensions, array.fortran_order, array.data_offset};
 }
 
-std::string npy_header_text(const NpyArrayHeader& header) {
+std::string npy_header_text(const ArrayHeader& header) {
   std::string dictionary = message("{'descr': '<", names_of(header.type).sized,
                                    "', 'fortran_order': ", header.fortran_order ? "True" : "False",
                                    ", 'shape': (", header.sizes.front(), ",");
@@ -377,10 +364,10 @@ std::string npy_header_text(const NpyArrayHeader& header) {
   return std::string(magic) + '\1' + '\0' + static_cast<char>(length) + '\0' + dictionary + '\n';
 }
 
-std::string npy_header_text(const NpyHeader& header) {
+std::string npy_header_text(const MatrixHeader& header) {
   std::vector<Index> sizes{header.rows};
   if (header.dimensions == 2) sizes.push_back(header.cols);
-  return npy_header_text(NpyArrayHeader{header.type, sizes, header.fortran_order, 0});
+  return npy_header_text(ArrayHeader{header.type, sizes, header.fortran_order, 0});
 }
 
 }  // namespace gridlops

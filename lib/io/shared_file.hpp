@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,10 +12,11 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "io/array_name.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 
-// How all ranks of a grid open, read and make one .npy file.
+// How all ranks of a grid open, read and make one file of an array.
 
 namespace gridlops {
 
@@ -27,38 +29,64 @@ auto read_header_of(const std::string& path, Parse&& parse) {
   return parse(start, file.size(), path);
 }
 
+/// The same for a dataset. Throws InputError if it is no matrix.
+MatrixHeader matrix_header(const ArrayHeader& array, const std::string& name);
+
+/// The name of an output. Throws UsageError if no array can be written there.
+ArrayName parse_output_name(const std::string& name);
+
 /// Lets all ranks agree on the file, and the matrix, before they read or write it.
 template <Scalar T>
-void begin_with_file(const char* operation, const std::string& path, const ConstDistMatrix<T>& X,
+void begin_with_file(const char* operation, const std::string& name, const ConstDistMatrix<T>& X,
                      const std::function<void(Agreement&)>& check) {
   agree(X.grid(), operation, [&](Agreement& agreement) {
-    agreement.on("the file", path);
+    agreement.on("the file", name);
     describe_matrix(agreement, "the matrix", X);
     check(agreement);
   });
 }
 
-/// Makes a file that begins with `start` and has room for X (collective over the grid of X). Owners of a
-/// block write it by write_block(name).
+/// A file that rank 0 makes, with room for an array. It takes its name when all have written.
+class NewArray {
+ public:
+  NewArray(const ArrayName& name, const ArrayHeader& header, const std::string& like, Access access);
+
+  const std::string& file() const { return temporary_->name(); }
+  Index data_offset() const { return data_offset_; }
+  void take_name() { temporary_->take_name(); }
+
+ private:
+  std::optional<LockFile> lock_;
+  std::optional<TemporaryFile> temporary_;
+  Index data_offset_ = 0;
+};
+
+/// Makes the file of an array (collective over the grid of X). Owners of a block write it by
+/// write_block(file, data_offset). `like`: see write_matrix().
 template <Scalar T, class WriteBlock>
-void write_together(const std::string& path, Access access, const std::string& start,
+void write_together(const ArrayName& name, const ArrayHeader& header, const std::string& like, Access access,
                     const ConstDistMatrix<T>& X, WriteBlock&& write_block) {
   const TraceRegion region("write file");
   if (!X.grid()->is_member()) return;
   Communicator& comm = X.grid()->comm();
-  std::optional<TemporaryFile> temporary;  // on rank 0
+  std::optional<NewArray> made;  // on rank 0
   attempt(comm, [&] {
-    if (comm.rank() != 0) return;
-    temporary.emplace(path, access);
-    temporary->prepare(start, static_cast<Index>(start.size()) + X.rows() * X.cols() * Index{sizeof(T)});
+    if (comm.rank() == 0) made.emplace(name, header, like, access);
   });
-  const std::string name = broadcast_text(comm, temporary ? temporary->name() : std::string(), 0);
+  const std::string file = broadcast_text(comm, made ? made->file() : std::string(), 0);
+  std::array<Index, 1> data_offset{made ? made->data_offset() : 0};
+  comm.broadcast(data_offset, 0);
   attempt(comm, [&] {
-    if (X.owned() && !X.local().empty()) write_block(name);
+    if (X.owned() && !X.local().empty()) write_block(file, data_offset[0]);
   });
   attempt(comm, [&] {
-    if (temporary) temporary->take_name();
+    if (made) made->take_name();
   });
 }
+
+/// write_matrix() into a file with this access (collective over the grid of X).
+template <Scalar T>
+void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dimensions,
+                  const std::string& like, Access access);
 
 }  // namespace gridlops

@@ -22,16 +22,39 @@ void for_each_run(Index line_length, Range lines, Range along, Index stride, Fun
   }
 }
 
+/// A dimension in cells of equal size, one of which begins at index `offset`.
+struct Cells {
+  Index size = 1, offset = 0;
+
+  /// Where the cell of this index begins.
+  constexpr Index begin_of(Index index) const {
+    const Index into = (index - offset) % size;
+    return index - (into < 0 ? into + size : into);
+  }
+};
+
+/// The end of a piece of a range that begins at an index: as many whole cells as fit into `most` elements,
+/// but at least one.
+constexpr Index end_of_piece(Range range, Index begin, Index most, const Cells& cells) {
+  if (most >= range.end() - begin) return range.end();
+  const Index whole = cells.begin_of(begin + most);
+  return std::min(range.end(), whole > begin ? whole : cells.begin_of(begin) + cells.size);
+}
+
 /// Calls work(lines, along) for tiles that make up a block. A tile has at most this many elements, in line
-/// segments that are as long as possible.
+/// segments that are as long as possible. A tile of a file in chunks has whole chunks, at least one, as far
+/// as the block has them, so that each chunk is read once.
 template <class Function>
-void for_each_tile(Range lines, Range along, Index elements, Function&& work) {
-  const Index length = std::min(along.size, elements);
-  const Index count = elements / length;
-  for (Index line = lines.begin; line < lines.end(); line += count) {
-    for (Index begin = along.begin; begin < along.end(); begin += length) {
-      work(intersect({line, count}, lines), intersect({begin, length}, along));
+void for_each_tile(Range lines, Range along, Index elements, Function&& work, const Cells& line_cells = {},
+                   const Cells& along_cells = {}) {
+  for (Index line = lines.begin; line < lines.end();) {
+    const Index last = end_of_piece(lines, line, elements / along.size, line_cells);
+    for (Index begin = along.begin; begin < along.end();) {
+      const Index end = end_of_piece(along, begin, elements / (last - line), along_cells);
+      work(Range{line, last - line}, Range{begin, end - begin});
+      begin = end;
     }
+    line = last;
   }
 }
 

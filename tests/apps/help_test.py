@@ -65,7 +65,7 @@ def check_examples(suite, name, text):
         small = {f"--{key}": value for key, value in {"rows": "60", "cols": "60"}.items() if f"--{key}" in words}
         words = [small.get(before, word) for before, word in zip([None, *words], words)]
         suite.check(words[0] == name, "an example of", name, "is", line)
-        suite.succeeded(suite.run(*words, ranks=ranks, environment=SMALL))
+        suite.succeeded(suite.run(*words, ranks=ranks, environment={} if "--data" in words else SMALL))
 
 
 def check_texts(suite):
@@ -102,6 +102,12 @@ def test(suite, _full):
         suite.succeeded(suite.run("multiply", "--matrix", "A.npy", "--input", "X_true.npy", "--output", "Y.npy", "--report", name))
     shutil.copy(suite.folder / "X_true.npy", suite.folder / "X.npy")
     np.save(suite.folder / "b.npy", np.load(suite.folder / "B.npy")[:, 0])
+    np.save(suite.folder / "kernel.npy", np.ones((10, 7, 6)))
+    np.save(suite.folder / "traces.npy", np.ones((60, 7)))
+    np.save(suite.folder / "section.npy", np.ones((2, 12, 60)))
+    np.save(suite.folder / "smooth.npy", np.ones((2, 12, 60)))
+    np.save(suite.folder / "shots.npy", np.ones((4, 3, 90)))
+    np.save(suite.folder / "positions.npy", np.ones((7, 2)) * [[10, 20]])
     for name in subcommands(suite):
         text = suite.run(name, "--help").output
         check_layout(suite, name, text)

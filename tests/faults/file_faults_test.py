@@ -18,6 +18,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 import program  # noqa: E402  (found by the line before)
 
+try:
+    import h5py
+except ImportError:  # then only NumPy's files are tested
+    h5py = None
+
 BAD_OUTPUT = 74
 OLD = b"old"
 # All that a run can write, with checkpoints of several iterations.
@@ -170,6 +175,57 @@ def check_small_disk(suite):
     suite.check(run.errors.splitlines()[-2:] == ["A.npy", "old"], "the old file alone should be there:", run.errors)
 
 
+def check_hdf5(suite, full):
+    """Whatever call fails, or kills, while a dataset is written into a file that has another one: the other one stays, and the new
+    one is there as a whole or not at all."""
+    if h5py is None or "built without HDF5" in suite.run("info").output:
+        print("not tested, because HDF5 is not built, or there is no h5py: faults of HDF5 files")
+        return
+    write = ["multiply", "--matrix", "A.npy", "--input", "I.npy", "--output", "R.h5:/results/Y"]
+    path = suite.folder / "R.h5"
+    A = np.load(suite.folder / "A.npy")
+
+    def state(*what):
+        with h5py.File(path, "r") as file:
+            suite.check(np.array_equal(file["old"][...], np.arange(50.0)), "a dataset was lost:", *what)
+            whole = "results" in file and np.array_equal(file["results/Y"][...], A)
+            suite.check(whole or "results" not in file, "half a dataset:", *what)
+            return whole
+
+    for is_new in (False, True):
+        def fresh_file(made=not is_new):
+            path.unlink(missing_ok=True)
+            if made:
+                with h5py.File(path, "w") as file:
+                    file["old"] = np.arange(50.0)
+
+        fresh_file()
+        run = suite.run(*write, on_each_rank=with_fault("0:count:1:0"))
+        suite.succeeded(run)
+        calls = int(re.search(r"^calls: (\d+)$", run.errors, re.MULTILINE)[1])
+        suite.check(calls > 5, "calls", calls)
+        for call in range(1, calls + 1, 1 if full else 3):
+            fresh_file()
+            number = (errno.ENOSPC, errno.EIO)[call % 2]
+            run = suite.run(*write, on_each_rank=with_fault(f"0:any:{call}:{number}"))
+            suite.succeeded(run, BAD_OUTPUT)
+            suite.check(len(run.error_lines) == 1 and os.strerror(number) in run.error_lines[0] and "R.h5" in run.error_lines[0],
+                        "one error, with the file and the reason:", call, run.errors)
+            suite.check(not program.leftovers(suite.folder) and not (suite.folder / "R.h5.lock").exists(), "files are left:", call)
+            # If the folder alone cannot be flushed, the new file stays.
+            suite.check(is_new or state(call) in (False, call == calls), "written all the same:", call)
+            suite.check(not is_new or call == calls or not path.exists(), "a new file is left:", call)
+        for call in range(2, calls + 1, 1 if full else 4):
+            fresh_file()
+            run = suite.run(*write, on_each_rank=with_fault(f"0:any:{call}:kill"))
+            suite.check(run.status in (-signal.SIGKILL, 128 + signal.SIGKILL), "no kill:", call, run.status, run.errors)
+            if not is_new:
+                state("killed before call", call)
+            suite.succeeded(suite.run(*write))
+            suite.check(is_new or state("after a kill before call", call), "not written after a kill")
+            suite.check(not program.leftovers(suite.folder) and not (suite.folder / "R.h5.lock").exists(), "files are left:", call)
+
+
 def check_permissions(suite):
     fresh(suite, old=False)
     suite.succeeded(suite.run(*SOLVE, shell="umask 027; {}"))
@@ -227,6 +283,7 @@ def test(suite, full):
     check_small_disk(suite)
     check_permissions(suite)
     check_streams(suite)
+    check_hdf5(suite, full)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ int main() {
     for (std::size_t k = 0; k + 1 < line.size(); k += 2)
       file += static_cast<char>(std::stoi(line.substr(k, 2), nullptr, 16));
     try {
-      const NpyArrayHeader header = parse_npy_array_header(file, static_cast<Index>(file.size()), "file");
+      const ArrayHeader header = parse_npy_array_header(file, static_cast<Index>(file.size()), "file");
       std::cout << header.data_offset << ' ' << name_of(header.type) << ' ' << header.fortran_order;
       for (const Index size : header.sizes) std::cout << ' ' << size;
       std::cout << '\n';

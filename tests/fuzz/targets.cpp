@@ -18,6 +18,7 @@
 #include "command_line/option_values.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/process_grid.hpp"
+#include "io/array_name.hpp"
 #include "io/calibration_file.hpp"
 #include "io/manifest.hpp"
 #include "io/npy_header.hpp"
@@ -54,7 +55,7 @@ void check_npy_header(const std::string& text) {
   constexpr std::size_t messages = 1024;
   largest_allocation = 0;
   try {
-    const NpyArrayHeader header = parse_npy_array_header(start, file_size, "fuzz.npy");
+    const ArrayHeader header = parse_npy_array_header(start, file_size, "fuzz.npy");
     require(!header.sizes.empty() && header.sizes.size() <= 5, "a number of dimensions that is impossible");
     Index elements = 1;
     for (const Index size : header.sizes) {
@@ -64,16 +65,42 @@ void check_npy_header(const std::string& text) {
     const Index bytes = elements * size_of(header.type);
     require(header.data_offset + bytes == file_size, "a header that does not fit its file");
     const std::string again = npy_header_text(header);
-    const NpyArrayHeader copy =
+    const ArrayHeader copy =
         parse_npy_array_header(again, static_cast<Index>(again.size()) + bytes, "again.npy");
     require(
         copy.sizes == header.sizes && copy.type == header.type && copy.fortran_order == header.fortran_order,
         "a header that is read otherwise than it is written");
-    const NpyHeader matrix = parse_npy_header(start, file_size, "fuzz.npy");
+    const MatrixHeader matrix = parse_npy_header(start, file_size, "fuzz.npy");
     require(matrix.rows * matrix.cols == elements, "a matrix that is no such array");
   } catch (const InputError&) {
   }
   require(largest_allocation <= 2 * text.size() + messages, "an allocation larger than twice the file");
+}
+
+void check_array_name(const std::string& text) {
+  const std::vector<Index> sizes{5, 0, 4, 1, 1000};
+  try {
+    const ArrayName name = parse_array_name(text);
+    require(name.is_dataset() || (name.file == text && name.slices.empty()),
+            "a file that is not as it was named");
+    if (!name.is_dataset()) return;
+    require(text.starts_with(name.file), "a file of another name");
+    require(name.dataset[0] == '/' && name.dataset.find("//") == std::string::npos &&
+                (name.dataset == "/" || name.dataset.back() != '/'),
+            "a path of a dataset that is not tidy");
+    const ArrayName again = parse_array_name(name.file + ":" + name.dataset + "@:");
+    require(again.file == name.file && again.dataset == name.dataset, "a name that is read otherwise again");
+    const std::vector<Chosen> chosen = choose(name, sizes);
+    require(chosen.size() == sizes.size(), "dimensions that are lost");
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      const Chosen& each = chosen[d];
+      require(each.begin >= 0 && each.count >= 0 && each.step > 0, "a choice that is none");
+      require(each.count == 0 || each.begin + (each.count - 1) * each.step < sizes[d],
+              "an index beyond the end");
+    }
+  } catch (const UsageError&) {
+  } catch (const InputError&) {
+  }
 }
 
 std::string signed_manifest(nlohmann::json json) {
@@ -179,7 +206,8 @@ void check_grid(const std::string& text) {
 
 }  // namespace
 
-const std::array<Target, 6> targets{{{"npy_header", check_npy_header},
+const std::array<Target, 7> targets{{{"npy_header", check_npy_header},
+                                     {"array_name", check_array_name},
                                      {"manifest", check_manifest},
                                      {"machine", check_machine},
                                      {"calibration", check_calibration},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -59,7 +59,7 @@ TEMPLATE_LIST_TEST_CASE("A matrix written from one layout is read into any other
       const std::vector<Layout> layouts = some_layouts(*grid, rows, cols);
       DistMatrix<T> A(grid, layouts[turn++ % layouts.size()]);
       A.fill(element<T>);
-      write_npy(path, A);
+      write_matrix(path, A);
       world().barrier();
 
       CAPTURE(rows, cols, grid->rows(), grid->cols(), A.layout().describe());
@@ -68,13 +68,13 @@ TEMPLATE_LIST_TEST_CASE("A matrix written from one layout is read into any other
         CHECK(contents(path).substr(128) == bytes_of(data));
         CHECK(folder.names() == std::vector<std::string>{"A.npy"});
       }
-      const NpyHeader header = read_npy_header(world(), path);
+      const MatrixHeader header = read_matrix_header(world(), path);
       CHECK(header.type == scalar_type_of<T>);
       CHECK((header.rows == rows && header.cols == cols && header.dimensions == 2 && header.fortran_order));
       for (const Layout& layout : layouts) {
         CAPTURE(layout.describe());
         auto B = unread_matrix<T>(grid, layout);
-        read_npy(path, header, B);
+        read_matrix(path, header, B);
         CHECK(is_right(B));
       }
     }
@@ -89,12 +89,12 @@ TEMPLATE_LIST_TEST_CASE("Files in C order are read into any layout", "[npy]", Sc
     for (const auto [rows, cols] : sizes) {
       create_npy(path, scalar_type_of<T>, false, shape_text(rows, cols),
                  dense<T>(cols, rows, [](Index j, Index i) { return element<T>(i, j); }));
-      const NpyHeader header = read_npy_header(world(), path);
+      const MatrixHeader header = read_matrix_header(world(), path);
       CHECK_FALSE(header.fortran_order);
       for (const Layout& layout : some_layouts(*grid, rows, cols)) {
         CAPTURE(rows, cols, grid->rows(), grid->cols(), layout.describe());
         auto B = unread_matrix<T>(grid, layout);
-        read_npy(path, header, B);
+        read_matrix(path, header, B);
         CHECK(is_right(B));
       }
     }
@@ -112,14 +112,14 @@ TEMPLATE_LIST_TEST_CASE("Elements are converted to a type that holds them all, a
     create_npy(
         path, scalar_type_of<Stored>, fortran_order, shape_text(rows, cols),
         fortran_order ? dense<Stored>(rows, cols, element<Stored>) : dense<Stored>(cols, rows, by_rows));
-    const NpyHeader header = read_npy_header(world(), path);
+    const MatrixHeader header = read_matrix_header(world(), path);
     for (const Layout& layout : some_layouts(*grid, rows, cols)) {
       CAPTURE(rows, cols, grid->rows(), grid->cols(), layout.describe(), name_of(header.type));
       auto X = unread_matrix<T>(grid, layout);
       if constexpr (std::numeric_limits<Real<Stored>>::digits <= std::numeric_limits<Real<T>>::digits &&
                     (is_complex<T> || !is_complex<Stored>)) {
         CHECK(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>);
-        read_npy(path, header, X);
+        read_matrix(path, header, X);
         Index wrong = 0;
         for (Index j = 0; j < X.local().cols; ++j)
           for (Index i = 0; i < X.local().rows; ++i)
@@ -127,7 +127,7 @@ TEMPLATE_LIST_TEST_CASE("Elements are converted to a type that holds them all, a
                      T(element<Stored>(X.local_row_range().begin + i, X.local_col_range().begin + j));
         CHECK(wrong == 0);
       } else {
-        CHECK(contains(message_of<ShapeError>([&] { read_npy(path, header, X); }),
+        CHECK(contains(message_of<ShapeError>([&] { read_matrix(path, header, X); }),
                        std::string(name_of(header.type))));
       }
     }
@@ -162,9 +162,9 @@ TEST_CASE("Blocks with gaps between their columns are read and written in place"
     std::vector<double> memory(static_cast<std::size_t>((rows + 3) * cols), -1.0);
     DistMatrix<double> A(grid, layout, {memory.data(), rows, cols, rows + 3});
     A.fill(element<double>);
-    write_npy(path, A);
+    write_matrix(path, A);
     std::fill(memory.begin(), memory.end(), -1.0);
-    read_npy(path, read_npy_header(world(), path), A);
+    read_matrix(path, read_matrix_header(world(), path), A);
     CHECK(is_right(A));
     CHECK(std::count(memory.begin(), memory.end(), -1.0) >= 3 * cols);
     for (Index j = 0; j < cols; ++j) CHECK(memory[static_cast<std::size_t>(rows + j * (rows + 3))] == -1);
@@ -185,7 +185,7 @@ TEST_CASE("Blocks larger than the buffers are read and written, on the host and 
         create_npy(path, ScalarType::f64, fortran_order, shape_text(rows, cols),
                    fortran_order ? dense<double>(rows, cols, value) : dense<double>(cols, rows, value));
         DistMatrix<double> A(grid, replicated(rows, cols));
-        read_npy(path, read_npy_header(world(), path), A);
+        read_matrix(path, read_matrix_header(world(), path), A);
         Index wrong = 0;
         for (Index j = 0; j < A.local().cols; ++j) {
           for (Index i = 0; i < A.local().rows; ++i) wrong += A.local()(i, j) != counter_uniform(1, i, j);
@@ -193,7 +193,7 @@ TEST_CASE("Blocks larger than the buffers are read and written, on the host and 
         CAPTURE(rows, cols, backend->name(), fortran_order);
         CHECK(wrong == 0);
         const std::string copy = folder.file("copy.npy");
-        write_npy(copy, A);
+        write_matrix(copy, A);
         world().barrier();
         if (fortran_order && world().rank() == 0) CHECK(contents(copy) == contents(path));
         world().barrier();
@@ -215,12 +215,12 @@ TEST_CASE("A matrix on a device goes through the host", "[npy]") {
                  fortran_order ? dense<float>(7, 5, element<float>)
                                : dense<float>(5, 7, [](Index j, Index i) { return element<float>(i, j); }));
       const Index before = device->bytes_moved();
-      read_npy(path, read_npy_header(world(), path), A);
+      read_matrix(path, read_matrix_header(world(), path), A);
       CHECK(is_right(A));
       CHECK(device->bytes_moved() - before == bytes);
     }
     const Index before = device->bytes_moved();
-    write_npy(path, A);
+    write_matrix(path, A);
     CHECK(device->bytes_moved() - before == (A.owned() ? bytes : 0));
     world().barrier();
     if (world().rank() == 0)
@@ -237,14 +237,14 @@ TEST_CASE("A one-dimensional file is a matrix of one column", "[npy]") {
       for (const Layout& layout : some_layouts(*grid, rows, 1)) {
         create_npy(path, ScalarType::f64, false, shape_text(rows), dense<double>(rows, 1, element<double>));
         auto b = unread_matrix<double>(grid, layout);
-        const NpyHeader header = read_npy_header(world(), path);
+        const MatrixHeader header = read_matrix_header(world(), path);
         CHECK(header.dimensions == 1);
-        read_npy(path, header, b);
+        read_matrix(path, header, b);
         CHECK(is_right(b));
-        write_npy(path, b, 1);
-        CHECK(read_npy_header(world(), path).dimensions == 1);
-        write_npy(path, b);
-        CHECK(read_npy_header(world(), path).dimensions == 2);
+        write_matrix(path, b, 1);
+        CHECK(read_matrix_header(world(), path).dimensions == 1);
+        write_matrix(path, b);
+        CHECK(read_matrix_header(world(), path).dimensions == 2);
         world().barrier();
       }
     }
@@ -254,19 +254,19 @@ TEST_CASE("A one-dimensional file is a matrix of one column", "[npy]") {
 TEST_CASE("A matrix that does not fit the file is refused", "[npy]") {
   const GridPtr grid = square_grid();
   DistMatrix<float> A(grid, row_blocks(*grid, 4, 3));
-  const auto read_as = [&A](NpyHeader header) {
-    return message_of<ShapeError>([&] { read_npy("A.npy", header, A); });
+  const auto read_as = [&A](MatrixHeader header) {
+    return message_of<ShapeError>([&] { read_matrix("A.npy", header, A); });
   };
   CHECK(contains(read_as({.type = ScalarType::f64, .rows = 4, .cols = 3}), "f64"));
   CHECK(contains(read_as({.type = ScalarType::f32, .rows = 3, .cols = 4}), "is 3 x 4"));
-  CHECK(contains(message_of<ShapeError>([&] { write_npy("A.npy", A, 1); }), "4 x 3"));
-  CHECK(contains(message_of<UsageError>([&] { write_npy("A.npy", A, 3); }), "3 dimensions"));
+  CHECK(contains(message_of<ShapeError>([&] { write_matrix("A.npy", A, 1); }), "4 x 3"));
+  CHECK(contains(message_of<UsageError>([&] { write_matrix("A.npy", A, 3); }), "3 dimensions"));
 }
 
 TEST_CASE("A file that cannot be read is an error on all ranks", "[npy]") {
   const ScratchFolder folder;
   const auto refusal = [](const std::string& path) {
-    return message_of<InputError>([&] { read_npy_header(world(), path); });
+    return message_of<InputError>([&] { read_matrix_header(world(), path); });
   };
   const std::string missing = folder.file("missing.npy");
   CHECK(contains(refusal(missing), missing));
@@ -280,7 +280,7 @@ TEST_CASE("A file that cannot be read is an error on all ranks", "[npy]") {
   // The file is cut after the header was read, so that the last ranks alone notice.
   const std::string path = folder.file("A.npy");
   create_npy(path, ScalarType::f64, false, "(8, 8)", dense<double>(8, 8, element<double>));
-  const NpyHeader header = read_npy_header(world(), path);
+  const MatrixHeader header = read_matrix_header(world(), path);
   world().barrier();
   if (world().rank() == 0)
     std::filesystem::resize_file(path, static_cast<std::uintmax_t>(header.data_offset) + 500);
@@ -289,7 +289,7 @@ TEST_CASE("A file that cannot be read is an error on all ranks", "[npy]") {
   for (const GridPtr& grid : all_grids(make_host_backend)) {
     for (const Layout& layout : some_layouts(*grid, 8, 8)) {
       DistMatrix<double> A(grid, layout);
-      const std::string cut = message_of<InputError>([&] { read_npy(path, header, A); });
+      const std::string cut = message_of<InputError>([&] { read_matrix(path, header, A); });
       CHECK(contains(cut, "the file ends there") == grid->is_member());
       CHECK(contains(cut, "at byte " + std::to_string(header.data_offset + 500)) == grid->is_member());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Files of arrays of several dimensions, written and read by ranks that hold boxes of them.
 #include "gridlops/base/error.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
 #include "support/catch.hpp"
@@ -52,21 +52,21 @@ TEMPLATE_LIST_TEST_CASE("An array is written in C order and read into any other 
   const std::string path = folder.file("x.npy");
   for (const Index nrhs : {1, 3, 0}) {
     for_some_arrays(nrhs, [&](const GridPtr& grid, const Dims& dims, const Layout& layout) {
-      write_npy_array(path, dims, filled(grid, layout, element_in<T>(dims)));
+      write_array(path, dims, filled(grid, layout, element_in<T>(dims)));
       world().barrier();
       std::vector<Index> sizes = dims.sizes();
-      if (nrhs != 1) sizes.insert(sizes.begin(), nrhs);
-      const NpyArrayHeader header = read_npy_array_header(world(), path);
+      if (nrhs != 1) sizes.push_back(nrhs);
+      const ArrayHeader header = read_array_header(world(), path);
       CHECK((header.sizes == sizes && header.type == scalar_type_of<T> && !header.fortran_order));
       if (world().rank() == 0) {
-        const auto data = dense<T>(dims.elements(), nrhs, element<T>);
+        const auto data = dense<T>(nrhs, dims.elements(), [](Index j, Index i) { return element<T>(i, j); });
         CHECK(contents(path).substr(static_cast<std::size_t>(header.data_offset)) == bytes_of(data));
       }
       for (int dim = 0; dim < dims.count(); ++dim) {
         for (const Axis axis : {Axis::all, Axis::grid_cols}) {
           const Dims other = dims_along(*grid, dims.sizes(), dim, axis, 3);
           DistMatrix<T> X(grid, array_space(grid, other, axis).layout(nrhs));
-          read_npy_array(path, header, other, X);
+          read_array(path, header, other, X);
           CHECK(mismatches(X, element_in<T>(other)) == 0);
         }
       }
@@ -91,7 +91,7 @@ TEST_CASE("An array in Fortran order is read in any cut", "[npy_arrays]") {
     }
     create_npy(path, ScalarType::f64, true, "(" + shape + ")", data);
     DistMatrix<double> X(grid, layout);
-    read_npy_array(path, read_npy_array_header(world(), path), dims, X);
+    read_array(path, read_array_header(world(), path), dims, X);
     CHECK(mismatches(X, element_in<double>(dims)) == 0);
     world().barrier();
   });
@@ -103,22 +103,22 @@ TEST_CASE("Arrays of no dimension, or of six, or of another shape are refused on
   const GridPtr grid = all_grids(make_host_backend).front();
   const auto refusal_of = [&](const std::string& shape, std::size_t elements) {
     create_npy(path, ScalarType::f64, false, shape, std::vector<double>(elements));
-    return message_of<InputError>([&] { read_npy_array_header(world(), path); });
+    return message_of<InputError>([&] { read_array_header(world(), path); });
   };
   CHECK(contains(refusal_of("()", 1), "its array has 0 dimensions, but one to five are possible"));
   CHECK(contains(refusal_of("(1, 1, 1, 1, 1, 2)", 2), "its array has 6 dimensions"));
   CHECK(contains(refusal_of("(2, 3, 4)", 23), "an array of 2 x 3 x 4 elements of 8 bytes"));
   CHECK(contains(refusal_of("(4096, 4294967296, 4294967296)", 0), "is larger than any file can be"));
   CHECK(refusal_of("(2, 3, 4)", 24).empty());
-  CHECK_THROWS_AS(read_npy_header(world(), path), InputError);
-  const NpyArrayHeader header = read_npy_array_header(world(), path);
+  CHECK_THROWS_AS(read_matrix_header(world(), path), InputError);
+  const ArrayHeader header = read_array_header(world(), path);
   const Space space = array_space(grid, {2, 3, 4}, 1), turned = array_space(grid, {3, 2, 4}, 0);
   DistMatrix<double> X(grid, space.layout(1)), Y(grid, turned.layout(1)), two(grid, space.layout(2));
   DistMatrix<float> narrow(grid, space.layout(1));
-  CHECK_THROWS_AS(read_npy_array(path, header, turned.dims, Y), ShapeError);
-  CHECK_THROWS_AS(read_npy_array(path, header, space.dims, two), ShapeError);
-  CHECK_THROWS_AS(read_npy_array(path, header, space.dims, narrow), ShapeError);
-  CHECK_THROWS_AS(read_npy_array(path, header, array_space(grid, {25}, 0).dims, X), ShapeError);
+  CHECK_THROWS_AS(read_array(path, header, turned.dims, Y), ShapeError);
+  CHECK_THROWS_AS(read_array(path, header, space.dims, two), ShapeError);
+  CHECK_THROWS_AS(read_array(path, header, space.dims, narrow), ShapeError);
+  CHECK_THROWS_AS(read_array(path, header, array_space(grid, {25}, 0).dims, X), ShapeError);
   const Space five = array_space(grid, {1, 1, 1, 2, 1}, 0);
-  CHECK_THROWS_AS(write_npy_array(path, five.dims, DistMatrix<double>(grid, five.layout(2))), ShapeError);
+  CHECK_THROWS_AS(write_array(path, five.dims, DistMatrix<double>(grid, five.layout(2))), ShapeError);
 }

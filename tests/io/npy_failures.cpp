@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gridlops/base/error.hpp"
-#include "gridlops/io/npy.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "io/file.hpp"
 #include "io/npy_files.hpp"
@@ -48,9 +48,9 @@ DistMatrix<double> some_matrix(const GridPtr& grid) {
   return A;
 }
 
-/// The error of write_npy, which is the same on every member of the grid; idle ranks have none.
+/// The error of write_matrix, which is the same on every member of the grid; idle ranks have none.
 std::string failure(const std::string& path, const DistMatrix<double>& A) {
-  const std::string text = message_of<OutputError>([&] { write_npy(path, A); });
+  const std::string text = message_of<OutputError>([&] { write_matrix(path, A); });
   CHECK(text.empty() != A.grid()->is_member());
   world().barrier();
   return text;
@@ -137,8 +137,8 @@ TEST_CASE("A link stays, and what it points to is replaced", "[npy]") {
   }
   world().barrier();
   const DistMatrix<double> A = some_matrix(square_grid());
-  write_npy(folder.file("link.npy"), A);
-  CHECK(read_npy_header(world(), folder.file("real.npy")).rows == 20);
+  write_matrix(folder.file("link.npy"), A);
+  CHECK(read_matrix_header(world(), folder.file("real.npy")).rows == 20);
   CHECK(std::filesystem::is_symlink(folder.file("link.npy")));
 }
 
@@ -155,11 +155,11 @@ TEST_CASE("A link to a file that is not there yet stays, and leads to what is wr
   }
   world().barrier();
   const DistMatrix<double> A = some_matrix(square_grid());
-  write_npy(folder.file("A.npy"), A);
-  CHECK(read_npy_header(world(), folder.file("scratch/B.npy")).rows == 20);
+  write_matrix(folder.file("A.npy"), A);
+  CHECK(read_matrix_header(world(), folder.file("scratch/B.npy")).rows == 20);
   CHECK((fs::is_symlink(folder.file("A.npy")) && fs::is_symlink(folder.file("short/up.npy"))));
   if (A.grid()->is_member())
-    CHECK(contains(message_of<OutputError>([&] { write_npy(folder.file("circle.npy"), A); }),
+    CHECK(contains(message_of<OutputError>([&] { write_matrix(folder.file("circle.npy"), A); }),
                    "is it a circle"));
   if (world().rank() == 0) {
     write_text_file(folder.file("A.npy"), [once = true]() mutable {
@@ -210,7 +210,7 @@ TEST_CASE("A file passes on its mode, owner and group to what replaces it", "[np
       CHECK((status_of(unfinished.name()).st_mode & 07777) == 0600);
     }
     world().barrier();
-    write_npy(path, A);
+    write_matrix(path, A);
     if (world().rank() != 0) continue;
     const struct stat now = status_of(path);
     CAPTURE(mode);
@@ -290,46 +290,46 @@ TEST_CASE("Ranks that read or write different files, or different matrices, all 
   if (ranks == 1) return;
   const auto grid = std::make_shared<const ProcessGrid>(world(), GridShape{ranks, 1}, make_host_backend());
   const DistMatrix<double> A = some_matrix(grid), narrow(grid, column_blocks(*grid, 20, 11));
-  write_npy(path, A);
-  write_npy(elsewhere, A);
-  const NpyHeader header = read_npy_header(world(), path);
+  write_matrix(path, A);
+  write_matrix(elsewhere, A);
+  const MatrixHeader header = read_matrix_header(world(), path);
   const std::vector<std::string> files = folder.names();
   for (const int odd : {0, ranks - 1}) {
     const bool am_odd = world().rank() == odd;
     const std::string& mine = am_odd ? elsewhere : path;
     const std::string differing = difference("the file", path, elsewhere, odd, ranks);
     const std::string other_matrix = "the matrix: ";
-    check_disagreement(world(), {differing}, [&] { read_npy_header(world(), mine); });
-    check_disagreement(world(), {differing}, [&] { read_npy_array_header(world(), mine); });
-    check_disagreement(world(), {differing}, [&] { write_npy(mine, A); });
+    check_disagreement(world(), {differing}, [&] { read_matrix_header(world(), mine); });
+    check_disagreement(world(), {differing}, [&] { read_array_header(world(), mine); });
+    check_disagreement(world(), {differing}, [&] { write_matrix(mine, A); });
     check_disagreement(world(), {other_matrix, "20 x 12", "20 x 11"},
-                       [&] { write_npy(path, am_odd ? narrow : A); });
+                       [&] { write_matrix(path, am_odd ? narrow : A); });
     DistMatrix<double> X(grid, row_blocks(*grid, 20, 12)), Y(grid, column_blocks(*grid, 20, 12));
-    check_disagreement(world(), {differing}, [&] { read_npy(mine, header, X); });
-    check_disagreement(world(), {other_matrix}, [&] { read_npy(path, header, am_odd ? Y : X); });
-    check_disagreement(world(), {difference("operation", "read_npy", "write_npy", odd, ranks)}, [&] {
-      if (am_odd) return write_npy(path, A);
-      read_npy(path, header, X);
+    check_disagreement(world(), {differing}, [&] { read_matrix(mine, header, X); });
+    check_disagreement(world(), {other_matrix}, [&] { read_matrix(path, header, am_odd ? Y : X); });
+    check_disagreement(world(), {difference("operation", "read_matrix", "write_matrix", odd, ranks)}, [&] {
+      if (am_odd) return write_matrix(path, A);
+      read_matrix(path, header, X);
     });
     const DistMatrix<double> column(grid, row_blocks(*grid, 20, 1));
     check_disagreement(world(), {difference("the dimensions", "2", "1", odd, ranks)},
-                       [&] { write_npy(path, column, am_odd ? 1 : 2); });
+                       [&] { write_matrix(path, column, am_odd ? 1 : 2); });
     // Two arrays that lie alike.
     const Dims dims = Dims::cut_along({2 * ranks, 3}, 0, ranks), flat = Dims::cut_along({ranks, 6}, 0, ranks);
     const DistMatrix<double> array(grid, array_space(grid, dims, Axis::all).layout(1));
     check_disagreement(world(), {difference("the array", dims.describe(), flat.describe(), odd, ranks)},
-                       [&] { write_npy_array(path, am_odd ? flat : dims, array); });
+                       [&] { write_array(path, am_odd ? flat : dims, array); });
     // A rank that has another idea of what is in the file.
-    NpyHeader wrong = header;
+    MatrixHeader wrong = header;
     wrong.rows = 19;
-    const Ending ending = ending_of([&] { read_npy(path, am_odd ? wrong : header, X); });
+    const Ending ending = ending_of([&] { read_matrix(path, am_odd ? wrong : header, X); });
     CHECK((ending.type != nullptr && *ending.type == typeid(ShapeError)));
     CHECK(rank_of(ending) == odd);
     CHECK(contains(ending.text, "is 19 x 12, but it is to be read into a matrix of 20 x 12"));
     CHECK(all_ended_alike(world(), ending));
 
     CHECK(folder.names() == files);
-    read_npy(path, header, X);
+    read_matrix(path, header, X);
     CHECK(mismatches(X, [](Index i, Index j) { return counter_uniform(1, i, j); }) == 0);
     world().barrier();
   }

@@ -24,7 +24,7 @@ std::string file_start(const std::string& dictionary, int version = 1) {
 }
 
 /// Parses a file that consists of `start` and this many bytes of elements.
-NpyHeader parse(const std::string& start, Index data_bytes) {
+MatrixHeader parse(const std::string& start, Index data_bytes) {
   return parse_npy_header(start, static_cast<Index>(start.size()) + data_bytes, "A.npy");
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("Headers are read as NumPy writes them, and in every other spelling of
     for (const int version : {1, 2, 3}) {
       const std::string start = file_start(expected.dictionary, version);
       CAPTURE(start);
-      const NpyHeader header = parse(start, expected.rows * expected.cols * size_of(expected.type));
+      const MatrixHeader header = parse(start, expected.rows * expected.cols * size_of(expected.type));
       CHECK(header.type == expected.type);
       CHECK(header.rows == expected.rows);
       CHECK(header.cols == expected.cols);
@@ -254,7 +254,7 @@ TEST_CASE("A header with any byte wrong is refused, or has the meaning of its te
       // refuse.
       for (const Index bytes : {48, 96, 192}) {
         try {
-          const NpyHeader header = parse(changed, bytes);
+          const MatrixHeader header = parse(changed, bytes);
           ++accepted;
           CHECK(header.data_offset + header.rows * header.cols * size_of(header.type) ==
                 static_cast<Index>(changed.size()) + bytes);
@@ -271,10 +271,10 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
     for (const Index rows : {Index{0}, Index{1}, Index{123456789}, Index{1} << 47}) {
       for (const int dimensions : {1, 2}) {
         const Index cols = dimensions == 1 ? 1 : 17;
-        const std::string start = npy_header_text(NpyHeader{type, rows, cols, dimensions, true, 0});
+        const std::string start = npy_header_text(MatrixHeader{type, rows, cols, dimensions, true, 0});
         CHECK(start.size() % 64 == 0);
         CHECK(start.back() == '\n');
-        const NpyHeader header = parse(start, rows * cols * size_of(type));
+        const MatrixHeader header = parse(start, rows * cols * size_of(type));
         CHECK((header.type == type && header.rows == rows && header.cols == cols));
         CHECK((header.dimensions == dimensions && header.fortran_order));
         CHECK(header.data_offset == static_cast<Index>(start.size()));
@@ -282,7 +282,7 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
     }
   }
   const Index most = 9223372036854775807;
-  const std::string longest = npy_header_text(NpyHeader{ScalarType::c128, most, most, 2, false, 0});
+  const std::string longest = npy_header_text(MatrixHeader{ScalarType::c128, most, most, 2, false, 0});
   CHECK(contains(longest, "(9223372036854775807, 9223372036854775807), } "));
   CHECK((longest.size() == 128 && longest.back() == '\n'));
   // A dictionary of 117 characters fills 128 bytes, with the 10 before it and a newline.
@@ -293,7 +293,7 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
         std::to_string(size) + "), }";
     REQUIRE((size == 1) == (dictionary.size() < 116));
     const std::string text =
-        npy_header_text(NpyArrayHeader{ScalarType::f64, {most / 10000, most, most, size}, false, 0});
+        npy_header_text(ArrayHeader{ScalarType::f64, {most / 10000, most, most, size}, false, 0});
     CAPTURE(text, dictionary.size());
     CHECK(text.substr(10, dictionary.size()) == dictionary);
     CHECK(text.size() == (dictionary.size() <= 117 ? 128 : 192));
@@ -302,8 +302,8 @@ TEST_CASE("What is written can be read, and the elements are aligned", "[npy]") 
     CHECK(text.find_first_not_of(' ', 10 + dictionary.size()) == text.size() - 1);
     CHECK(text.back() == '\n');
   }
-  CHECK(contains(npy_header_text(NpyHeader{ScalarType::c128, 3, 4, 2, true, 0}),
+  CHECK(contains(npy_header_text(MatrixHeader{ScalarType::c128, 3, 4, 2, true, 0}),
                  "{'descr': '<c16', 'fortran_order': True, 'shape': (3, 4), }"));
-  CHECK(contains(npy_header_text(NpyHeader{ScalarType::f32, 3, 1, 1, false, 0}),
+  CHECK(contains(npy_header_text(MatrixHeader{ScalarType::f32, 3, 1, 1, false, 0}),
                  "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"));
 }

@@ -48,7 +48,7 @@ std::string all_texts() {
                           {{"panel", "1024"}},
                           {{"x", {ScalarType::f64, 123456, 1, {{{0, 123456}, {0, 1}, 17}}}}}};
   return message(1234567, " ", Index{1} << 40, " ", 1234.5, " ", 1e100) +
-         npy_header_text(NpyHeader{ScalarType::f64, 1234567, 1000, 2, true, 0}) + manifest_text(manifest) +
+         npy_header_text(MatrixHeader{ScalarType::f64, 1234567, 1000, 2, true, 0}) + manifest_text(manifest) +
          table();
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("Numbers in texts look the same in every locale, and are read again") 
   other << 1234567 << ' ' << 1234.5;
   REQUIRE(other.str() == "1.234.567 1.234,5");
   CHECK(all_texts() == expected);
-  const std::string start = npy_header_text(NpyHeader{ScalarType::f64, 1234567, 1000, 2, true, 0});
+  const std::string start = npy_header_text(MatrixHeader{ScalarType::f64, 1234567, 1000, 2, true, 0});
   CHECK(parse_npy_header(start, static_cast<Index>(start.size()) + 1234567000 * Index{8}, "A.npy").rows ==
         1234567);
 }

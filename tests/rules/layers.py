@@ -18,8 +18,10 @@ BELOW = {
     "io": {"dist", "comm", "local", "base"},
     "cuda": {"comm", "local", "base"},
     "no_cuda": {"comm", "local", "base"},
+    "hdf5": {"io", "dist", "comm", "local", "base"},
+    "no_hdf5": {"io", "dist", "comm", "local", "base"},
 }
-WINGS = {"cuda", "no_cuda"}  # implement what others declare; nobody includes them
+WINGS = {"cuda", "no_cuda", "hdf5", "no_hdf5"}  # implement what others declare; nobody includes them
 PUBLIC = BELOW.keys() - WINGS
 
 MPI_USERS = {"include/gridlops/comm/mpi.hpp"}  # and lib/comm
@@ -41,6 +43,8 @@ def check_lib_or_public(path, layer, text, is_public):
             yield f"{where}: <mpi.h> in layer {layer}; only comm speaks MPI, so that other transports can take its place"
         if name == "mpi.h" and is_public and path.as_posix() not in MPI_USERS:
             yield f"{where}: public headers other than gridlops/comm/mpi.hpp must not need <mpi.h>"
+        if (name == "hdf5.h" or name.startswith("H5")) and layer != "hdf5":
+            yield f"{where}: <{name}> in layer {layer}; only lib/hdf5 speaks HDF5, which is optional"
         target = layer_of_header(name)
         if target is None:
             continue
@@ -107,6 +111,7 @@ PLANTS = [
     ("an include of the CUDA wing", {"lib/ops/bad.cpp": '#include "cuda/handles.hpp"\n'}, "through factories"),
     ("a private header in a program", {"apps/bad.cpp": '#include "comm/agreement.hpp"\n'}, "public headers only"),
     ("MPI in a public header", {"include/gridlops/comm/process_grid.hpp": "#include <mpi.h>\n"}, "must not need <mpi.h>"),
+    ("HDF5 in another layer", {"lib/io/bad.cpp": "#include <hdf5.h>\n"}, "only lib/hdf5 speaks HDF5"),
     ("MPI above comm", {"lib/ops/bad.cpp": "#include <mpi.h>\n"}, "only comm speaks MPI"),
     ("a file outside the layers", {"lib/misc/bad.cpp": ""}, "in no layer"),
 ]

@@ -20,6 +20,8 @@ class Gridlops(MesonPackage):
     variant("cuda_arch", default="80,90", multi=True, values=("70", "75", "80", "86", "89", "90"), when="+cuda",
             description="compute capabilities")
 
+    variant("hdf5", default=False, description="datasets in HDF5 files")
+
     depends_on("cxx", type="build")
     depends_on("meson@1:", type="build")
     depends_on("ninja", type="build")
@@ -32,6 +34,7 @@ class Gridlops(MesonPackage):
     depends_on("cli11", type="build", when="+programs")
     depends_on("fmt", when="+programs")
     depends_on("spdlog", when="+programs")
+    depends_on("hdf5@1.10.7:+mpi", when="+hdf5")
     depends_on("cuda@12:", when="+cuda")
     depends_on("nccl@2.18:", when="+cuda")
 
@@ -49,6 +52,7 @@ class Gridlops(MesonPackage):
             "-Dpython=disabled",
             "-Dapps=" + ("enabled" if spec.satisfies("+programs") else "disabled"),
             "-Ddefault_library=" + ("shared" if spec.satisfies("+shared") else "static"),
+            "-Dhdf5=" + ("hdf5" if spec.satisfies("+hdf5") else "disabled"),
             "-Dgpu=" + ("enabled" if spec.satisfies("+cuda") else "disabled"),
         ]
         if spec.satisfies("^[virtuals=mpi] mpich"):
