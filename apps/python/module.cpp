@@ -51,4 +51,5 @@ PYBIND11_MODULE(_native, native) {
   bind_operators(native);
   bind_array_operators(native);
   bind_solvers(native);
+  bind_files(native);
 }

@@ -16,7 +16,7 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 
 ===========  =====================================================================================================
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
-own arrays   ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
+own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep; ``plot.history`` and ``plot.picks`` draw
@@ -32,7 +32,7 @@ are collective say so: all ranks must call them. An exception that ends one rank
 
 from mpi4py import MPI as _MPI
 
-from . import _native, plot
+from . import _native, io, plot
 from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo, kirchhoff,
                      laplacian, multidimensional_convolution, on_pairs, paired_space, real_fourier, restriction,
                      second_derivative, straight_rays, tabulated_times)

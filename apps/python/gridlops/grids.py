@@ -45,7 +45,7 @@ class Grid:
 
     def __init__(self, comm: MPI.Comm | None = None, shape: tuple[int, int] | None = None, *, transport: str = "mpi") -> None:
         self.comm: MPI.Comm = MPI.COMM_WORLD if comm is None else comm
-        self.native, self._all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport)
+        self.native, self.all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class Grid:
             except Exception as error:  # pylint: disable=broad-exception-caught  # the other ranks wait for it
                 kind = type(error).__name__ if isinstance(error, errors.Error) else "UsageError"
                 told = json.dumps({"kind": kind, "text": str(error)})
-        heard = json.loads(_native.broadcast_text(self._all_ranks, told, root))
+        heard = json.loads(_native.broadcast_text(self.all_ranks, told, root))
         if "kind" in heard:
             raise getattr(errors, heard["kind"])(heard["text"])
         return heard["answer"]
