@@ -162,12 +162,16 @@ TEMPLATE_LIST_TEST_CASE("Bands along a dimension are right however the array is 
   });
 }
 
-TEST_CASE("A long array has rows between its ends, on every rank", "[array_operators]") {
+TEST_CASE("A long array has rows between its ends on every rank, and a short one has none",
+          "[array_operators]") {
   for (const GridPtr& grid : all_grids()) {
-    const Space space = array_space(grid, {64}, 0);
-    const Band band = first_derivative(64, {Kind::centered, 1, true, 5});
-    check_elements<double>(*band_operator<double>(space, 0, band), along<double>(space, space, 0, band),
-                           1e-14);
+    for (const Index n : {64, 4, 1, 0}) {
+      CAPTURE(describe(*grid), n);
+      const Space space = array_space(grid, {n}, 0);
+      const Band band = first_derivative(n, {Kind::centered, 1, true, 5});
+      check_elements<double>(*band_operator<double>(space, 0, band), along<double>(space, space, 0, band),
+                             1e-14);
+    }
   }
 }
 
