@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Datasets in HDF5 files, of every kind of storage, written and read by ranks that hold parts of them.
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -545,30 +543,6 @@ TEST_CASE("A dataset that ends early is an error on all ranks", "[hdf5]") {
     }
   }
 }
-
-namespace {
-
-/// While it lives, this process cannot make files longer than so many bytes.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_{};
-  sighandler_t old_handler_;
-};
-
-}  // namespace
 
 TEST_CASE("A disk that is full for any rank leaves the old HDF5 file", "[hdf5]") {
   const ScratchFolder folder;
