@@ -21,7 +21,8 @@
 
 namespace gridlops::testing {
 
-/// An empty folder that all ranks know. Rank 0 removes it once all are done with it.
+/// An empty folder that all ranks know (making and destroying it is collective over world(), also for ranks
+/// outside a grid). Rank 0 removes it once all are done with it.
 class ScratchFolder {
  public:
   ScratchFolder() {
