@@ -4,6 +4,7 @@ statuses are those of the code and of the documentation. help_test.py LAUNCH PRO
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy as np
 import program
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/rules"))
+from solver_options import in_source  # noqa: E402
+
 WIDTH = 100
 # What the examples need, and small sizes for those that take the defaults of a use case.
 SMALL = {**{f"GRIDLOPS_LSM_{name}": value for name, value in
@@ -70,7 +74,7 @@ def check_examples(suite, name, text):
 
 def check_texts(suite):
     """What --tolerance means to each solver is said to those who can choose that solver."""
-    for name, solvers in {"solve": ["cgls", "block-cgls", "lsqr", "lsmr", "cg", "minres", "ista", "fista"], "lsm": ["cgls", "lsqr", "lsmr"],
+    for name, solvers in {"solve": in_source(ROOT)[0], "lsm": ["cgls", "lsqr", "lsmr"],
                           "reflectivity": ["ista", "fista", "proximal-gradient"]}.items():
         text = suite.run(name, "--help").output
         tolerance = " ".join(re.search(r"--tolerance T\s+(.*?)\n  --", text, re.DOTALL)[1].split())

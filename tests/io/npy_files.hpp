@@ -43,7 +43,8 @@ class FileSizeLimit {
   sighandler_t old_handler_;
 };
 
-/// An empty folder that all ranks know. Rank 0 removes it once all are done with it.
+/// An empty folder that all ranks know (making and destroying it is collective over world(), also for ranks
+/// outside a grid). Rank 0 removes it once all are done with it.
 class ScratchFolder {
  public:
   ScratchFolder() {

@@ -23,6 +23,7 @@ class WholeSystem {
     double rounding = 0;   ///< ε times the norms that `residual` is a difference of
   };
 
+  /// solver: cg if the solver tests the norm of the residual, else any other.
   WholeSystem(SolverFunction<T> solver, Index m, Index n, const Element<T>& A, const Element<T>& b,
               const SolveOptions& options, const Element<T>& guess = {})
       : is_cg_(solver == SolverFunction<T>(&cg<T>)), m_(m), n_(n), b_(b), guess_(guess), options_(options) {

@@ -75,9 +75,12 @@ struct RankListener : ListenerBase {
   using ListenerBase::ListenerBase;
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
-    std::snprintf(hang_message.data(), hang_message.size(), "rank %d hangs in test case \"%s\"\n",
-                  the_world->rank(), info.name.c_str());
-    alarm(static_cast<unsigned>(std::atoi(setting("GRIDLOPS_TEST_CASE_SECONDS", "120").c_str())));
+    const std::string seconds = setting("GRIDLOPS_TEST_CASE_SECONDS", "120");
+    std::snprintf(hang_message.data(), hang_message.size(),
+                  "rank %d is not done after %s s of test case \"%s\": it hangs, or the machine is busy; "
+                  "GRIDLOPS_TEST_CASE_SECONDS sets this limit\n",
+                  the_world->rank(), seconds.c_str(), info.name.c_str());
+    alarm(static_cast<unsigned>(std::atoi(seconds.c_str())));
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
