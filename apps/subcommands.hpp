@@ -43,7 +43,7 @@ struct SolveArguments {
   ProductArguments product;
   std::string rhs, output, initial, tolerances, variances, history;
   Solver solver = Solver::cgls;
-  SolveOptions options;  ///< without what only the run knows
+  SolveOptions options;  ///< without the values that only the run knows
   std::optional<double> damp_relative;
   SweepArguments sweep;
   std::string precondition = "none";
@@ -60,7 +60,7 @@ inline constexpr const char* matrix_help =
     "The matrix A. Here and elsewhere, P.h5:/A is a dataset in an HDF5 file, and P.h5:/A@0:9,: its first 9 "
     "rows";
 
-// Each declares the options of one subcommand and returns what it does (see Subcommand).
+// Each declares the options of one subcommand and returns its action (see Subcommand).
 
 Action define_make_problem(Options& options);
 Action define_multiply(Options& options);
@@ -74,18 +74,19 @@ Action define_reflectivity(Options& options);
 Action define_info(Options& options);
 Action define_report(Options& options);
 
-// What they have for each other.
+// Functions that several subcommands call.
 
-/// Adds the options behind these arguments: how products run, and what is reported of them.
+/// Add the options that set these arguments: for products, and for reports of them.
 void define_products(Options& options, ProductArguments& product);
 void define_product_report(Options& options, ProductArguments& product);
 
-/// Solves (collective over world). Returns rank 0's exit status there, and throws on all ranks alike.
+/// Solves (collective over world). Returns rank 0's exit status there, and throws the same error on all
+/// ranks.
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 
-/// Makes this run choose by the calibration of these machines (collective over world). If the calibration is
-/// missing, and A is so large that a solve's time depends on it, measures it first, provided that this is
-/// allowed; rank 0 says so if it talks.
+/// Makes this run choose by the calibration of these machines (collective over world). If it is missing and a
+/// product of this shape is large enough to depend on it, measures it first, provided that `may_measure`.
+/// With `talks`, rank 0 announces that.
 Calibration calibration_for(Communicator& world, const ProductShape& shape, bool may_measure, bool talks);
 
 /// Loads the calibration (collective over world). Returns lines that say where its file is and, for every

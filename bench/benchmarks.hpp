@@ -19,9 +19,9 @@ using program::Action;
 using program::Options;
 using program::words;
 
-// The subcommands. Each declares its options and returns what it does, which prints a table on rank 0, writes
-// the JSON file, and throws errors on all ranks. Results that are wrong are in the table, and make the status
-// check_failed.
+// The subcommands. Each function declares the options and returns the action. The action prints a table on
+// rank 0, writes the JSON file, and throws errors on all ranks. The table shows wrong results; any of them
+// makes the status check_failed.
 
 Action define_matmul(Options& options);
 Action define_solve(Options& options);
@@ -30,9 +30,9 @@ Action define_messages(Options& options);
 Action define_kernels(Options& options);
 Action define_operators(Options& options);
 
-// The arguments that several pages know.
+// Arguments that several files use.
 
-/// The cases to measure: every combination of the lists, in which those that run side by side are one list.
+/// The cases to measure: every combination of the lists. Zipped lists advance together.
 struct Cases {
   std::vector<Index> rows, cols, nrhs{1};
   std::vector<ScalarType> types{ScalarType::f64};
@@ -42,17 +42,17 @@ struct Cases {
   std::vector<std::string> transports{"auto"};
   Index panel = 0;
   std::vector<std::optional<Storage>> storages{std::nullopt};  ///< none: chosen
-  std::vector<std::string> zipped;                             ///< of list_names(): they run side by side
+  std::vector<std::string> zipped;                             ///< names of lists that advance together
 };
 
-/// The lists that can run side by side, as the options are called.
+/// The lists that --zip can name, as their options are called.
 inline const std::vector<std::string>& list_names() {
   static const std::vector<std::string> names{"grid", "transport", "dtype",     "rows",
                                               "cols", "rhs",       "algorithm", "storage"};
   return names;
 }
 
-/// How it is measured, and where the figures go.
+/// How to measure, and where to write the figures.
 struct Method {
   int repetitions = 5;
   Index limit_order = 2048;  ///< of the GEMM that measures the compute limit
@@ -67,7 +67,7 @@ struct MatmulArguments {
   bool both = false;  ///< forward, then adjoint
 };
 
-/// Whether the products are adjoint, in the order in which they run.
+/// The products to run, in this order: false is A X, true is A^H Y.
 inline std::vector<bool> directions(const MatmulArguments& arguments) {
   if (arguments.both) return {false, true};
   return {arguments.adjoint};
@@ -77,21 +77,21 @@ struct SolveArguments {
   Cases cases;
   Method method;
   std::vector<Solver> solvers{Solver::cgls};
-  bool one_pass = false;  ///< cgls reads A once in an iteration
+  bool one_pass = false;  ///< cgls reads A once per iteration
   Index iterations = 10;
 };
 
-/// Adds the options behind a method.
+/// Adds the options that set a Method.
 void define_method(Options& options, Method& method);
 inline constexpr const char* about_limit_mib =
     "Size of the block whose reading, on a GPU copying, measures the memory limit [0: chosen]";
 
-// What each library has of its own (collective over world).
+// Each library implements these (collective over world).
 
 /// Products, checked against sums over the elements of A and X.
 ExitStatus matmul(Communicator& world, const MatmulArguments& arguments);
 
-/// Iterations of a solver, from zero, on a random matrix and random data.
+/// Iterations of a solver on random A and B, from X = 0.
 ExitStatus solve(Communicator& world, const SolveArguments& arguments);
 
 }  // namespace gridlops::bench

@@ -45,7 +45,7 @@ class Columns {
         cols_(cols) {
     kernels().fill(T(1), X_.matrix(rows, cols));
     kernels().fill(T(2), Y_.matrix(rows, cols));
-    kernels().fill(T(1), scalars_.matrix(1, cols));  // ones, so that nothing overflows in repetitions
+    kernels().fill(T(1), scalars_.matrix(1, cols));  // ones: repetitions do not overflow
   }
 
   void run(const std::string& kernel) {
@@ -77,7 +77,7 @@ class Columns {
   Index rows_, cols_;
 };
 
-/// How many blocks of its operands a kernel reads or writes.
+/// The number of blocks that a kernel reads or writes.
 int blocks_touched(const std::string& kernel) {
   return kernel == "norms" ? 1 : kernel == "axpy" || kernel == "xpby" ? 3 : 2;
 }

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
       "Lists: 16,100; 1..64 doubles from 1 to 64; 100..500+100 adds. Every combination is measured,\n"
       "and of lists that --zip names entry by entry: --rows 1000,2000 --grid 1x1,2x1 --zip rows,grid\n"
       "Measure on an idle machine, with ranks bound to cores and OPENBLAS_NUM_THREADS=1.",
-      // The program gridlops has variables of its own, for some subcommands of the same name.
+      // Variables of the program gridlops, which has some subcommands of the same names.
       {"GRIDLOPS_CALIBRATE_", "GRIDLOPS_LSM_", "GRIDLOPS_MAKE_PROBLEM_", "GRIDLOPS_MDD_",
        "GRIDLOPS_MULTIPLY_", "GRIDLOPS_PLAN_", "GRIDLOPS_POSTSTACK_", "GRIDLOPS_REFLECTIVITY_",
        "GRIDLOPS_SOLVE_"},

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws results of gridlops-bench messages under the roofs of the model that was fitted to them.
+"""Draws results of gridlops-bench messages under the roofs of the model fitted to them.
 
     bench/message-roofline --output messages.png [--way send --way "put, flush" …] messages.json
 
-One picture for each way: size of a message across, rate up, a line for each number of messages between two synchronisations.
-The roof of k messages of n bytes is k n / (L + k g + k n G); the horizontal line is 1/G."""
+Draws one picture per way: the size of a message on the x axis, the rate on the y axis, and a line for each number of
+messages between two synchronisations. The roof of k messages of n bytes is k n / (L + k g + k n G); the horizontal line
+is 1/G."""
 import argparse
 import json
 import math
@@ -14,7 +15,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "gridlops"  # the same file for the same figures
+matplotlib.rcParams["svg.hashsalt"] = "gridlops"  # the same figures give the same file
 from matplotlib import pyplot  # noqa: E402
 
 
@@ -67,7 +68,7 @@ def draw(document, ways, output):
 def main():
     parser = argparse.ArgumentParser(prog="bench/message-roofline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, help="a PNG or SVG file")
-    parser.add_argument("--way", action="append", help="one of the ways; several times for several [all]")
+    parser.add_argument("--way", action="append", help="a way to draw; repeat the option for more [all]")
     parser.add_argument("file", type=Path)
     arguments = parser.parse_args()
     document = json.loads(arguments.file.read_text(encoding="utf-8"))

@@ -32,8 +32,8 @@ struct OperatorArguments {
 
 using Grid = std::shared_ptr<const ProcessGrid>;
 
-/// An operator, and what a product with it needs at least: real additions and multiplications, and the bytes
-/// of memory that the operands and the operator take.
+/// An operator, and the least that a product with it needs: real additions and multiplications, and the bytes
+/// of the operands and of the operator.
 template <Scalar T>
 struct Subject {
   std::string operation, sizes;
@@ -92,7 +92,8 @@ Subject<double> on_section(const Grid& grid, const std::string& name) {
                  2 * static_cast<double>(wavelet.size()));
 }
 
-/// The traces of `gridlops mdd`, whole on every rank; a transform of n samples counted as 5/2 n log₂ n.
+/// The traces of `gridlops mdd`, whole on every rank. A transform of n samples counts as 5/2 n log₂ n
+/// operations.
 Subject<double> traces(const Grid& grid) {
   constexpr Index samples = 1599, count = 121;
   const Space space = array_space(grid, {samples, count}, 1);
@@ -112,7 +113,7 @@ Subject<std::complex<float>> integral(const Grid& grid) {
 }
 
 /// The migration of `gridlops lsm`, sources cut over the ranks. Each point of a trace takes 5 operations for
-/// its arrival and 4 for its echo, each sample that waves reach one product with the wavelet.
+/// its arrival and 4 for its echo. Each sample that waves reach takes a product with the wavelet.
 Subject<double> migration(const Grid& grid) {
   constexpr Index sources = 10, receivers = 11, samples = 651, nx = 81, nz = 60, half = 40;
   constexpr double spacing = 4, velocity = 1000, interval = 0.004, first = 40, last = 284;

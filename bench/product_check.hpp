@@ -21,15 +21,15 @@ struct LocalProductPart {
   std::vector<Index> rows, cols;
 };
 
-/// An error as maxima take it: std::max and MPI_MAX may lose a NaN, so what is no number becomes infinite.
+/// Makes an error safe for maxima: std::max and MPI_MAX may lose a NaN, so NaN becomes infinity.
 inline double comparable(double error) {
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
-/// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for some w, with sums over all elements of A and X that this rank's
-/// part of Y depends on, in double precision; the largest of any rank (collective over the grid). The
-/// denominator is what so many rows have on the average of all ranks: a row alone may be small by
-/// cancellation.
+/// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for a vector w: the largest of all ranks (collective over the grid).
+/// Each rank sums in double precision over all elements of A and X on which its part of Y depends. The
+/// denominator is the average over all ranks for this many rows, because cancellation may make a single row
+/// small.
 template <Scalar T>
 double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& part) {
   using Sum = Accumulator<T>;
@@ -84,9 +84,10 @@ double product_error(const Case& what, bool adjoint, const DistMatrix<T>& Y) {
                            indices(Y.local_row_range()), indices(Y.local_col_range())});
 }
 
-/// What rounding may make of product_error(). The errors of the terms of a sum are independent, so that they
-/// grow with the root of their number (Higham, Mary: A new approach to probabilistic rounding error analysis,
-/// SIAM J. Sci. Comput. 41, 2019); a wrong element shows in a product of fewer than a million.
+/// The largest product_error() that rounding explains. The errors of a sum's terms are independent, so they
+/// grow with the root of the number of terms (Higham, Mary: A new approach to probabilistic rounding error
+/// analysis, SIAM J. Sci. Comput. 41, 2019); a wrong element exceeds it in a product of fewer than a million
+/// elements.
 template <Scalar T>
 double allowed_product_error(const ProductShape& shape, bool adjoint) {
   const auto terms = static_cast<double>(std::max<Index>(adjoint ? shape.rows : shape.cols, 1));

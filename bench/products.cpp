@@ -4,7 +4,7 @@
 #include "bench/benchmarks.hpp"
 #include "command_line/option_parser.hpp"
 
-// The options of the benchmarks of products, which are the same for all libraries.
+// The options of the benchmarks of products and solvers. All libraries have the same options.
 
 namespace gridlops::bench {
 

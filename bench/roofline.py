@@ -4,8 +4,9 @@
 
     bench/roofline --output roofline.svg products.json scalapack.json …
 
-Each product is a point: real operations for each byte of A across, rate up; triangles point up for A X and down for A^H Y. The
-roof is the median of the limits in all files, so it holds for one type of elements: choose it with --dtype (default f64)."""
+Each product is a point: real operations per byte of A on the x axis, the rate on the y axis. Triangles point up for A X
+and down for A^H Y. The roof is the median of the limits in all files. It holds for one type of elements: choose it with
+--dtype (default f64)."""
 import argparse
 import json
 import statistics
@@ -14,14 +15,14 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "gridlops"  # the same file for the same figures
+matplotlib.rcParams["svg.hashsalt"] = "gridlops"  # the same figures give the same file
 from matplotlib import pyplot  # noqa: E402
 
 BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
 
 
 def intensity(result):
-    """Real operations for each byte of A."""
+    """Real operations per byte of A."""
     operations = (8 if result["dtype"].startswith("c") else 2) * result["nrhs"]
     return operations / BYTES[result["dtype"]]
 
@@ -35,7 +36,7 @@ def series_of(result):
 
 
 def spread(results):
-    """How far the rates of the repetitions lie below and above the typical one; older files have none."""
+    """How far the rates of the repetitions lie below and above the typical rate. Older files have no samples."""
     ends = []
     for result in results:
         samples = result.get("samples") or [1]
@@ -45,7 +46,7 @@ def spread(results):
 
 
 def picture(results, title, colors=None):
-    """A figure of these results, which are of one type. colors: of each series."""
+    """A figure of these results, which have one type of elements. colors: the colour of each series."""
     compute = statistics.median(result["limit_gflops"] for result in results)
     read = statistics.median(result["limit_read_gbs"] for result in results)
     figure, axes = pyplot.subplots(figsize=(7, 4.5))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // gridlops-bench-settings ROWS COLS RHS GRID ITERATIONS PAIRS SETTING SETTING: times solves under two
-// settings of environment variables that sessions read, in one job. The script bench/settings starts it, and
-// says what its figures mean.
+// settings of environment variables that sessions read, in one job. The script bench/settings starts it and
+// explains its figures.
 #include <mpi.h>
 
 #include <cstdio>
@@ -49,8 +49,7 @@ struct Cost {
   Index agreements;
 };
 
-/// A whole solve by CGLS in a session of its own, with an operator that was not applied before (collective
-/// over MPI_COMM_WORLD).
+/// Solves once by CGLS, in a new session with a new operator (collective over MPI_COMM_WORLD).
 Cost cost_of_solve(const Problem& problem) {
   MpiSession session(MPI_COMM_WORLD);
   Communicator& world = session.world();

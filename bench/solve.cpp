@@ -17,7 +17,7 @@ namespace gridlops::bench {
 
 namespace {
 
-/// A solver, and how often it iterates.
+/// A solver and its number of iterations.
 struct SolverRun {
   Solver solver;
   bool reads_once;
@@ -26,7 +26,8 @@ struct SolverRun {
   int products() const { return row_of(solver).multiplies_with_adjoint() ? 2 : 1; }  ///< of an iteration
 };
 
-/// A X in the layout of models, in which solvers of Hermitian systems have all their vectors.
+/// The operator A. Solvers of Hermitian systems keep all their vectors in the layout of models, so there A X
+/// has it, too.
 template <Scalar T>
 OperatorPtr<T> operator_of(const Case& what, const SolverRun& method) {
   OperatorPtr<T> A = random_product<T>(what);
@@ -34,8 +35,8 @@ OperatorPtr<T> operator_of(const Case& what, const SolverRun& method) {
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
-/// A step below 1/‖A‖² of a random matrix, which saves the products that would estimate ‖A‖: ‖A‖ ≈ √v (√m +
-/// √n) for elements of variance v (Geman, Ann. Probab. 8, 1980).
+/// A step below 1/‖A‖² for a random matrix. It saves the products that would estimate ‖A‖: ‖A‖ ≈ √v (√m + √n)
+/// for elements of variance v (Geman, Ann. Probab. 8, 1980).
 template <Scalar T>
 double sparse_step(const ProductShape& shape) {
   constexpr double variance = is_complex<T> ? 2.0 / 3 : 1.0 / 3;
@@ -53,7 +54,7 @@ class Problem {
         A_(operator_of<T>(what, method)),
         B_(random_input<T>(what, A_->range())),
         X_(allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
-    // No column ends early, because so few iterations bring none to its rounding level.
+    // No column ends early: few iterations bring none down to its rounding level.
     options_.max_iterations = method.iterations;
     options_.tolerance = 0;
     options_.one_pass = method.reads_once;
@@ -76,7 +77,7 @@ class Problem {
     return maximum(*what_.grid, now() - begin);
   }
 
-  /// The median over the iterations of the last run without the first, of the slowest rank.
+  /// The median over the iterations of the last run, except its first, on the slowest rank.
   double seconds_per_iteration() const {
     std::vector<double> seconds;
     for (std::size_t k = 1; k < ends_.size(); ++k) seconds.push_back(ends_[k] - ends_[k - 1]);
@@ -96,8 +97,8 @@ class Problem {
     return largest;
   }
 
-  /// The difference between ‖b − Ax‖ of the recurrence and by its definition in the end, relative to ‖b‖; the
-  /// largest of any column.
+  /// The difference at the end between ‖b − Ax‖ by the recurrence and by its definition, relative to ‖b‖: the
+  /// largest of all columns.
   double recurrence_error() const {
     const std::vector<double> norms = column_norms(B_);
     double largest = 0;
@@ -120,7 +121,7 @@ class Problem {
   std::vector<double> ends_;
 };
 
-/// What this rank sends, and how many kernels and products it gives to its GPU.
+/// The bytes that this rank sends, and the kernels and products that it launches on its GPU.
 struct Counts {
   Index bytes_sent, launches;
   Counts operator-(const Counts& other) const {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether scripts/demo computed what README.md promises: demo_check.py FOLDER. Status 1, and a line for each broken promise, if not.
+"""Checks that the results of scripts/demo keep the promises of README.md: demo_check.py FOLDER. Prints a line for each
+broken promise; then the status is 1.
 
 FOLDER holds X_true.npy, X_adjoint.npy, X.npy and report.json. demo_picture.py shows the same figures.
 """
@@ -11,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-# Bounds of the errors, over the norm of the true model: "the adjoint gets it about half wrong, the inversion to within a few
-# per cent".
+# Bounds of the errors, relative to the norm of the true model: "the adjoint gets it about half wrong, the inversion to
+# within a few per cent".
 PROMISED = {"the adjoint": (0.35, 0.65), "the inversion": (0.0, 0.03)}
 
 
 def best_multiple(image, truth):
-    """The multiple of image that is nearest to truth: the adjoint has no scale of its own."""
+    """The multiple of image that is nearest to truth. The adjoint alone has no scale."""
     return image * (np.vdot(image, truth) / np.vdot(image, image))
 
 
 def read_models(folder):
-    """The true model, then by name what was computed."""
+    """The true model, and the computed models by name."""
     truth = np.load(folder / "X_true.npy")
     return truth, {"the adjoint": best_multiple(np.load(folder / "X_adjoint.npy"), truth),
                    "the inversion": np.load(folder / "X.npy")}
@@ -33,7 +34,7 @@ def read_report(folder):
 
 
 def verdicts(report):
-    """How many columns ended for which reason."""
+    """The number of columns that ended for each reason."""
     return collections.Counter(column["reason"] for column in report["columns"])
 
 
@@ -50,7 +51,7 @@ def broken_promises(folder):
     for name, model in models.items():
         error = relative_error(model, truth)
         low, high = PROMISED[name]
-        if not low <= error <= high:  # nor if it is NaN
+        if not low <= error <= high:  # NaN fails, too
             yield f"the error of {name} is {100 * error:.1f} % of the true model, not {100 * low:.0f} to {100 * high:.0f} %"
 
 

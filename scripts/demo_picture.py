@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows what scripts/demo computed: a table on the terminal, and FOLDER/demo.png.
+"""Shows the results of scripts/demo: prints a table, and draws FOLDER/demo.png.
 
 demo_picture.py FOLDER [--tolerance T], where FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, history.csv.
 """
@@ -84,7 +84,7 @@ def main():
 
     figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
     figure.suptitle(f"{report['solver'].upper()} on {report['ranks']} ranks, {report['nrhs']} right-hand sides at once")
-    limit = np.percentile(np.abs(truth.real), 99.5) or 1.0  # robust against single spikes
+    limit = np.percentile(np.abs(truth.real), 99.5) or 1.0  # ignores single spikes
     draw_model(axes[0, 0], truth, limit, "True model")
     draw_model(axes[0, 1], models["the adjoint"], limit, f"Adjoint, best scaled: error {100 * errors['the adjoint']:.1f} %")
     image = draw_model(axes[1, 0], models["the inversion"], limit, f"Inversion: error {100 * errors['the inversion']:.1f} %")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the site of scripts/docs: docs_site.py SOURCE_ROOT FOLDER.
 
-Doxygen reads the headers and lays out the site. Its Markdown is not that of repository viewers, so markdown-it renders
-the pages, and Doxygen gets their headings, for navigation and search, and finished HTML between them.
+Doxygen reads the headers and lays out the site. Its Markdown differs from that of repository viewers, so markdown-it
+renders the pages. Doxygen gets their headings, for navigation and search, with finished HTML between them.
 """
 import html
 import os
@@ -31,7 +31,7 @@ def slug(heading, seen):
 
 
 def page_name(path):
-    """docs/decisions/0001-x.md → page-decisions-0001-x, so that it is no name of Doxygen's own; README.md → index."""
+    """docs/decisions/0001-x.md → page-decisions-0001-x, a name that Doxygen never makes itself; README.md → index."""
     path = path.removeprefix("docs/").removesuffix(".md")
     return "index" if path == "README" else "page-" + path.removesuffix("/README").replace("/", "-").lower()
 
@@ -47,7 +47,7 @@ class Pages:
         self.markdown = MarkdownIt("commonmark").enable("table")
 
     def target(self, link, page):
-        """Where a link of a page leads on the site."""
+        """The address on the site for a link of a page."""
         if WEB.match(link):
             return link
         path, _, anchor = link.partition("#")
@@ -61,7 +61,7 @@ class Pages:
         return f"files/{path}"
 
     def render(self, page):
-        """The text of Doxygen's page: headings are its own, and what lies between them is HTML."""
+        """The text of a page for Doxygen: headings in Doxygen's form, with HTML between them."""
         name, tokens = page_name(page), self.markdown.parse((self.root / page).read_text(encoding="utf-8"))
         for token in tokens:
             for child in token.children or []:
@@ -93,7 +93,7 @@ class Pages:
         return [f"\\htmlonly\n{text}\n\\endhtmlonly\n"] if text else []
 
     def children(self, page):
-        """Names the pages below this one, out of sight: what the tree of the site is made of."""
+        """Invisible references to the pages below this one. Doxygen makes the site's tree from them."""
         below = {"README.md": lambda path: path != page and "/decisions/0" not in path,
                  "docs/decisions/README.md": lambda path: "/decisions/0" in path}.get(page, lambda path: False)
         linked = [path for path in self.in_order(page) if below(path)]
@@ -113,7 +113,7 @@ def text_of(inline):
 
 
 def plain(title):
-    """A title in which Doxygen finds nothing to interpret."""
+    """A title with Doxygen's special characters escaped."""
     return re.sub(r"([\\@&$#<>%\"*_`])", r"\\\1", title)
 
 
@@ -144,7 +144,7 @@ def grouped(header):
 
 
 def run_doxygen(root, pages, stage, folder):
-    """Returns what Doxygen warns of, with the paths of the sources."""
+    """Runs Doxygen, and returns its warnings, with the paths of the sources."""
     for page in pages.paths:
         (stage / f"{page_name(page)}.md").write_text(pages.render(page), encoding="utf-8")
     for header in sorted((root / "include").rglob("*.hpp")):
@@ -170,7 +170,7 @@ GENERATE_TAGFILE = "{stage}/tags.xml"
 
 
 def link_names(folder, tags):
-    """Names of types and functions in the pages' text lead to the interface."""
+    """Links names of types and functions in the pages to the interface."""
     address = {}
     for compound in ElementTree.parse(tags).iter("compound"):
         if compound.get("kind") in ("class", "struct"):
@@ -193,7 +193,7 @@ def link_names(folder, tags):
 
 
 def rename_tab(folder):
-    """One of the pages is called Concepts, too."""
+    """Renames Doxygen's tab Concepts, because a page has the same name."""
     tree = folder / "navtreedata.js"
     text = tree.read_text(encoding="utf-8")
     tree.write_text(text.replace('[ "Concepts", "concepts.html"', '[ "Concepts of C++", "concepts.html"'), encoding="utf-8")
@@ -208,7 +208,7 @@ def broken_links(folder):
             link = html.unescape(link)
             path, _, anchor = link.partition("#")
             path = unquote(path) or name
-            if WEB.match(link) or anchor == "nested-classes":  # Doxygen's own, to what is private
+            if WEB.match(link) or anchor == "nested-classes":  # Doxygen's own link to private members
                 continue
             if not (folder / path).exists():
                 yield f"{name}: {link} leads nowhere"
@@ -217,7 +217,7 @@ def broken_links(folder):
 
 
 def build(root, folder):
-    """Makes the site, and returns what is wrong with it, one line each."""
+    """Makes the site, and returns its errors, one line each."""
     pages = Pages(root)
     with tempfile.TemporaryDirectory() as scratch:
         complaints = run_doxygen(root, pages, Path(scratch), folder)

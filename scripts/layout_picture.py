@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws how A, X and Y lie on a 2 x 3 process grid for the four products, as the library lays them out.
+"""Draws the library's layouts of A, X and Y on a 2 x 3 process grid for the four products.
 
 layout_picture.py FILE.svg, on six ranks; `scripts/pictures layouts build docs/pictures/layouts.svg` starts it.
 """
@@ -18,7 +18,7 @@ GAP, TOP, LEFT = 34, 44, 14
 
 
 def blocks(matrix):
-    """Every block of a matrix with the ranks that hold it, on rank 0: {(rows, columns): ranks}."""
+    """Every block of a matrix with the ranks that hold it: {(rows, columns): ranks}, on rank 0."""
     mine = [(part.start, part.stop) for part in (matrix.rows, matrix.cols)]
     held = {}
     for rank, place in enumerate(MPI.COMM_WORLD.gather(tuple(mine)) or []):
@@ -31,7 +31,7 @@ def text(x, y, words, size=11, anchor="middle"):
 
 
 def draw(x, y, held):
-    """A matrix whose corner is at x, y. A block that several ranks hold has a stripe for each of them."""
+    """Draws a matrix with its corner at x, y. A block that several ranks hold has a stripe for each of them."""
     for ((top, bottom), (left, right)), ranks in sorted(held.items()):
         width = (right - left) / len(ranks)
         for k, rank in enumerate(ranks):

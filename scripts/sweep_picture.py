@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what `gridlops solve --damps … --report REPORT.json` has found: ‖x‖ over ‖b − Ax‖, which is the L-curve, and both norms
-with what chose over the damping. Columns that were not solved are crosses.
+"""Draws the results of `gridlops solve --damps … --report REPORT.json`: the L-curve, which is ‖x‖ over ‖b − Ax‖, and
+both norms and the merit of the choice over the damping. Crosses mark columns that were not solved.
 
 sweep_picture.py REPORT.json [--output FILE.png]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts what `meson test` logged: test_summary.py LOG.json…
+"""Counts the results in logs of `meson test`: test_summary.py LOG.json…
 
 Each line of a log is one test. The last line printed is "N passed, N failed, N skipped"; the status is 0 only if
 none failed and at least one passed.

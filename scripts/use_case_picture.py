@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what `gridlops lsm|mdd|poststack|reflectivity --save FOLDER --cost FOLDER/cost.txt` has saved.
+"""Draws the files that `gridlops lsm|mdd|poststack|reflectivity --save FOLDER --cost FOLDER/cost.txt` saves.
 
-use_case_picture.py CASE FOLDER [--output FILE.png]: model, data, what the inversion began with, inversion, difference, and
-the cost of every iteration. Axes have metres and seconds; --spacing and --interval say how far samples are apart.
+use_case_picture.py CASE FOLDER [--output FILE.png]: model, data, initial guess, inversion, difference, and the cost of
+each iteration. Axes have metres and seconds; --spacing and --interval set the distance between samples.
 """
 import argparse
 from pathlib import Path
@@ -20,7 +20,7 @@ FIRST_GUESS = {"lsm": "migrated", "mdd": "adjoint", "poststack": "background", "
 
 
 def last_two(array, keep=2):
-    """The middle slice of every dimension but the last ones."""
+    """Takes the middle slice of every dimension except the last `keep`."""
     while array.ndim > keep:
         array = array[len(array) // 2]
     return array
@@ -30,7 +30,7 @@ class Section:
     """An array of two dimensions as an image whose second axis points down."""
 
     def __init__(self, array, across, down):
-        """across, down: what the axes are, each (name, unit, first, step); the first dimension goes across."""
+        """across and down describe the axes, each as (name, unit, first, step). The first dimension goes across."""
         self.array, self.across, self.down = array, across, down
 
     def draw(self, axes, title, limit=None, centred=True):
@@ -46,7 +46,7 @@ class Section:
 
 
 def sections(case, arrays, spacing, interval):
-    """The sections to draw of the saved arrays, by name."""
+    """The sections to draw from the saved arrays, by name."""
     made = {}
     for name, array in arrays.items():
         if case == "lsm":
@@ -65,7 +65,8 @@ def sections(case, arrays, spacing, interval):
 
 
 def read_costs(path):
-    """The iterations' numbers and costs; more columns, if any, are those of right-hand sides, or parts of the cost."""
+    """The numbers and the costs of the iterations. Further columns, if any, are right-hand sides or parts of the
+    cost."""
     rows = np.loadtxt(path, ndmin=2)
     return rows[:, 0], rows[:, 1:]
 

@@ -24,7 +24,7 @@ namespace {
 
 struct CalibrateArguments {
   std::optional<ScalarType> type;       ///< of the products; none: all
-  std::vector<std::string> transports;  ///< empty: those that carry data in their own way
+  std::vector<std::string> transports;  ///< empty: all with code of their own
   std::string device = "cpu";           ///< of the rates
 };
 
@@ -66,13 +66,12 @@ std::string text_of(const Calibration& calibration, const std::array<ProductChoi
   return text;
 }
 
-/// An operation on operands of some size: the bytes by which its time is reckoned, and the median time.
+/// An operation on operands of one size: the bytes that the model counts, and the median time.
 struct Timed {
   double bytes, seconds;
 };
 
-/// t = α + β·bytes with the smallest sum of squared relative errors. Neither is allowed to be less than
-/// noise.
+/// t = α + β·bytes with the smallest sum of squared relative errors. Neither is smaller than noise.
 LinkModel fitted(const std::vector<Timed>& times) {
   // With weights 1/t the normal equations are [Σ1/t² Σb/t²; Σb/t² Σb²/t²] (α, β) = (Σ1/t, Σb/t).
   double ones = 0, crossed = 0, squares = 0, right_of_ones = 0, right_of_bytes = 0;
@@ -126,7 +125,7 @@ class Exchange {
     }
   }
 
-  /// Seconds of one of so many in a row, on the slowest rank (collective over the grid).
+  /// Seconds per operation, `often` times in a row, on the slowest rank (collective over the grid).
   double seconds(const ProcessGrid& grid, Index often) {
     backend_.synchronize();
     comm_.barrier();
@@ -136,7 +135,7 @@ class Exchange {
     return maximum(grid, (now() - begin) / static_cast<double>(often));
   }
 
-  /// What a rank receives, as LinkModel counts it.
+  /// The bytes that a rank receives, as LinkModel counts them.
   double bytes_moved() const {
     const bool is_whole = operation_ == CommOperation::broadcast || operation_ == CommOperation::reduce;
     const double parts = is_whole                                  ? comm_.size()
@@ -231,7 +230,7 @@ std::string rates_text(const Machine& machine) {
   return text;
 }
 
-/// Puts the rates beside the times of products. Rank 0 alone calls it.
+/// Writes the rates beside the times of products. Rank 0 alone calls it.
 void keep(const std::string& path, const Machine& machine) {
   std::ifstream file(path);
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(file, nullptr, false);

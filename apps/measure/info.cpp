@@ -25,7 +25,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// What each rank tells rank 0, in a form that can be sent.
+/// The facts that each rank sends to rank 0.
 struct RankFacts {
   std::array<char, 256> host{};
   std::array<char, 64> kernel{};

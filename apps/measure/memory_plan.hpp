@@ -23,8 +23,8 @@ struct PlannedSolve {
   Space range, domain;  ///< of the solver's operator, which may also redistribute
 };
 
-/// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that is
-/// cut.
+/// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that
+/// ranks divide.
 Index memory_of_first_rank(const PlannedSolve& plan);
 
 /// A table of the memory on the ranks with the least and the most, and of the bytes that they receive per

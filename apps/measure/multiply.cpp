@@ -64,7 +64,7 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
 }
 
-/// Notes what this rank did in the product, next to what the model predicts.
+/// Records this rank's figures of the product, next to the model's.
 void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint, const ProductShape& shape,
                      Index panel, Measurements& measured) {
   if (!grid.is_member()) {

@@ -12,7 +12,7 @@
 
 namespace gridlops::program {
 
-// Texts and checks for what can be wrong with numbers.
+// Texts and checks for wrong numbers.
 
 bool has_column(const SolveReport& report, StopReason reason);
 

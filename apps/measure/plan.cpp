@@ -38,7 +38,7 @@ struct PlanArguments {
   std::string machine, json;
 };
 
-/// How a number of ranks would solve.
+/// The plan of a solve on a number of ranks.
 struct Plan {
   GridShape grid;
   PlannedIteration iteration;
@@ -69,7 +69,7 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   return memory_of_first_rank(solve);
 }
 
-/// What the request leads to on one grid.
+/// The plan for a request on one grid.
 Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, const MachineModel& machine,
              GridShape grid) {
   const ProductShape& shape = arguments.shape;
@@ -126,8 +126,8 @@ struct Traffic {
   Index most_bytes = 0, messages = 0;
 };
 
-/// The most that any rank receives in the products of an iteration with all columns, and the operations that
-/// it joins.
+/// The most bytes that any rank receives in the products of an iteration with all columns, and the operations
+/// that it joins.
 Traffic traffic_of(const Plan& plan) {
   Traffic traffic;
   for (int row = 0; row < plan.grid.rows; ++row) {

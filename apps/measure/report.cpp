@@ -85,7 +85,7 @@ Json json_of(const GuardAlarm& alarm) {
           {"limit", alarm.limit}};
 }
 
-/// The model's figures next to the measured and counted ones; null if not known.
+/// The model's figures next to the measured and counted ones; null if unknown.
 Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all) {
   const double measured = all.predicted_part_seconds;
   const auto known = [](const std::vector<Index>& bytes) {

@@ -19,7 +19,7 @@ namespace gridlops::program {
 /// One number per column, with its name.
 using ColumnFigure = std::pair<std::string, std::vector<double>>;
 
-/// What was computed and how; the same on all ranks.
+/// The facts of a computation. The same on all ranks.
 struct RunFacts {
   std::string command;
   GridShape grid;
@@ -41,8 +41,8 @@ struct RunFacts {
   std::optional<Prediction> prediction{};
   std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
   std::vector<ColumnFigure> column_figures{};
-  std::string problem{};             ///< what was computed, as a formula
-  nlohmann::ordered_json options{};  ///< with the values that were chosen
+  std::string problem{};             ///< the problem, as a formula
+  nlohmann::ordered_json options{};  ///< with the chosen values
   nlohmann::ordered_json sweep{};    ///< the results of a sweep; null if there was none
   std::vector<RunFile> files{};
   bool hashes = false;  ///< of the files
@@ -68,11 +68,11 @@ struct Measurements {
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing
   Index bytes_read_from_peers = 0;           ///< the same
   double seconds_waiting = 0;                ///< of compute_seconds, in communication
-  // For one of the predicted parts; negative if not known.
+  // For one of the predicted parts; negative if unknown.
   double predicted_part_seconds = -1;
   Index predicted_bytes_received = -1, counted_bytes_received = -1;
 
-  /// Runs work on a rank of the grid until its results are complete, and notes its time, traffic and waits.
+  /// Runs work on a rank of the grid until its results are complete, and records its time, traffic and waits.
   void compute(const ProcessGrid& grid, const std::function<void()>& work);
 };
 

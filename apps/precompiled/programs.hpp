@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Headers that most sources of programs include, precompiled. Sources still include what they use.
+// Precompiled headers that most sources of programs include. Each source still includes the headers it uses.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

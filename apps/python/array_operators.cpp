@@ -101,7 +101,7 @@ void bind_samples(py::module_ native) {
   });
 }
 
-/// A transform's type is that of its argument.
+/// A transform has its argument's type.
 template <class R>
 void bind_transforms(py::module_& root) {
   using C = std::complex<R>;

@@ -9,7 +9,7 @@
 namespace gridlops::python {
 namespace {
 
-/// The MPI library to which this module is linked, as it describes itself.
+/// The MPI library to which this module is linked, in that library's own words.
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -51,4 +51,5 @@ PYBIND11_MODULE(_native, native) {
   bind_operators(native);
   bind_array_operators(native);
   bind_solvers(native);
+  bind_files(native);
 }

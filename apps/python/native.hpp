@@ -12,8 +12,8 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 
-// The module _native contains everything that needs C++. Its functions for one element type are in a
-// submodule with NumPy's name for the type. The package's Python files build the users' interface on it.
+// The module _native contains everything that needs C++. Each element type has a submodule with NumPy's name
+// for it. The package's Python files build the users' interface on it.
 
 namespace gridlops::python {
 
@@ -62,14 +62,18 @@ OperatorPtr<T> keep_alive(OperatorPtr<T> A, std::shared_ptr<void> memory) {
           [A = std::move(A), memory = std::move(memory)](const LinearOperator<T>*) mutable { A.reset(); }};
 }
 
+/// NumPy's name of an element type.
+constexpr const char* type_name(ScalarType type) {
+  return type == ScalarType::f32   ? "float32"
+         : type == ScalarType::f64 ? "float64"
+         : type == ScalarType::c64 ? "complex64"
+                                   : "complex128";
+}
+
 /// The submodule for one element type.
 template <Scalar T>
 py::module_ submodule_of(py::module_& native) {
-  constexpr ScalarType type = scalar_type_of<T>;
-  return native.def_submodule(type == ScalarType::f32   ? "float32"
-                              : type == ScalarType::f64 ? "float64"
-                              : type == ScalarType::c64 ? "complex64"
-                                                        : "complex128");
+  return native.def_submodule(type_name(scalar_type_of<T>));
 }
 
 /// Calls bind.template operator()<T>(submodule) for the four element types.
@@ -91,5 +95,6 @@ void bind_matrices(py::module_& native);
 void bind_operators(py::module_& native);
 void bind_array_operators(py::module_& native);
 void bind_solvers(py::module_& native);
+void bind_files(py::module_& native);
 
 }  // namespace gridlops::python

@@ -14,7 +14,7 @@ namespace gridlops::python {
 namespace {
 
 /// An operator whose products are Python functions: forward(X, Y) writes Y ← A X, adjoint(Y, X) writes X ← Aᴴ
-/// Y. They are called on every member of the grid, and may communicate.
+/// Y. Every member of the grid calls them, and they may communicate.
 template <Scalar T>
 class FunctionOperator final : public LinearOperator<T> {
  public:
@@ -67,7 +67,7 @@ template <Scalar T>
 LocalProduct<T> local_product(py::object function) {
   return [kept = keep(std::move(function))](MatrixView<const T> in, MatrixView<T> out) {
     constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
-    // An empty block needs an address, too: Python has no memoryview without one.
+    // An empty block gets an address, too, because a memoryview needs one.
     static T nothing{};
     const auto view = [](auto block, bool read_only) {
       T* data = block.data == nullptr ? &nothing : const_cast<T*>(block.data);

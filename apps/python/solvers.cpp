@@ -69,7 +69,7 @@ py::dict dict_of(const SolveReport& report) {
   return result;
 }
 
-/// The argument of a callback, which may query it while it runs.
+/// The argument of a callback. The callback may query it only while it runs.
 struct Iteration {
   const IterationInfo* info;
 
@@ -120,6 +120,15 @@ class PythonObserver final : public SolveObserver {
   std::shared_ptr<py::object> told_;
 };
 
+/// Lets Ctrl-C, and other signals that Python handles, end a solver within an iteration.
+class SignalObserver final : public SolveObserver {
+  bool step(const IterationInfo&) override {
+    const py::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    return false;
+  }
+};
+
 /// Sends text to Python's sys.stdout, which need not be the process's standard output.
 class PythonOutput final : public std::streambuf {
   int overflow(int character) override {
@@ -164,6 +173,8 @@ void copy_iterate(const Iteration& iteration, const py::object& Y) {
 void bind_observers(py::module_& native) {
   const py::class_<SolveObserver, std::shared_ptr<SolveObserver>> observer(native, "SolveObserver");
   native.def("print_table", table_on_stdout);
+  native.def("watch_for_signals",
+             []() -> std::shared_ptr<SolveObserver> { return std::make_shared<SignalObserver>(); });
   native.def("stop_at_cost_ratio", stop_at_cost_ratio);
   native.def("stop_on_non_finite", stop_on_non_finite);
   py::class_<Iteration, std::shared_ptr<Iteration>>(native, "Iteration")
@@ -214,7 +225,7 @@ void set(Acceleration& field, const py::object& value) {
              "acceleration");
 }
 
-/// Binds an option of the library's table. Python only sets it.
+/// Binds an option of the library's table. Python can set it, not read it.
 template <class Value>
 void bind_field(py::class_<SolveOptions>& bound, const char* name, Value SolveOptions::*field) {
   bound.def_property(name, nullptr, [field](SolveOptions& options, const py::object& value) {
@@ -419,6 +430,10 @@ void bind_solvers(py::module_& native) {
     for (const SolverRow& row : solver_rows) names.emplace_back(row.name);
     return names;
   });
+  std::vector<std::string> hermitian;
+  for (const SolverRow& row : solver_rows)
+    if (row.problem == ProblemKind::hermitian) hermitian.emplace_back(row.name);
+  native.attr("hermitian_solvers") = hermitian;
   bind_observers(native);
   bind_options(native);
   for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });

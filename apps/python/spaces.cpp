@@ -33,14 +33,41 @@ std::vector<Index> sizes_of(const Partition& partition) {
 
 py::slice slice_of(Range range) { return {range.begin, range.end(), 1}; }
 
-/// `address` points to the MPI_Comm of an mpi4py communicator. Collective over it.
-GridPtr make_grid(std::uintptr_t address, std::optional<std::pair<int, int>> shape,
-                  const std::string& transport) {
+/// A box as an index of a whole array. A rank without one has an empty box.
+py::tuple index_of(const Box& box) {
+  py::list slices;
+  for (const Range range : box) slices.append(slice_of(range));
+  return py::tuple(slices);
+}
+
+/// The rows of this rank's part, as a box of the array that they are, or of a vector.
+Box local_box(const Space& space) {
+  const std::size_t dims = space.dims.count() == 0 ? 1 : static_cast<std::size_t>(space.dims.count());
+  if (!space.grid->is_member()) return Box(dims, Range{0, 0});
+  if (space.dims.count() > 0) return space.local_box();
+  return {space.rows.partition.range(space.grid->my_part(space.rows.axis))};
+}
+
+/// The box of each part of the rows.
+py::list boxes(const Space& space) {
+  py::list all;
+  for (int part = 0; part < space.rows.partition.parts(); ++part)
+    all.append(
+        index_of(space.dims.count() == 0 ? Box{space.rows.partition.range(part)} : space.dims.block(part)));
+  return all;
+}
+
+/// The grid and the communicator it was made of, which has the idle ranks, too. `address` points to the
+/// MPI_Comm of an mpi4py communicator. Collective over it.
+std::pair<GridPtr, std::shared_ptr<Communicator>> make_grid(std::uintptr_t address,
+                                                            std::optional<std::pair<int, int>> shape,
+                                                            const std::string& transport) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   const auto mpi = make_mpi_communicator(*reinterpret_cast<const MPI_Comm*>(address));
   const GridShape grid = shape ? GridShape{shape->first, shape->second} : near_square(mpi->size());
-  const auto comm = make_host_communicator(*mpi, transport);
-  return std::make_shared<ProcessGrid>(*comm, grid, make_host_backend());
+  std::shared_ptr<Communicator> comm = make_host_communicator(*mpi, transport);
+  auto made = std::make_shared<ProcessGrid>(*comm, grid, make_host_backend());
+  return {std::move(made), std::move(comm)};
 }
 
 py::dict traffic_of(const ProcessGrid& grid) {
@@ -65,7 +92,9 @@ void bind_grid(py::module_& native) {
           "transport",
           [](const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : "none"; })
       .def("traffic", traffic_of);
+  py::class_<Communicator, std::shared_ptr<Communicator>>(native, "Communicator");
   native.def("make_grid", make_grid, py::call_guard<py::gil_scoped_release>());
+  native.def("broadcast_text", broadcast_text, py::call_guard<py::gil_scoped_release>());
 }
 
 void bind_layout(py::module_& native) {
@@ -139,12 +168,8 @@ void bind_space(py::module_& native) {
       .def_property_readonly("columns", [](const Space& space) { return name_of(space.columns); })
       .def_property_readonly("dimension", &Space::dimension)
       .def_property_readonly("sizes", [](const Space& space) { return space.dims.sizes(); })
-      .def_property_readonly("local_box",
-                             [](const Space& space) {
-                               py::list slices;
-                               for (const Range range : space.local_box()) slices.append(slice_of(range));
-                               return py::tuple(slices);
-                             })
+      .def_property_readonly("local_box", [](const Space& space) { return index_of(local_box(space)); })
+      .def_property_readonly("boxes", boxes)
       .def(
           "layout", [](const Space& space, Index nrhs) { return space.layout(nrhs); }, py::arg("nrhs"))
       .def("__repr__", &Space::describe)

@@ -43,7 +43,7 @@ class SignalLine {
     return *this << first;
   }
   void write() const {
-    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // nobody is there to read it
+    if (tells && ::write(STDERR_FILENO, text_, used_) < 0) return;  // a failed write changes nothing
   }
 
  private:
@@ -139,7 +139,7 @@ void catch_signals(bool saves, bool talks) {
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    // A shell makes its background processes ignore SIGINT; that stays so.
+    // A shell makes its background processes ignore SIGINT; they must keep ignoring it.
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
 }

@@ -13,13 +13,12 @@
 
 namespace gridlops::program {
 
-/// The function that is minimised: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a
-/// threshold.
+/// The function to minimise: ‖A x − b‖² + D²‖x‖², or ½‖A x − b‖² + λP(x) with the penalty of a threshold.
 struct CostFunction {
   PerColumn damp = 0;
   std::vector<double> lambdas{};  ///< of each column; empty: there is no penalty
   Threshold threshold = Threshold::soft;
-  bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which no norms give
+  bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which norms do not give
 };
 
 /// ‖Aᴴb‖∞ of each column: with a soft threshold, a λ at least this large makes x zero (collective over the

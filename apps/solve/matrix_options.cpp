@@ -44,7 +44,7 @@ void parse_interval(const std::string& text, CheckpointOptions& checkpoint) {
   }
 }
 
-/// The subcommand solve: its arguments, and which of its options are for which solvers.
+/// The subcommand solve: its arguments, and the solvers of each option.
 class SolveCommand {
  public:
   void define(Options& options) {

@@ -31,7 +31,7 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
                       .storage = task.iteration.storage});
 }
 
-/// The product. For a Hermitian A, whose models are also data, it is redistributed to the layout of models.
+/// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
@@ -48,7 +48,7 @@ template <Scalar T>
 void print_plan(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
   const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
-  // Only the shape matters; there is no memory behind it.
+  // Only the shape matters; the matrix has no memory.
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
@@ -126,7 +126,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                                   options);
 }
 
-/// Notes the bytes that this rank received in the products of an iteration, next to the model's figure.
+/// Records the bytes that this rank received in the products of an iteration, next to the model's figure.
 void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
   const PlannedIteration& iteration = task.iteration;
@@ -228,7 +228,7 @@ std::string headline(const SolveTask& task) {
                      name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols());
 }
 
-/// What to do about columns that are not finite, or broke down.
+/// Advice for columns that are not finite, or broke down.
 std::string advice(Solver solver, const Solved& solved) {
   const SolveReport& report = solved.report;
   const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;

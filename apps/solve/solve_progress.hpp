@@ -55,7 +55,8 @@ std::string lambda_text(const std::vector<double>& lambdas, const std::vector<do
 /// standard error is a terminal, a line with a bar below it.
 class SolveProgress : public SolveObserver {
  public:
-  /// batches: how many times the solver starts. nonzeros: for sparse models, whose objective is shown, too.
+  /// batches: how many times the solver starts. nonzeros: for sparse models, whose objective the table shows,
+  /// too.
   explicit SolveProgress(Index batches, std::shared_ptr<const NonzerosShown> nonzeros = nullptr);
 
   void start(const SolveStart& start) override;
@@ -66,7 +67,7 @@ class SolveProgress : public SolveObserver {
   struct Summary {
     Index batch = 0, iteration = 0, active_columns = 0;
     double lowest = 0, median = 0, highest = 0;  ///< of the columns' relative tested norms
-    double objective = 0, nonzeros = -1;         ///< of all columns; negative: not known
+    double objective = 0, nonzeros = -1;         ///< of all columns; negative: unknown
     double seconds = 0;
   };
   Summary summarise(const IterationInfo& info);

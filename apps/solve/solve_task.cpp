@@ -45,8 +45,8 @@ CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& i
   return common_type(files);
 }
 
-/// What the checkpoint of a restart says of its run, otherwise nothing (collective over world). Rank 0 warns
-/// of a later checkpoint that is incomplete.
+/// The facts in a restart's checkpoint; empty without a restart (collective over world). Rank 0 warns of a
+/// later checkpoint that is incomplete.
 CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
   if (directory.empty()) return {};
   const CheckpointFacts saved = checkpoint_facts(world, directory);
@@ -60,7 +60,7 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
   return saved;
 }
 
-/// One for each column, if there is a file of them (collective over world).
+/// The tolerances in a file, one for each column; empty without a file (collective over world).
 std::vector<double> read_tolerances(Communicator& world, const std::string& path, const Sweep& sweep,
                                     Index columns_of_B) {
   if (path.empty()) return {};
@@ -73,8 +73,8 @@ std::vector<double> read_tolerances(Communicator& world, const std::string& path
   return sweep.of_all_columns(tolerances);
 }
 
-/// Where the choices of this run come from (collective over world). A restart chooses as its run did: it
-/// measures nothing, and built-in choices stay.
+/// The source of this run's choices (collective over world). A restart chooses like the run that it
+/// continues: it measures nothing, and keeps built-in choices.
 std::string source_of_choices(Communicator& world, const SolveArguments& arguments,
                               const CheckpointFacts& saved, const ProductShape& shape) {
   const std::string built_in = Calibration().source_of_choices(shape.type);
@@ -84,7 +84,7 @@ std::string source_of_choices(Communicator& world, const SolveArguments& argumen
       .source_of_choices(shape.type);
 }
 
-/// The same as request_of(), where a restart with `--one-pass auto` goes on as the run was begun.
+/// Like request_of(), but a restart with `--one-pass auto` continues in the way in which its run began.
 IterationRequest request_of(const SolveArguments& arguments, const CheckpointFacts& saved) {
   IterationRequest asked = request_of(arguments);
   if (const std::string one_pass = saved_fact(saved, one_pass_fact); !asked.one_pass && !one_pass.empty())
@@ -92,8 +92,8 @@ IterationRequest request_of(const SolveArguments& arguments, const CheckpointFac
   return asked;
 }
 
-/// The grid that was asked for; else that of the run that a restart goes on with, if it has as many ranks;
-/// else the one with the fastest iterations.
+/// The requested grid; else the grid of the run that a restart continues, if it has the same number of ranks;
+/// else the grid with the fastest iterations.
 GridShape grid_for(const SolveArguments& arguments, const CheckpointFacts& saved, const ProductShape& shape,
                    const MachineModel& machine, int ranks) {
   if (arguments.product.grid) return *arguments.product.grid;
@@ -105,8 +105,8 @@ GridShape grid_for(const SolveArguments& arguments, const CheckpointFacts& saved
   });
 }
 
-/// How the run iterates. A restart with `--storage auto` stores A as its run did, if the algorithm is the
-/// same.
+/// The iteration of the run. A restart with `--storage auto` stores A like the run that it continues, if the
+/// algorithm is the same.
 PlannedIteration iteration_for(const SolveArguments& arguments, const CheckpointFacts& saved,
                                const ProductShape& shape, GridShape grid, const MachineModel& machine) {
   IterationRequest asked = request_of(arguments, saved);
@@ -149,7 +149,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
                        .iteration = iteration,
                        .grid = matrix_grid(iteration.algorithm, grid)};
   require_same_options(task);
-  require_compatible(request_of(arguments, saved));  // with what a restart has taken from its run
+  require_compatible(request_of(arguments, saved));  // with the values that a restart takes from its run
   return task;
 }
 

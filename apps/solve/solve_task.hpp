@@ -15,26 +15,25 @@
 
 namespace gridlops::program {
 
-/// Everything that all ranks know before any matrix is read.
+/// Everything that all ranks know before they read a matrix.
 struct SolveTask {
-  SolveArguments
-      arguments;  ///< with the algorithm and the panel width of the run that a restart goes on with
+  SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
   MatrixHeader A, B;
   std::optional<MatrixHeader> X0;
   std::string promotions;  ///< lines about files whose elements become another type
-  CheckpointFacts saved;   ///< of the run that a restart goes on with
+  CheckpointFacts saved;   ///< of the run that a restart continues
   Sweep sweep;
   std::vector<double> tolerances;  ///< of each column; empty: all have one
   ProductShape shape;
-  std::string choices;  ///< where choices between kernels, storages and passes come from
+  std::string choices;  ///< the source of choices between kernels, storages and passes
   std::string machine_source;
   MachineModel machine;  ///< with the memory that ranks of the grid share
   PlannedIteration iteration;
   std::shared_ptr<const ProcessGrid> grid;
 };
 
-/// Reads the headers of all inputs, and chooses what the arguments leave open (collective over world). Throws
-/// InputError or UsageError on all ranks, also if a restart has other options than its run.
+/// Reads the headers of all inputs, and makes the choices that the arguments leave open (collective over
+/// world). Throws InputError or UsageError on all ranks, also if a restart has other options than its run.
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
 IterationRequest request_of(const SolveArguments& arguments);

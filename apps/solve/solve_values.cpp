@@ -67,7 +67,7 @@ struct Run {
   }
 };
 
-/// How to find an option's value where it is not its field's; null where there is no value to report.
+/// The values of options that differ from their fields; null if there is no value to report.
 const std::map<std::string_view, Json (*)(const Run&)> values{
     {"tolerance",
      [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
@@ -77,7 +77,7 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"btol", [](const Run& run) { return run.tolerance_or(run.common.btol); }},
     {"damp", [](const Run& run) { return run.damp(); }},
     {"damp-relative", [](const Run& run) { return json_of(run.arguments.damp_relative); }},
-    {"damps",  // the library compares those of a restart
+    {"damps",  // in a restart, the library compares them
      [](const Run& run) {
        return run.task.sweep && run.solved != nullptr ? Json(run.arguments.sweep.damps) : Json();
      }},
@@ -87,13 +87,13 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"lambda",
      [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},
     {"lambda-relative", [](const Run& run) { return json_of(run.arguments.lambda_relative); }},
-    {"step",  // the library compares that of a restart
+    {"step",  // in a restart, the library compares it
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
     {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
     {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
     {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
     {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
-    // A report has these elsewhere.
+    // A report has these values elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
     {"variances",
      [](const Run& run) {

@@ -34,7 +34,7 @@ DistMatrix<T> slice(DistMatrix<T>& X, Range wanted) {
   return X.column_slice(first, Partition::with_sizes(sizes));
 }
 
-/// The columns that have no damping of their own in the file's order: those of the random vector.
+/// The columns after those of the dampings: they hold the random vector.
 template <Scalar T>
 DistMatrix<T> probes(const Sweep& sweep, DistMatrix<T>& X) {
   const auto count = static_cast<Index>(sweep.damps.size());

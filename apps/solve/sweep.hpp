@@ -12,7 +12,7 @@
 namespace gridlops::program {
 
 /// The columns of a solve beyond those in the file of B. Column j of a sweep has damping j. For GCV the same
-/// number of columns follows, whose data are a random vector. The same on all ranks.
+/// number of columns follows, whose data are a random vector. A Sweep is the same on all ranks.
 struct Sweep {
   std::vector<double> damps;  ///< empty: there is no sweep, and all columns are those of the file
   bool copies = false;        ///< all columns are copies of one right-hand side
@@ -29,7 +29,7 @@ struct Sweep {
 /// Throws UsageError if the range is invalid.
 std::optional<std::vector<double>> damping_range(const std::string& text);
 
-/// Throws UsageError if a sweep was asked for that the other arguments exclude.
+/// Throws UsageError if other arguments exclude the requested sweep.
 void check_sweep(const SolveArguments& arguments);
 
 /// The requested dampings, from a file or a range (collective). Throws InputError on all ranks if they are

@@ -7,9 +7,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "command_line/grid.hpp"
 #include "gridlops/base/random.hpp"
-#include "gridlops/io/array_file.hpp"
+#include "use_cases/own_arrays.hpp"
 #include "use_cases/use_case.hpp"
 
 namespace gridlops::program {
@@ -39,46 +38,30 @@ double generated(double position, double depth, double across) {
   return std::log(2.0 + 2.5 * std::clamp(unfolded, 0.0, 1.0)) + 0.12 * counter_uniform(21, layer, 1);
 }
 
-/// The whole matrix in a file, in host memory on every member of the grid.
-template <Scalar T>
-std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path,
-                               const MatrixHeader& header) {
-  DistMatrix<T> X = allocate_matrix<T>(grid, {Cut::uncut(header.rows), Cut::uncut(header.cols)});
-  read_matrix(path, header, X);
-  std::vector<T> values(static_cast<std::size_t>(X.local().size()));
-  grid->backend()->download(X.local().data, values.data(), X.local().size() * static_cast<Index>(sizeof(T)));
-  return {values.begin(), values.end()};
-}
-
 }  // namespace
 
-void define_impedance(Options& options, ImpedanceArguments& arguments) {
+std::vector<CLI::Option*> define_impedance(Options& options, ImpedanceArguments& arguments) {
   options.group("Section");
-  options.whole("--lines", arguments.lines, "N", 1, "Parallel sections, of all ranks together [20]");
-  options.text("--model", arguments.model, "FILE",
-               "Acoustic impedance, samples x traces, > 0, the same for all lines [generated]");
-  options.whole("--traces", arguments.traces, "N", 1, "Traces of a generated section [800]");
-  options.whole("--samples", arguments.samples, "N", 1, "Samples of its traces [550]");
-  options.whole("--decimate", arguments.decimate, "D", 1, "Takes every D-th trace [3]");
   options.choice("--cut", arguments.cut, Names<int>{{"lines", 0}, {"traces", 1}, {"samples", 2}},
                  "What ranks divide among them [lines]");
+  return {options.whole("--lines", arguments.lines, "N", 1, "Parallel sections, of all ranks together [20]"),
+          options.text("--model", arguments.model, "FILE",
+                       "Acoustic impedance, samples x traces, > 0, the same for all lines [generated]"),
+          options.whole("--traces", arguments.traces, "N", 1, "Traces of a generated section [800]"),
+          options.whole("--samples", arguments.samples, "N", 1, "Samples of its traces [550]"),
+          options.whole("--decimate", arguments.decimate, "D", 1, "Takes every D-th trace [3]")};
 }
 
 Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments)
     : arguments_(arguments) {
   const std::string& path = arguments.model;
   if (!path.empty()) {
-    const MatrixHeader header = read_matrix_header(grid->comm(), path);
-    if (header.type != ScalarType::f32 && header.type != ScalarType::f64)
-      throw InputError(
-          fmt::format("{}: impedance is real, but the elements are {}", path, name_of(header.type)));
-    arguments_.samples = header.rows;
-    arguments_.traces = header.cols;
-    section_ = header.type == ScalarType::f32 ? read_whole<float>(grid, path, header)
-                                              : read_whole<double>(grid, path, header);
-    if (section_.empty()) throw InputError(fmt::format("{}: a section without elements", path));
+    Table table = read_table(grid, path);
+    arguments_.samples = table.rows;
+    arguments_.traces = table.cols;
+    section_ = std::move(table.values);
     for (double& element : section_) {
-      if (!(element > 0) || std::isinf(element))
+      if (!(element > 0))
         throw InputError(fmt::format("{}: an impedance is {}; all must be finite and > 0", path, element));
       element = std::log(element);
     }

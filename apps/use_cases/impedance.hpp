@@ -17,7 +17,8 @@ struct ImpedanceArguments {
   Index decimate = 3;
   int cut = 0;  ///< the dimension along which ranks divide the arrays
 };
-void define_impedance(Options& options, ImpedanceArguments& arguments);
+/// Adds the options that set these arguments. Returns those that describe the generated section.
+std::vector<CLI::Option*> define_impedance(Options& options, ImpedanceArguments& arguments);
 
 /// m = log(acoustic impedance), an array of lines × traces × samples (of depth or time).
 class Impedance {

@@ -15,8 +15,8 @@
 
 namespace gridlops::program {
 
-/// Every frequency is a problem of its own, which its rank solves alone, for all sources: column f · sources
-/// + s of the result is source s at frequency f.
+/// Each frequency is a separate problem, which its rank solves alone, for all sources: column f · sources + s
+/// of the result is source s at frequency f.
 template <Scalar T>
 class IndependentFrequencies {
  public:
@@ -81,7 +81,7 @@ class IndependentFrequencies {
     return report;
   }
 
-  /// As costs_of() for one problem: norms over all frequencies, those that have ended included.
+  /// Like costs_of() for one problem: norms over all frequencies, including those that have ended.
   std::vector<std::vector<double>> sum_costs(const std::vector<SolveReport>& mine, Index iterations) const {
     const auto sources = static_cast<std::size_t>(arguments_.sources);
     std::vector<double> squares(static_cast<std::size_t>(iterations + 1) * sources);

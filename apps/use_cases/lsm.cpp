@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
 #include "subcommands.hpp"
+#include "use_cases/own_arrays.hpp"
 #include "use_cases/use_case.hpp"
 
 namespace gridlops::program {
@@ -16,12 +19,20 @@ namespace {
 struct LsmArguments {
   UseCaseArguments common;
   Index nx = 81, nz = 60;
-  double spacing = 4, velocity = 1000;
+  double origin = 0, spacing = 4, velocity = 1000;
   Index sources = 10, receivers = 11;
   double first = 40, last = 284;  ///< where the lines of sources and receivers begin and end
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
   double interval = 0.004, frequency = 20;
+  std::string data, geometry, wavelet;  ///< names of arrays; empty: generated
+
+  bool has_own_data() const { return !data.empty() || !geometry.empty(); }
+};
+
+/// Where the traces were recorded.
+struct Survey {
+  std::vector<Position> sources, receivers;
 };
 
 /// This many points along x, evenly spaced, at one depth.
@@ -33,6 +44,24 @@ std::vector<Position> line(Index count, const LsmArguments& arguments, double de
     positions.push_back({arguments.first + share * length, depth});
   }
   return positions;
+}
+
+/// The positions of the user's own survey, or those of the generated one (collective over the grid).
+Survey survey_of(const LsmArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {
+  if (arguments.geometry.empty())
+    return {line(arguments.sources, arguments, arguments.source_depth),
+            line(arguments.receivers, arguments, arguments.receiver_depth)};
+  const Table table = read_table(grid, arguments.geometry);
+  if (table.rows != arguments.sources + arguments.receivers || table.cols != 2)
+    throw InputError(
+        fmt::format("{} is {} x {}, but the geometry of {} sources and {} receivers is {} x 2: x and "
+                    "depth of each source, then of each receiver",
+                    arguments.geometry, table.rows, table.cols, arguments.sources, arguments.receivers,
+                    arguments.sources + arguments.receivers));
+  Survey survey;
+  for (Index i = 0; i < table.rows; ++i)
+    (i < arguments.sources ? survey.sources : survey.receivers).push_back({table(i, 0), table(i, 1)});
+  return survey;
 }
 
 /// Reflectors at half and five sixths of the depth.
@@ -49,30 +78,55 @@ OperatorPtr<T> make_demigration(const LsmArguments& arguments,
                                         : array_space(grid, sizes, 0, Axis::grid_cols);
   const Space data =
       array_space(grid, {arguments.sources, arguments.receivers, arguments.samples}, 0, Axis::grid_rows);
-  const ImageAxes axes{{0, 0}, {arguments.spacing, arguments.spacing}};
+  const ImageAxes axes{{arguments.origin, 0}, {arguments.spacing, arguments.spacing}};
+  Survey survey = survey_of(arguments, grid);
+  const std::vector<double> wavelet =
+      arguments.wavelet.empty() ? ricker(arguments.frequency, arguments.interval, arguments.half_wavelet)
+                                : read_wavelet(grid, arguments.wavelet);
+  const Index centre = static_cast<Index>(wavelet.size()) / 2;
   return kirchhoff<T>(
       data, image,
-      straight_rays(sizes, axes, line(arguments.sources, arguments, arguments.source_depth),
-                    line(arguments.receivers, arguments, arguments.receiver_depth), arguments.velocity),
-      {arguments.interval, ricker(arguments.frequency, arguments.interval, arguments.half_wavelet),
-       arguments.half_wavelet});
+      straight_rays(sizes, axes, std::move(survey.sources), std::move(survey.receivers), arguments.velocity),
+      {arguments.interval, wavelet, centre});
 }
 
-ExitStatus lsm(Communicator& world, const LsmArguments& arguments) {
-  UseCase run(world, "lsm", arguments.common, {world.size(), 1}, {"model", "data", "migrated", "inverted"});
+/// Takes the sizes and the type of the user's own data (collective over world).
+void read_own_sizes(Communicator& world, LsmArguments& arguments) {
+  if (arguments.data.empty() || arguments.geometry.empty())
+    throw UsageError("--data and --geometry go together: the traces, and where they were recorded");
+  const ArrayHeader header =
+      read_own_header(world, arguments.data, "--data", {"sources", "receivers", "samples"});
+  arguments.sources = header.sizes[0];
+  arguments.receivers = header.sizes[1];
+  arguments.samples = header.sizes[2];
+  arguments.common.type = header.type;
+}
+
+ExitStatus lsm(Communicator& world, LsmArguments arguments) {
+  const bool own = arguments.has_own_data();
+  if (own) read_own_sizes(world, arguments);
+  std::vector<std::string> saved{"migrated", "inverted"};
+  if (!own) saved.insert(saved.end(), {"model", "data"});
+  UseCase run(
+      world, "lsm", arguments.common, {world.size(), 1}, saved,
+      {{"--data", arguments.data}, {"--geometry", arguments.geometry}, {"--wavelet", arguments.wavelet}});
   return run.run([&]<Scalar T>() {
     const OperatorPtr<T> A = make_demigration<T>(arguments, run.grid());
     DistMatrix<T> model = allocate_matrix<T>(run.grid(), A->domain().layout(1));
     DistMatrix<T> image = allocate_matrix<T>(run.grid(), model.layout());
-    DistMatrix<T> data = allocate_matrix<T>(run.grid(), A->range().layout(1));
-    model.fill([&](Index i, Index) { return static_cast<T>(reflectivity(i % arguments.nz, arguments)); });
-    A->apply(1, model, 0, data);
-    run.save("model", A->domain(), model);
-    run.save("data", A->range(), data);
+    DistMatrix<T> data = own ? read_own_array<T>(arguments.data, A->range())
+                             : allocate_matrix<T>(run.grid(), A->range().layout(1));
+    if (!own) {
+      model.fill([&](Index i, Index) { return static_cast<T>(reflectivity(i % arguments.nz, arguments)); });
+      A->apply(1, model, 0, data);
+      run.save("model", A->domain(), model);
+      run.save("data", A->range(), data);
+    }
     A->apply_adjoint(1, data, 0, image);
     run.save("migrated", A->domain(), image);
     run.solve(*A, data, image);
     run.save("inverted", A->domain(), image);
+    if (own) return;
     const double norm = column_norms(model)[0];
     image -= model;
     run.figure("relative model error", column_norms(image)[0] / norm);
@@ -83,25 +137,44 @@ ExitStatus lsm(Communicator& world, const LsmArguments& arguments) {
 
 Action define_lsm(Options& options) {
   const auto arguments = std::make_shared<LsmArguments>();
-  options.group("Survey");
-  options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]");
-  options.whole("--receivers", arguments->receivers, "N", 1, "Receivers [11]");
+  options.group("Own data");
+  CLI::Option* const data =
+      options.text("--data", arguments->data, "D",
+                   "Real traces, sources x receivers x samples; --dtype is that of the file");
+  options.text("--geometry", arguments->geometry, "G",
+               "A matrix of x and depth, in metres, with a row for each source, and then for each receiver");
+  CLI::Option* const wavelet =
+      options.text("--wavelet", arguments->wavelet, "W",
+                   "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
+  options.group("Image and traces");
   options.whole("--nx", arguments->nx, "N", 1, "Points of the image along x [81]");
   options.whole("--nz", arguments->nz, "N", 1, "Points of the image along z, the depth [60]");
+  options.number("--origin", arguments->origin, "M", std::numeric_limits<double>::lowest(),
+                 "Where the image begins along x, in metres [0]");
   options.number("--spacing", arguments->spacing, "M", 0, "Metres between points of the image [4]");
   options.number("--velocity", arguments->velocity, "V", 0, "Of the waves, in metres per second [1000]");
-  options.number("--first", arguments->first, "M", 0, "Where the lines of sources and receivers begin [40]");
-  options.number("--last", arguments->last, "M", 0, "Where they end [284]");
-  options.number("--source-depth", arguments->source_depth, "M", 0, "Depth of the sources [10]");
-  options.number("--receiver-depth", arguments->receiver_depth, "M", 0, "Depth of the receivers [20]");
-  options.whole("--samples", arguments->samples, "N", 2, "Samples of a trace [651]");
   options.number("--interval", arguments->interval, "S", 0, "Seconds between samples [0.004]");
-  options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]");
-  options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
-                "Samples of the wavelet on either side of its peak [40]");
+  options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]")
+      ->excludes(wavelet);
+  options
+      .whole("--half-wavelet", arguments->half_wavelet, "N", 0,
+             "Samples of the wavelet on either side of its peak [40]")
+      ->excludes(wavelet);
+  options.group("Generated survey");
+  for (CLI::Option* generated :
+       {options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]"),
+        options.whole("--receivers", arguments->receivers, "N", 1, "Receivers [11]"),
+        options.number("--first", arguments->first, "M", 0,
+                       "Where the lines of sources and receivers begin [40]"),
+        options.number("--last", arguments->last, "M", 0, "Where they end [284]"),
+        options.number("--source-depth", arguments->source_depth, "M", 0, "Depth of the sources [10]"),
+        options.number("--receiver-depth", arguments->receiver_depth, "M", 0, "Depth of the receivers [20]"),
+        options.whole("--samples", arguments->samples, "N", 2, "Samples of a trace [651]")})
+    generated->excludes(data);
   define_use_case(options, arguments->common);
   options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
-                    "gridlops lsm --solver lsqr --iterations 20 --dtype f32"});
+                    "gridlops lsm --solver lsqr --iterations 20 --dtype f32",
+                    "mpirun -n 4 gridlops lsm --data shots.npy --geometry positions.npy --save mine"});
   return [arguments](Communicator& world) { return lsm(world, *arguments); };
 }
 

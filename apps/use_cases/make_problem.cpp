@@ -21,8 +21,8 @@ namespace gridlops::program {
 
 namespace {
 
-// Elements are pure functions of the arguments and the global index, so that a problem does not depend on the
-// ranks that made it. They are computed in double precision for all types.
+// Elements are pure functions of the arguments and the global index, so a problem does not depend on the
+// ranks that made it. All types compute in double precision.
 
 enum class Kind { random, spd, multiples };
 const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
@@ -166,9 +166,9 @@ double wavelet(double distance) {
 }
 
 struct Fault {
-  double position;  // where it meets the surface
+  double position;  // at the surface
   double run;       // metres sideways per metre of depth
-  double height;    // by which it displaces what is to its right
+  double height;    // by which it displaces the ground to its right
 };
 
 /// How much deeper the layers are here than outside the graben. The section repeats every 4 km.

@@ -21,8 +21,8 @@ struct Event {
 constexpr std::array<Event, 1> model_events{{{0.2, 1100, 1}}};
 constexpr std::array<Event, 3> kernel_events{{{0.2, 1200, 1}, {0.5, 1500, 0.6}, {0.7, 2000, 0.5}}};
 
-/// Adds `amplitude` times a wavelet at a time between two samples, by linear interpolation, to the samples
-/// 0 … of a trace that lie `step` apart. What is outside the trace is lost.
+/// Adds `amplitude` times a wavelet at a time between two samples, by linear interpolation, to the samples 0
+/// … of a trace that lie `step` apart. Parts outside the trace are lost.
 template <class R>
 void add_event(const Event& event, double offset, double interval, std::span<const double> wavelet,
                double amplitude, R* trace, Index samples, Index step) {
@@ -49,8 +49,9 @@ double taper(Index i, Index n) {
   return 0.5 - 0.5 * std::cos(std::numbers::pi * static_cast<double>(from_end) / (width - 1));
 }
 
-/// Fills this rank's block of real arrays (samples, traces), cut along the traces: trace(j, c, first) adds to
-/// the zeros of trace j of column c, whose samples lie as far apart as this block has traces.
+/// Fills this rank's block of real arrays (samples, traces), cut along the traces. trace(j, c, first) adds to
+/// trace j of column c, which is zero before. In memory, its samples are as many elements apart as this block
+/// has traces.
 template <Scalar R, class Trace>
 void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
   const MatrixView<R> block = X.local();
@@ -66,12 +67,12 @@ void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
 
 }  // namespace
 
-// Traces are distributed for their transform, then the frequencies.
+// Ranks divide the traces for the transform, and then the frequencies.
 template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel) {
   using C = std::complex<R>;
   const auto& grid = kernel.grid;
-  const Index traces = arguments.nx * arguments.ny, samples = arguments.both_sides();
+  const Index traces = arguments.nx * arguments.ny, samples = arguments.axis_samples();
   const Space spectra = array_space(grid, {arguments.frequencies, traces}, 0);
   const OperatorPtr<R> F = trace_spectra<R>(spectra, samples);
   DistMatrix<R> in_time = allocate_matrix<R>(grid, F->domain().layout(1));
@@ -86,7 +87,7 @@ DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Spa
   });
   DistMatrix<C> G = allocate_matrix<C>(grid, spectra.layout(1));
   DistMatrix<R> pairs = pairs_of(spectra, G);
-  // The transform keeps norms, with one of every two conjugate frequencies: not so the sum that is wanted.
+  // The transform, with one of every two conjugate frequencies, keeps norms. The scale turns it into the sum.
   const auto scale = arguments.interval *
                      std::sqrt(static_cast<double>(arguments.samples) * static_cast<double>(samples) / 2);
   F->apply(static_cast<R>(scale), in_time, 0, pairs);

@@ -10,7 +10,8 @@
 
 namespace gridlops::program {
 
-/// Lengths in metres, times in seconds. Names are those of the axes: models lie along x, data along y.
+/// Lengths in metres, times in seconds. Names are those of the axes: models lie along x, data along y. The
+/// data are generated, or those of two files; read_mdd_sizes() then sets nx, ny, frequencies and sources.
 struct MddArguments {
   UseCaseArguments common;
   Index nx = 121, ny = 201;
@@ -20,14 +21,17 @@ struct MddArguments {
   Index sources = 1;
   std::string domain = "frequency";
   bool independent = false;
+  std::string kernel, data;  ///< names of arrays; empty: generated
+  Index own_samples = 0, first_sample = 0, asked_frequencies = 0;
 
-  /// Of an axis with negative times, whose middle is time 0.
-  Index both_sides() const { return 2 * samples - 1; }
-  Index time_zero() const { return samples - 1; }
+  bool has_own_data() const { return !kernel.empty() || !data.empty(); }
+  /// The samples of the time axis, and which of them is time 0. Generated data have negative times, too.
+  Index axis_samples() const { return has_own_data() ? own_samples : 2 * samples - 1; }
+  Index time_zero() const { return has_own_data() ? first_sample : samples - 1; }
 };
 
-/// Returns reflections, recorded at all y, of sources at all x: their spectra, with what the integrals over
-/// time take (collective over the grid).
+/// Returns the spectra of reflections, from sources at all x to receivers at all y, scaled for the integrals
+/// over time (collective over the grid).
 template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel);
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "command_line/dependent_options.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "solve/objective.hpp"
 #include "subcommands.hpp"
 #include "use_cases/impedance.hpp"
+#include "use_cases/own_arrays.hpp"
 #include "use_cases/use_case.hpp"
 
 namespace gridlops::program {
@@ -27,6 +31,7 @@ const Names<Regularization> regularizations{{"none", Regularization::none},
 struct PoststackArguments {
   UseCaseArguments common;
   ImpedanceArguments impedance;
+  std::string data, background, wavelet;  ///< names of arrays; empty: generated
   std::string regularization = "none";
   double weight = 100;  ///< ε² of the Laplacian
   double sigma = 1e-2, tau = 0.99 / 12;
@@ -37,20 +42,20 @@ struct PoststackArguments {
 
 /// d = w ∗ ½(mᵢ₊₁ − mᵢ₋₁) along the samples, as one band.
 template <Scalar T>
-OperatorPtr<T> poststack_modelling(const Space& space) {
-  const Index samples = space.dims.size(2);
-  return band_operator<T>(
-      space, 2, product(convolution(samples, trace_wavelet(), half_wavelet), first_derivative(samples)));
+OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>& wavelet) {
+  const Index samples = space.dims.size(2), centre = static_cast<Index>(wavelet.size()) / 2;
+  return band_operator<T>(space, 2,
+                          product(convolution(samples, wavelet, centre), first_derivative(samples)));
 }
 
-/// m smoothed without a shift along lines, traces and samples, except along those too short for it.
+/// Smooths m, without a shift, along lines, traces and samples, except along dimensions that are too short.
 template <Scalar T>
 DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
   DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
   const Index lengths[] = {5, 30, 20};
   for (int dim = 0; dim < 3; ++dim) {
     const Index length = lengths[dim], samples = space.dims.size(dim);
-    if (samples <= 3 * length) continue;  // as SciPy's filtfilt, which extends this far
+    if (samples <= 3 * length) continue;  // like SciPy's filtfilt, which extends this far
     band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
     std::swap(x, y);
   }
@@ -101,6 +106,74 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
   if (objective != nullptr) run.set_costs(objective->costs());
 }
 
+/// Generates data, and inverts them from a smoothed model.
+template <Scalar T>
+void invert_generated(UseCase& run, const PoststackArguments& arguments, const std::vector<double>& wavelet) {
+  const Impedance impedance(run.grid(), arguments.impedance);
+  const Space& space = impedance.space();
+  const DistMatrix<T> model = impedance.model<T>();
+  DistMatrix<T> m = smoothed(space, model);
+  const OperatorPtr<T> G = poststack_modelling<T>(space, wavelet);
+  DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
+  G->apply(T(1), model, T(0), d);
+  run.save("model", space, model);
+  run.save("background", space, m);
+  run.save("data", space, d);
+  const double norm = column_norms(model)[0];
+  run.figure("norm of the model", norm);
+  run.figure("norm of the background", column_norms(m)[0]);
+  run.figure("norm of the data", column_norms(d)[0]);
+  const auto error = [&] {
+    DistMatrix<T> difference = m.clone();
+    difference -= model;
+    return column_norms(difference)[0] / norm;
+  };
+  if (norm > 0) run.figure("relative error of the background", error());
+  invert(run, arguments, space, G, d, m);
+  run.save("inverted", space, m);
+  if (norm > 0) run.figure("relative model error", error());
+}
+
+/// Reads data and the impedance to begin with, and inverts.
+template <Scalar T>
+void invert_own(UseCase& run, const PoststackArguments& arguments, const std::vector<Index>& sizes,
+                const std::vector<double>& wavelet) {
+  const Space space = array_space(run.grid(), sizes, arguments.impedance.cut);
+  const DistMatrix<T> d = read_own_array<T>(arguments.data, space);
+  DistMatrix<T> m = read_own_array<T>(arguments.background, space);
+  attempt(run.grid()->comm(), [&] {
+    std::vector<T> values(static_cast<std::size_t>(m.local().size()));
+    const Index bytes = m.local().size() * static_cast<Index>(sizeof(T));
+    run.grid()->backend()->download(m.local().data, values.data(), bytes);
+    for (T& value : values) {
+      if (!(value > 0) || std::isinf(value))
+        throw InputError(
+            fmt::format("{}: an impedance is {}; all must be finite and > 0", arguments.background, value));
+      value = std::log(value);
+    }
+    run.grid()->backend()->upload(values.data(), m.local().data, bytes);
+  });
+  run.figure("norm of the background", column_norms(m)[0]);
+  run.figure("norm of the data", column_norms(d)[0]);
+  invert(run, arguments, space, poststack_modelling<T>(space, wavelet), d, m);
+  run.save("inverted", space, m);
+}
+
+/// The sizes of the user's data, and of the background, which must be the same (collective over world).
+std::vector<Index> own_sizes(Communicator& world, PoststackArguments& arguments) {
+  if (arguments.data.empty() || arguments.background.empty())
+    throw UsageError("--data and --background go together: the traces, and the impedance to begin with");
+  const std::vector<const char*> dimensions{"lines", "traces", "samples"};
+  const ArrayHeader data = read_own_header(world, arguments.data, "--data", dimensions),
+                    background = read_own_header(world, arguments.background, "--background", dimensions);
+  if (data.sizes != background.sizes || data.type != background.type)
+    throw InputError(fmt::format("{} is {} of {}, but {} is {} of {}", arguments.data,
+                                 fmt::join(data.sizes, " x "), name_of(data.type), arguments.background,
+                                 fmt::join(background.sizes, " x "), name_of(background.type)));
+  arguments.common.type = data.type;
+  return data.sizes;
+}
+
 ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
   if (arguments.common.iterations < 0)
     arguments.common.iterations = arguments.kind() == Regularization::tv ? 40 : 100;
@@ -111,33 +184,21 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
         fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
                     "tv by ADMM with CGLS",
                     name_of(arguments.common.solver)));
-  UseCase run(world, "poststack", arguments.common, {world.size(), 1},
-              {"model", "background", "data", "inverted"}, {{"--model", arguments.impedance.model}});
+  const bool has_own_data = !arguments.data.empty() || !arguments.background.empty();
+  const std::vector<Index> sizes = has_own_data ? own_sizes(world, arguments) : std::vector<Index>();
+  std::vector<std::string> saved{"inverted"};
+  if (!has_own_data) saved.insert(saved.end(), {"model", "background", "data"});
+  UseCase run(world, "poststack", arguments.common, {world.size(), 1}, saved,
+              {{"--model", arguments.impedance.model},
+               {"--data", arguments.data},
+               {"--background", arguments.background},
+               {"--wavelet", arguments.wavelet}});
   note_options(run, arguments);
   return run.run([&]<Scalar T>() {
-    const Impedance impedance(run.grid(), arguments.impedance);
-    const Space& space = impedance.space();
-    const DistMatrix<T> model = impedance.model<T>();
-    DistMatrix<T> m = smoothed(space, model);
-    const OperatorPtr<T> G = poststack_modelling<T>(space);
-    DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
-    G->apply(T(1), model, T(0), d);
-    run.save("model", space, model);
-    run.save("background", space, m);
-    run.save("data", space, d);
-    const double norm = column_norms(model)[0];
-    run.figure("norm of the model", norm);
-    run.figure("norm of the background", column_norms(m)[0]);
-    run.figure("norm of the data", column_norms(d)[0]);
-    const auto error = [&] {
-      DistMatrix<T> difference = m.clone();
-      difference -= model;
-      return column_norms(difference)[0] / norm;
-    };
-    if (norm > 0) run.figure("relative error of the background", error());
-    invert(run, arguments, space, G, d, m);
-    run.save("inverted", space, m);
-    if (norm > 0) run.figure("relative model error", error());
+    const std::vector<double> wavelet =
+        arguments.wavelet.empty() ? trace_wavelet() : read_wavelet(run.grid(), arguments.wavelet);
+    has_own_data ? invert_own<T>(run, arguments, sizes, wavelet)
+                 : invert_generated<T>(run, arguments, wavelet);
   });
 }
 
@@ -147,7 +208,15 @@ Action define_poststack(Options& options) {
   const auto arguments = std::make_shared<PoststackArguments>();
   arguments->common.iterations = -1;
   const auto by_regularization = std::make_shared<DependentOptions>("--regularization");
-  define_impedance(options, arguments->impedance);
+  options.group("Own data");
+  CLI::Option* const data = options.text(
+      "--data", arguments->data, "D", "Real traces, lines x traces x samples; --dtype is that of the files");
+  options.text("--background", arguments->background, "M0",
+               "The acoustic impedance to begin with, > 0, in an array like that of the data");
+  options.text("--wavelet", arguments->wavelet, "W",
+               "A vector of odd length, in the samples of the data, whose middle is time 0 [a Ricker wavelet "
+               "of 15 Hz in samples of 4 ms]");
+  for (CLI::Option* generated : define_impedance(options, arguments->impedance)) generated->excludes(data);
   options.group("Regularization");
   options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
                  "A Laplacian, or total variation by ADMM, 40 iterations [none]");
@@ -161,7 +230,8 @@ Action define_poststack(Options& options) {
       {"tv"}, options.whole("--inner", arguments->inner, "K", 1, "iterations of CGLS in each of ADMM [20]"));
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "100, of tv 40");
   options.examples({"mpirun -n 4 gridlops poststack --save poststack",
-                    "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv"});
+                    "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv",
+                    "mpirun -n 4 gridlops poststack --data section.npy --background smooth.npy --save mine"});
   return [arguments, by_regularization](Communicator& world) {
     by_regularization->check(arguments->regularization);
     return poststack(world, *arguments);

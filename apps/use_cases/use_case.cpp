@@ -31,7 +31,7 @@ void write_costs(Communicator& world, const std::string& path,
   });
 }
 
-/// Whether a column ended as it should. Without a tolerance, the iteration limit counts, too.
+/// Whether a column ended well. Without a tolerance, the iteration limit is a good end, too.
 bool ended_well(const ColumnReport& column, bool may_reach_limit) {
   return column.reason == StopReason::converged || column.reason == StopReason::stagnated ||
          (column.reason == StopReason::iteration_limit && may_reach_limit);

@@ -17,7 +17,7 @@
 
 namespace gridlops::program {
 
-// What the use cases share. They are subcommands that make data of a physical problem, and invert them.
+// The common parts of the use cases: subcommands that make data of a physical problem, and invert them.
 
 struct UseCaseArguments {
   std::optional<GridShape> grid;
@@ -26,11 +26,11 @@ struct UseCaseArguments {
   std::optional<double> tolerance;  ///< 0, or unset: all iterations run
   ScalarType type = ScalarType::f64;
   std::string device = "cpu", transport = "auto";
-  std::string cost, report, save;  ///< files and a folder; empty: not wanted
+  std::string cost, report, save;  ///< files and a folder; empty: none
   bool quiet = false;
 };
 
-/// Adds the options behind these arguments. iterations: the default, as the help states it.
+/// Adds the options that set these arguments. iterations: the default, as the help states it.
 void define_use_case(Options& options, UseCaseArguments& arguments,
                      const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
@@ -55,8 +55,8 @@ class UseCase {
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
 
   /// Calls work.operator()<T>() on the ranks of the grid for the requested type T, and writes the cost file
-  /// and the report. Returns whether all columns ended as they should; the iteration limit counts if there is
-  /// no tolerance.
+  /// and the report. Returns whether all columns ended well; the iteration limit is a good end if there is no
+  /// tolerance.
   template <class Work>
   ExitStatus run(Work&& work) {
     return run_on_members([&] {

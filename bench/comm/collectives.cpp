@@ -22,7 +22,7 @@ namespace {
 struct CommArguments {
   std::vector<std::string> operations{"broadcast"};
   std::vector<std::string> transports{"mpi"};
-  /// The size of the whole operand: where ranks have parts of one, of all parts together.
+  /// Bytes of the whole operand: of all parts together where each rank has a part.
   std::vector<Index> bytes;
   std::vector<std::string> types{"f64"};
   ReduceOp reduction = ReduceOp::sum;
@@ -36,7 +36,8 @@ struct CommArguments {
   std::string json;
 };
 
-/// The code that carries an operation: two transports with the same text run the same. Empty: there is none.
+/// The code that carries an operation. Transports with the same text run the same code. Empty: the transport
+/// has no such operation.
 std::string carrier_of(const Operation& operation, const std::string& transport, Index bytes, int ranks) {
   const bool is_get = operation.kind == Exchanged::get;
   if (operation.is_one_sided()) {
@@ -64,9 +65,8 @@ std::string carrier_of(const Operation& operation, const std::string& transport,
              : "MPI, non-blocking";
 }
 
-/// The number of elements of the whole operand: as many as were asked for, rounded up to equal parts where
-/// the ranks have such.
-/// Throws UsageError where that is more than an Index can count in bytes.
+/// The number of elements of the whole operand: as many as the user asked for, rounded up where ranks have
+/// equal parts. Throws UsageError if their bytes exceed an Index.
 Index possible_count(const Operation& operation, const TravelType& type, Index bytes, int ranks) {
   const Index unit = type.size() * (operation.has_parts() && !operation.is_uneven ? ranks : 1);
   if (bytes > std::numeric_limits<Index>::max() - unit)
@@ -100,7 +100,7 @@ class TransportRun {
           if (in_place ? operation.can_be_in_place : operation.can_be_out_of_place) {
             measure(result, comm, mpi);
           } else if (arguments_.in_place && arguments_.out_of_place) {
-            continue;  // the other place was asked for, too
+            continue;  // the loop measures the other place
           } else {
             result.instead = fmt::format("{} only", in_place ? "out of place" : "in place");
           }
@@ -128,7 +128,7 @@ class TransportRun {
       attempt(grid_.comm(), [&] { exchange.emplace(comm, grid_.backend(), what.operation, what.operands); });
       if (what.operation.is_one_sided()) attempt(grid_.comm(), [&] { exchange->open_window(mpi); });
     } catch (const Error& error) {
-      // Memory ran out, or MPI refused the window. Another transport may have both.
+      // Memory ran out, or MPI refused the window. Another transport may still work.
       const bool is_refusal = error.status() == ExitStatus::out_of_memory ||
                               dynamic_cast<const CommunicationError*>(&error) != nullptr;
       if (error.known_to() == KnownTo::one_rank || !is_refusal) throw;
@@ -158,8 +158,8 @@ class TransportRun {
   std::map<std::string, std::string>& measured_;
 };
 
-/// The library cuts what is too long for a call of MPI, except in one-sided operations, which are not its
-/// own.
+/// The library cuts data that is too long for one MPI call. One-sided operations call MPI directly, so they
+/// have a limit.
 void check_size(const Operation& operation, const TravelType& type, Index bytes, int ranks) {
   const Index count = possible_count(operation, type, bytes, ranks);
   if (operation.is_one_sided() && count > std::numeric_limits<int>::max() / type.reals)

@@ -19,13 +19,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr Index element = sizeof(double);
 
-/// One way of doing something with operands of one size. It is made on all ranks; where that fails all throw
-/// alike.
+/// One way to carry out an operation with operands of one size. All ranks construct it together; if that
+/// fails, all throw the same error.
 class Contender {
  public:
   virtual ~Contender() = default;
   virtual void run() = 0;
-  virtual Index wrong() = 0;  ///< numbers on this rank
+  virtual Index wrong() = 0;  ///< counts wrong numbers on this rank
 };
 
 const Operation& operation_of(const std::string& name) {
@@ -33,8 +33,7 @@ const Operation& operation_of(const std::string& name) {
                        [&](const Operation& operation) { return operation.name == name; });
 }
 
-/// An operation of a communicator, or of MPI's windows. With a barrier behind it all ranks know that it is
-/// over.
+/// An operation of a communicator, or of an MPI window. A barrier behind it tells all ranks that it is over.
 class ExchangeContender final : public Contender {
  public:
   ExchangeContender(Communicator& comm, MPI_Comm mpi, const std::string& name, Index bytes, bool has_barrier)
@@ -60,9 +59,9 @@ class ExchangeContender final : public Contender {
   std::optional<Exchange> exchange_;
 };
 
-/// A sum over all ranks that each rank accumulates in windows of those that get it: all of it on rank 0, a
-/// part on each rank, or that and then all parts on all. Two windows take turns, so that one barrier both
-/// ends a sum and says that the next window is clear.
+/// A sum over all ranks. Each rank accumulates its numbers in the windows of the ranks that get the sum. Rank
+/// 0 gets all of it, or each rank gets a part; then all ranks may gather the parts. Two halves of the window
+/// take turns, so one barrier both ends a sum and shows that the other half is clear.
 class AccumulatedSum final : public Contender {
  public:
   enum class Result { on_root, in_parts, on_all };
@@ -132,7 +131,7 @@ struct Contest {
   Make make_way, make_other;
 };
 
-/// The transports of host memory that the contests are about. Null where one cannot run here.
+/// The transports of host memory to compare. Null: this machine cannot run it.
 struct Transports {
   explicit Transports(Communicator& world) : mpi(make_host_communicator(world, "mpi")) {
     const auto attempt = [&](const char* name) -> std::unique_ptr<Communicator> {
@@ -193,7 +192,7 @@ double seconds_of(Communicator& comm, Contender& contender, Index often) {
   return slowest[0];
 }
 
-/// The times of both ways, in turn.
+/// The times of both ways, which run in turn.
 struct ContestTimes {
   Index bytes = 0, wrong = 0;
   std::vector<double> way{}, other{};

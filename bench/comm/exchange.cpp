@@ -14,7 +14,7 @@ namespace gridlops::bench {
 
 namespace {
 
-/// The sizes of the parts into which as many elements are cut for the ranks.
+/// Cuts `count` elements into a part for each rank, and returns the sizes of the parts.
 std::vector<Index> part_sizes(Index count, int ranks, bool is_uneven) {
   const auto shares_before = [&](Index rank) { return is_uneven ? rank * (rank + 1) / 2 : rank; };
   std::vector<Index> sizes;
@@ -106,11 +106,11 @@ const std::vector<TravelType>& travel_types() {
   return types;
 }
 
-/// This rank's part in an operation on a pattern, in reals.
+/// This rank's data in an operation on a pattern, in reals.
 struct Exchange::Plan {
-  std::vector<Piece> in;      ///< what it gives; none if it gives nothing
-  std::vector<Piece> before;  ///< what it has where it gets something; none: never_given
-  std::vector<Piece> out;     ///< what it must get
+  std::vector<Piece> in;      ///< the input; empty if this rank has none
+  std::vector<Piece> before;  ///< the output before the operation; empty: never_given
+  std::vector<Piece> out;     ///< the correct output
 };
 
 Exchange::Exchange(Communicator& comm, const std::shared_ptr<Backend>& backend, const Operation& operation,
@@ -143,7 +143,7 @@ Exchange::Exchange(Communicator& comm, const std::shared_ptr<Backend>& backend, 
   if (operation.kind == Exchanged::all_to_all) {
     for (std::size_t q = 0; q < counts_.size(); ++q)
       send_counts_.push_back(counts_[(me + q) % counts_.size()]);
-    receive_counts_ = send_counts_;  // since the sizes are symmetric in both ranks
+    receive_counts_ = send_counts_;  // p sends to q as much as q to p
   }
   const Index size = operands.type.size();
   const auto take = [&](Buffer<std::byte>& memory, Index count) {
@@ -292,7 +292,7 @@ void Exchange::fill(const Plan& plan) {
       backend_->upload(values, where, count * operands_.type.size());
     };
     put(plan.before, out_count_, out_);
-    // An operand in place, where this rank gives nothing, keeps what was just written.
+    // A rank without input keeps never_given in an operand in place.
     if (!plan.in.empty()) put(plan.in, in_count_, in_);
   });
 }
@@ -315,7 +315,7 @@ Index Exchange::count_wrong(const Plan& plan) {
 Index Exchange::wrong(Index seed) {
   const Pattern pattern(comm_.size(), seed, operands_.reduction);
   const Plan plan = plan_for(pattern);
-  // What was stored in a window before is seen by all after.
+  // Makes earlier stores in windows visible to all ranks.
   const auto meet = [&] {
     backend_->synchronize();
     if (window_ != nullptr) check_mpi(MPI_Win_sync(window_->handle()), "MPI_Win_sync");

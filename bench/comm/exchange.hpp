@@ -24,13 +24,13 @@ enum class Exchanged {
   gather,
   scatter,
   all_to_all,
-  send_receive,  ///< every rank to the next one
-  get,           ///< every rank from the next one
-  put,           ///< every rank to the next one
-  accumulate     ///< the same
+  send_receive,  ///< every rank sends to the next
+  get,           ///< every rank reads from the next
+  put,           ///< every rank writes to the next
+  accumulate     ///< every rank reduces into the next
 };
 
-/// An operation that can be measured.
+/// An operation to measure.
 struct Operation {
   const char* name;
   Exchanged kind;
@@ -41,13 +41,13 @@ struct Operation {
   bool reduces() const;
   bool has_root() const;
   bool is_one_sided() const;
-  /// By what the rate S/t of an operand of S bytes is multiplied to get that of a rank's link, whatever their
-  /// number, as nccl-tests does (doc/PERFORMANCE.md there).
+  /// Multiplies the rate S/t of an operand of S bytes to give the rate of a rank's link, for any number of
+  /// ranks. nccl-tests defines it (doc/PERFORMANCE.md there).
   double bus_factor(int ranks) const;
 };
 const std::vector<Operation>& all_operations();
 
-/// A type that travels.
+/// A type of the elements that travel.
 struct TravelType {
   const char* name;
   ElementType real;
@@ -57,7 +57,7 @@ struct TravelType {
 };
 const std::vector<TravelType>& travel_types();
 
-/// What an operation is measured with.
+/// The operands of a measured operation.
 struct Operands {
   TravelType type;
   ReduceOp reduction = ReduceOp::sum;
@@ -66,8 +66,8 @@ struct Operands {
   Index count = 0;  ///< elements of the whole operand
 };
 
-/// One operation on the ranks of a communicator, with operands in a backend's memory that every rank
-/// verifies.
+/// One operation on the ranks of a communicator. The operands lie in a backend's memory, and every rank
+/// verifies its own.
 class Exchange {
  public:
   /// Throws OutOfMemory on this rank alone.
@@ -75,19 +75,18 @@ class Exchange {
            const Operands& operands);
   ~Exchange();
 
-  /// Makes the window of a one-sided operation (collective over comm, whose ranks those of mpi are). Throws
-  /// as Window does.
+  /// Makes the window of a one-sided operation (collective over comm; mpi has the same ranks). Throws as
+  /// Window does.
   void open_window(MPI_Comm mpi);
 
-  /// Gives every rank ones, with which the operation can be repeated without end.
+  /// Fills the operands with ones, so that the operation can run any number of times.
   void prepare();
 
-  /// Carries it out, until this rank's part is complete.
+  /// Runs the operation. Returns when this rank's part is complete.
   void run();
   void synchronize() { backend_->synchronize(); }
 
-  /// Gives every rank numbers to exchange, carries it out, and counts the numbers on this rank that are
-  /// wrong.
+  /// Fills the operands with a pattern, runs the operation, and counts the wrong numbers on this rank.
   Index wrong(Index seed);
 
  private:
@@ -109,20 +108,19 @@ class Exchange {
   std::vector<Index> send_counts_, receive_counts_;  // of all-to-all
   Index in_count_ = 0, out_count_ = 0;               // elements on this rank
   Buffer<std::byte> memory_, more_memory_;
-  std::vector<std::byte> host_;  // what goes to the operands, or comes from them
+  std::vector<std::byte> host_;  // what upload and download move
   std::unique_ptr<Window> window_;
   std::unique_ptr<AccessToAll> access_;
   std::byte *in_ = nullptr, *out_ = nullptr;
 };
 
-/// Samples of one operation, each the mean of so many in a row, on the slowest rank of a grid.
+/// Samples of one operation on the slowest rank of a grid. Each is the mean of `in_a_row` operations.
 struct ExchangeTimes {
   Index in_a_row = 1;
   std::vector<double> seconds{};
 };
 
-/// Times an exchange, after prepare(), over and over again for about a millisecond in each sample (collective
-/// over the grid).
+/// Times an exchange after prepare(). Each sample repeats it for about 1 ms (collective over the grid).
 ExchangeTimes time_exchange(const ProcessGrid& grid, Exchange& exchange, int warm_up, int repetitions);
 
 }  // namespace gridlops::bench

@@ -29,7 +29,7 @@ void timed(double& seconds, const Call& call) {
   seconds += now() - begin;
 }
 
-/// Two-sided: rank 1 says when it has all messages.
+/// Two-sided: rank 1 tells rank 0 when it has all messages.
 class Sends final : public MessageWay {
  public:
   Sends(MPI_Comm pair, Index bytes) : pair_(pair), data_(static_cast<std::size_t>(bytes) / sizeof(double)) {}
@@ -70,7 +70,7 @@ class Sends final : public MessageWay {
 enum class Access { copy, put, get, accumulate };
 enum class Epoch { fence, lock, flush };
 
-/// One-sided: only rank 0 calls, but for fences.
+/// One-sided: only rank 0 calls MPI, except for fences.
 class WindowAccess final : public MessageWay {
  public:
   WindowAccess(const ProcessGrid& grid, MPI_Comm pair, Index bytes, WindowKind kind, Access access,
@@ -106,7 +106,7 @@ class WindowAccess final : public MessageWay {
     return beginning / static_cast<double>(often);
   }
 
-  // Rank 0 writes to, and reads from, its own side; rank 1 the window.
+  // Rank 0 uses its own memory, rank 1 the window.
   void write(const std::vector<double>& values) override {
     std::copy(values.begin(), values.end(), memory());
   }
@@ -143,8 +143,7 @@ class WindowAccess final : public MessageWay {
   const double* peer_ = nullptr;
 };
 
-/// NCCL: a broadcast from rank 0 to the only other rank is a message. The synchronisation is that of the
-/// device.
+/// NCCL: on two ranks, a broadcast from rank 0 is a message to rank 1. Both synchronise their devices.
 class Broadcasts final : public MessageWay {
  public:
   Broadcasts(const ProcessGrid& grid, Index bytes)

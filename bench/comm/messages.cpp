@@ -34,7 +34,7 @@ constexpr Index most_bytes = Index{64} << 20;
 struct MessageTime {
   Index bytes, messages;
   std::vector<double> seconds;  ///< samples, of all messages and their synchronisation
-  double beginning;             ///< what of it rank 0 took to begin the messages
+  double beginning;             ///< seconds that rank 0 took to begin the messages
 };
 
 /// T = L + k g + k n G for k messages of n bytes between two synchronisations.
@@ -48,7 +48,7 @@ std::array<double, 3> terms_of(const MessageTime& time) {
   return {1, messages, messages * static_cast<double>(time.bytes)};
 }
 
-/// Solves the normal equations of the chosen terms by elimination; the rest is zero.
+/// Solves the normal equations of the chosen terms by elimination; the other terms are zero.
 std::array<double, 3> least_squares(const std::vector<MessageTime>& times, unsigned chosen) {
   std::array<std::array<double, 4>, 3> rows{};
   for (const MessageTime& time : times) {
@@ -73,7 +73,7 @@ std::array<double, 3> least_squares(const std::vector<MessageTime>& times, unsig
   return {rows[0][3] / rows[0][0], rows[1][3] / rows[1][1], rows[2][3] / rows[2][2]};
 }
 
-/// The terms, none negative, with the least sum of squares of relative errors.
+/// The non-negative terms with the least sum of squared relative errors.
 LogGp fit(const std::vector<MessageTime>& times) {
   LogGp best;
   double least = std::numeric_limits<double>::infinity();
@@ -95,7 +95,7 @@ LogGp fit(const std::vector<MessageTime>& times) {
   return best;
 }
 
-/// The numbers on this rank that a run of such messages leaves wrong.
+/// Sends such messages once, and counts the wrong numbers on this rank.
 Index wrong_numbers(MessageWay& way, const ProcessGrid& pair, Index messages, Index doubles) {
   std::vector<double> numbers(static_cast<std::size_t>(messages * doubles));
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i % 1009 + 1);
@@ -181,7 +181,7 @@ void add_fit(ResultWriter& writer, const std::string& way, const std::vector<Mes
                   {"misfit", model.misfit}});
 }
 
-/// Everything by one way, on the two ranks of a grid.
+/// Measures all sizes and numbers of messages by one way, on the two ranks of a grid.
 std::vector<MessageTime> measure(ResultWriter& writer, const MessageArguments& arguments,
                                  const NamedWay& named, MPI_Comm mpi, const ProcessGrid& pair) {
   std::vector<MessageTime> times;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Index period = 1009;
 
-/// A factor is 1 or -1, and 3 or -3 on one rank, so that products of any number of ranks stay small.
+/// For products, one rank has ±3 and all others ±1, so a product over any number of ranks stays small.
 double number_of(ReduceOp reduction, std::uint64_t seed, int rank, int ranks, Index i) {
   const double random = counter_uniform(seed, rank, i);
   if (reduction != ReduceOp::prod) return std::floor(8 * (random + 1));

@@ -7,21 +7,21 @@
 
 namespace gridlops::bench {
 
-/// Numbers that each rank can compute for every rank, so that it verifies by itself what it got. They are
-/// small and whole: sums, products, minima and maxima of them are exact in every type. They repeat after a
-/// prime number of elements, of which no size of a block or a piece is a multiple.
+/// Numbers that each rank can compute for every rank, so it verifies its data alone. They are small integers:
+/// their sums, products, minima and maxima are exact in every type. Their period is a prime number, and no
+/// size of a block or piece is a multiple of it.
 class Pattern {
  public:
-  /// Another seed gives other numbers, so that what an earlier operation left is seen to be wrong.
+  /// Each operation takes another seed, so that leftovers of an earlier one count as wrong.
   Pattern(int ranks, Index seed, ReduceOp reduction);
 
   /// One period of numbers.
   using Row = std::vector<double>;
-  /// What a rank gives.
+  /// The numbers of one rank.
   const Row& of(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
-  /// The reduction of what all ranks give.
+  /// The reduction of all ranks' numbers.
   const Row& reduced() const { return reduced_; }
-  /// The reduction of what a rank and the one before it give.
+  /// The reduction of a rank's numbers and the previous rank's.
   const Row& with_previous(int rank) const { return pairs_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -29,7 +29,7 @@ class Pattern {
   Row reduced_;
 };
 
-/// The elements first, first + 1, … of a pattern that repeats a row.
+/// Elements first, first + 1, … of a repeated row.
 struct Piece {
   const Pattern::Row* row = nullptr;
   Index first = 0, count = 0;
@@ -38,7 +38,7 @@ struct Piece {
 /// Never part of a pattern.
 inline constexpr int never_given = -7;
 
-/// Writes the pieces one after the other.
+/// Writes the pieces without gaps.
 template <class Real>
 void write(const std::vector<Piece>& pieces, Real* to) {
   for (const Piece& piece : pieces) {
@@ -49,7 +49,7 @@ void write(const std::vector<Piece>& pieces, Real* to) {
   }
 }
 
-/// How many numbers are not those of the pieces.
+/// Counts the numbers that differ from the pieces.
 template <class Real>
 Index count_wrong(const std::vector<Piece>& pieces, const Real* found) {
   Index wrong = 0;

@@ -34,7 +34,7 @@ Window::Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind)
   const auto size = static_cast<MPI_Aint>(bytes);
   attempt(ranks, [&] {
     displacements_.resize(static_cast<std::size_t>(ranks.size()));
-    // MPI need not attach nothing.
+    // One byte more, because MPI may refuse to attach an empty block.
     if (kind == WindowKind::dynamic)
       attached_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes) + 1);
   });
@@ -60,8 +60,8 @@ void Window::make(MPI_Comm comm, MPI_Aint size) {
   }
 }
 
-// Freeing is collective, so while an exception unwinds the stack the window is left to the end of the job,
-// with its memory.
+// Freeing is collective. While an exception unwinds the stack, the window and its memory stay until the job
+// ends.
 Window::~Window() {
   if (std::uncaught_exceptions() > 0) {
     static_cast<void>(attached_.release());

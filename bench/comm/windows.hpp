@@ -13,8 +13,8 @@
 
 namespace gridlops::bench {
 
-// One-sided operations of MPI itself. The library gets panels of products by windows, and offers nothing of
-// the kind to its users, so the benchmark makes these calls.
+// One-sided operations. The library uses windows for the panels of products, but offers none to its users, so
+// the benchmark calls MPI itself.
 
 /// Throws CommunicationError with MPI's text if a call has failed.
 void check_mpi(int code, const char* call);
@@ -22,7 +22,8 @@ void check_mpi(int code, const char* call);
 /// A communicator of MPI whose calls return errors. Move-only.
 class MpiRanks {
  public:
-  /// Collective over all processes of the job, with MPI's meaning of a split; no colour: no ranks.
+  /// Splits all processes of the job by colour (collective over them). Without a colour, get() is
+  /// MPI_COMM_NULL.
   explicit MpiRanks(std::optional<int> color);
   ~MpiRanks();
   MpiRanks(MpiRanks&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
@@ -38,25 +39,27 @@ class MpiRanks {
 enum class WindowKind {
   allocated,  ///< by MPI
   dynamic,    ///< attached later, as the library does for products
-  shared      ///< by MPI; ranks of one machine address each other's
+  shared      ///< by MPI; ranks of a machine address all of it
 };
 
-/// Memory of every rank that the others reach (collective). An access epoch of its user begins and ends it.
+/// Memory of each rank that all ranks can access (collective). The user begins and ends the access epochs.
 class Window {
  public:
-  /// The ranks are those of comm. Throws alike on all of them: OutOfMemory, or CommunicationError if MPI
-  /// refuses it. Where a rank lacks memory within MPI's own call, the others may wait in that for ever.
+  /// `ranks` and `comm` have the same ranks. All of them throw the same error: OutOfMemory, or
+  /// CommunicationError if MPI refuses. If one rank lacks memory inside MPI's own call, the others may wait
+  /// in it for ever.
   Window(Communicator& ranks, MPI_Comm comm, Index bytes, WindowKind kind);
-  /// Collective, but while an exception unwinds the stack: then it leaves the window to the end of the job.
+  /// Collective. While an exception unwinds the stack, it does nothing: the window then stays until the job
+  /// ends.
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
   MPI_Win handle() const { return window_; }
   std::byte* memory() const { return memory_; }
-  /// What a call of MPI gives for the beginning of a rank's memory.
+  /// The displacement of a rank's memory in calls of MPI.
   MPI_Aint displacement(int rank) const { return displacements_[static_cast<std::size_t>(rank)]; }
-  /// The memory of a rank of the same machine; for WindowKind::shared.
+  /// The memory of a rank of the same machine. Only for WindowKind::shared.
   std::byte* memory_of(int rank) const;
 
  private:
@@ -69,7 +72,7 @@ class Window {
   std::vector<MPI_Aint> displacements_;
 };
 
-/// Lets this rank access the others' memory, as long as it lives.
+/// While it lives, this rank may access the memory of all ranks.
 class AccessToAll {
  public:
   explicit AccessToAll(const Window& window) : window_(window.handle()) {

@@ -15,10 +15,10 @@ namespace gridlops::bench {
 
 namespace {
 
-/// The places of the lists, as list_names() has them; the last list runs fastest.
+/// The numbers of the lists, in the order of list_names(). The last list varies fastest.
 enum List : std::size_t { grids, transports, types, rows, cols, nrhs, algorithms, storages, number_of_lists };
 
-/// An entry of each list.
+/// The number of an entry in each list.
 using Entries = std::array<std::size_t, number_of_lists>;
 
 Entries lengths_of(const Cases& cases) {
@@ -40,13 +40,13 @@ std::vector<std::size_t> zipped_lists(const Cases& cases, const Entries& lengths
   return lists;
 }
 
-/// The lists, with the grid that is meant where none is named.
+/// The lists, with the default grid if the user names none.
 Cases completed(Cases cases, int ranks) {
   if (cases.grids.empty()) cases.grids.push_back(near_square(ranks));
   return cases;
 }
 
-/// Every entry of a list with every entry of the others, where those of zipped lists are the same.
+/// All combinations of the entries. Zipped lists advance together.
 std::vector<Entries> combinations(const Cases& cases) {
   const Entries lengths = lengths_of(cases);
   const std::vector<std::size_t> zipped = zipped_lists(cases, lengths);
@@ -65,7 +65,7 @@ std::vector<Entries> combinations(const Cases& cases) {
   return all;
 }
 
-/// The case with the algorithm and the storage that were left open.
+/// The case. Chooses the algorithm and the storage if the user left them open.
 Case resolved(const Cases& cases, const Entries& at, const std::shared_ptr<const ProcessGrid>& grid) {
   const ProductShape shape{cases.rows[at[rows]], cases.cols[at[cols]], cases.nrhs[at[nrhs]],
                            cases.types[at[types]]};
@@ -115,7 +115,7 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
   const Cases lists = completed(cases, world.size());
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Entries>> on_grids;
   for (const Entries& at : combinations(lists)) on_grids[{at[grids], at[transports]}].push_back(at);
-  std::vector<std::shared_ptr<const ProcessGrid>> made;  // all of them, before anything is measured
+  std::vector<std::shared_ptr<const ProcessGrid>> made;  // makes all grids before measuring
   for (const auto& [place, entries] : on_grids)
     made.push_back(
         program::make_grid(world, lists.grids[place.first], lists.device, lists.transports[place.second]));

@@ -13,13 +13,13 @@
 
 namespace gridlops::bench {
 
-/// What the lists say of a case. Where it is "auto" what is used may differ with the ranks, and is yet one
-/// series.
+/// The entries of the lists for a case. "auto" may mean different things on different numbers of ranks, but
+/// names one series.
 struct Asked {
   std::string algorithm, storage, transport;
 };
 
-/// One combination of the lists, with the algorithm and the storage that are used.
+/// One combination of the lists, with the algorithm and the storage in use.
 struct Case {
   std::shared_ptr<const ProcessGrid> grid;
   ProductShape shape;
@@ -30,7 +30,7 @@ struct Case {
   bool positive_definite = false;  ///< A is Hermitian positive definite, and square
 };
 
-/// How A lies on a grid: cut into so many parts along rows and along columns, each of them so often.
+/// How A lies on a grid: the number of parts along rows and along columns, and of copies of each.
 struct MatrixForm {
   int row_parts = 1, col_parts = 1, copies = 1;
   /// "2-D", "1-D rows", "1-D cols" or "whole"; "1-D rows x2" with two copies.
@@ -38,19 +38,19 @@ struct MatrixForm {
 };
 MatrixForm form_of(Algorithm algorithm, GridShape grid);
 
-/// Says on standard error, on rank 0, which cases keep copies of A. Throws UsageError on all ranks if lists
-/// that run side by side are not equally long.
+/// Rank 0 prints to standard error which cases keep copies of A. Throws UsageError on all ranks if zipped
+/// lists differ in length.
 void warn_of_copies(const Communicator& world, const Cases& cases);
 
-/// Calls run() for every combination, on the ranks of its grid (collective over world). Throws on all ranks
-/// what run() throws on all ranks of a grid.
+/// Calls run() for every combination, on the ranks of its grid (collective over world). If run() throws on
+/// all ranks of a grid, all ranks of world throw that error.
 void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run);
 
-/// Elements are functions of these seeds and the global index, so that results can be checked without a
-/// second copy of anything.
+/// Elements are functions of these seeds and the global index, so a check of the results needs no second copy
+/// of any data.
 inline constexpr std::uint64_t seed_of_A = 1, seed_of_input = 2;
 
-/// The positive definite matrix is a random one with a diagonal that puts its condition at about 20: the
+/// The positive definite matrix is a random one plus a diagonal that makes its condition number about 20: the
 /// eigenvalues of a random Hermitian matrix with elements of variance v fill ±2√(nv) (Wigner, Ann. Math. 67,
 /// 1958).
 template <Scalar T>

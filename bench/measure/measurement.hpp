@@ -17,7 +17,7 @@ using program::median;
 using program::now;
 using program::sum;
 
-/// The work that is compared with the limits: no machine does it faster than the slower of its two parts.
+/// The work to compare with the limits. It takes at least as long as the slower of its two parts.
 struct Work {
   double flops = 0;
   double bytes = 0;  ///< of A that must be read
@@ -27,29 +27,29 @@ struct Work {
   }
 };
 
-/// The work of one product; the additions and multiplications are real ones.
+/// The work of one product, in real additions and multiplications.
 template <Scalar T>
 Work product_work(const ProductShape& shape) {
   const double elements = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
   return {(is_complex<T> ? 8.0 : 2.0) * elements * static_cast<double>(shape.nrhs), elements * sizeof(T)};
 }
 
-/// One repetition, and the limits just before it.
+/// One repetition, and the limits measured just before it.
 struct Sample {
   double seconds = 0;  ///< of the slowest rank
   MachineLimits limits;
   double waiting = 0;  ///< for data and for other ranks: the share of the time, mean over the ranks
 };
 
-/// Measures the limits and then times apply, again and again (collective over the grid). apply must be
-/// finished on this rank when it returns.
+/// In each repetition, measures the limits and then times apply() (collective over the grid). apply() must
+/// return only when this rank's work is done.
 template <Scalar T, class Apply>
 std::vector<Sample> samples(const ProcessGrid& grid, LimitMeter& meter, int repetitions, const Apply& apply) {
   meter.measure<T>(grid);
   std::vector<Sample> all;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const MachineLimits limits = meter.measure<T>(grid);
-    apply();  // brings back to the caches what the limits have driven out
+    apply();  // refills the caches after the measurement of limits
     grid.comm().barrier();
     const double waited = grid.comm().traffic().seconds_waiting, begin = now();
     apply();

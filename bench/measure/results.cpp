@@ -92,7 +92,7 @@ Figures figures_of(const std::vector<Sample>& samples, const Work& work) {
     limit_bytes.push_back(sample.limits.bytes_per_second);
     roofline.push_back(work.roofline_seconds(sample.limits));
     waiting.push_back(sample.waiting);
-    fraction.push_back(roofline.back() / sample.seconds);  // each with the limits of its own moment
+    fraction.push_back(roofline.back() / sample.seconds);  // relative to the limits of its own repetition
   }
   const double typical = median(seconds);
   return {typical,          work.flops / typical, median(limit_flops), median(limit_bytes),
@@ -113,7 +113,7 @@ std::string transport_of(const Result& result) {
   return result.peer.empty() ? result.what.grid->comm().transport() : "mpi";
 }
 
-/// What a product, or an iteration, took in each repetition.
+/// The seconds of a product, or of an iteration, in each repetition.
 std::vector<double> seconds_of(const std::vector<Sample>& samples) {
   std::vector<double> seconds;
   for (const Sample& sample : samples) seconds.push_back(sample.seconds);

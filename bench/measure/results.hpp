@@ -17,7 +17,7 @@ struct Result {
   Case what;
   bool adjoint = false;
   std::string solver{};  ///< empty for products
-  std::string peer{};    ///< the routine of another library, if that was timed
+  std::string peer{};    ///< the routine of another library; empty: ours
   std::vector<Sample> samples{};
   Work work{};  ///< of one product, or of one iteration
   double error = 0;
@@ -57,7 +57,7 @@ struct CommCase {
   Index bytes() const { return operands.count * operands.type.size(); }
   std::string reduction() const;  ///< "-" without one
   std::string root() const;       ///< the same
-  /// Whatever else there is to tell rows apart, but not the transport.
+  /// Everything that tells rows apart, except the transport.
   std::string key() const;
 };
 
@@ -65,19 +65,19 @@ struct CommResult {
   CommCase what;
   int ranks = 1;
   std::string instead{};          ///< why nothing was measured; otherwise empty
-  std::string carrier{};          ///< the code that carries it
+  std::string carrier{};          ///< the code that carries the operation
   Index bytes_sent = 0;           ///< by all ranks together, in one operation
   Index wrong = 0;                ///< numbers, on all ranks
   Index in_a_row = 1;             ///< operations in a sample
   std::vector<double> seconds{};  ///< samples of one operation, of the slowest rank
 };
 
-/// What figures depend on besides the work: the machine, libraries, and its load, as this rank sees them, and
-/// where all ranks are (collective).
+/// What figures depend on besides the work: this rank's machine, its load and libraries, and the placement of
+/// all ranks (collective).
 nlohmann::ordered_json environment(Communicator& world);
 
-/// Prints a row of a table for every result at once, and writes a JSON file with all of them; both on rank 0.
-/// It counts what is wrong, and says in the end what the run is worth.
+/// On rank 0, prints a table row for each result as it comes, and writes all results to a JSON file. Counts
+/// wrong results, and ends with a verdict.
 class ResultWriter {
  public:
   /// Collective over world. Throws OutputError on all ranks if the file cannot be made.
@@ -89,17 +89,18 @@ class ResultWriter {
   void add(const CommResult& result);
   void add(const KernelResult& result);
   void add(const OperatorResult& result);
-  /// Prints a row of a table with this title, and puts it in a list of the file. `wrong` says what is wrong
-  /// with it: empty if nothing is, none if nobody verified it, so that it is no result.
+  /// Prints a row of the table with this title, and adds it to a list of the file. `wrong` says what is wrong
+  /// with the row; empty: nothing is. Without `wrong` nobody has verified the row, and it does not count as a
+  /// result.
   void add_row(const std::string& list, const std::string& title, const std::string& row,
                const nlohmann::ordered_json& json, const std::optional<std::string>& wrong = {});
-  /// Says that a transport cannot run here.
+  /// Records that a transport cannot run here.
   void add_absent(const std::string& transport, const std::string& reason);
-  /// Prints what figures depend on, in lines that begin with #.
+  /// Prints environment() in lines that begin with #.
   void print_header(const std::string& subcommand);
-  /// Writes the file and, after anything wrong or a header, a verdict (collective over world). Returns
-  /// check_failed on all ranks if a result was wrong, or if after a header there is none. Throws OutputError
-  /// on all ranks.
+  /// Writes the file. Prints a verdict if a result was wrong or print_header() was called (collective over
+  /// world). Returns check_failed on all ranks if a result was wrong, or if there is a header but no result.
+  /// Throws OutputError on all ranks.
   ExitStatus close();
 
  private:
@@ -115,11 +116,11 @@ class ResultWriter {
   bool has_header_ = false;
   std::string title_;  ///< of the last row
   Index results_ = 0;
-  std::vector<std::string> wrong_;  ///< what is
+  std::vector<std::string> wrong_;  ///< descriptions of wrong results
 };
 
-/// Which ranks share a host and the cores that they may run on: [{"host", "cores", "ranks"}, …] (collective;
-/// the result is rank 0's).
+/// The ranks that share a host and the cores on which they may run: [{"host", "cores", "ranks"}, …]
+/// (collective; only rank 0 gets it).
 nlohmann::ordered_json placement(Communicator& world);
 
 /// The variables of this process that set how MPI and NCCL carry data: {name: value}.

@@ -8,8 +8,9 @@
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py tv FOLDER
 
 FOLDER holds model.npy and background.npy, as `gridlops poststack --save FOLDER` writes them. `mdd` has the sizes of
-`gridlops mdd` and random numbers: only its times can be compared. Needs pylops-mpi with pylops, pyproximal and numba.
-Ranks have to divide sources and lines. The first solve of a process compiles; it is printed, but not counted.
+`gridlops mdd` but random numbers: compare only its times. Needs pylops-mpi with pylops, pyproximal and numba. The
+number of ranks must divide the sources and the lines. The first solve of a process compiles code: the script prints its
+time but does not count it.
 """
 import statistics
 import sys
@@ -123,7 +124,7 @@ def tv(folder):
         solve()
         return costs
 
-    # The costs take products of their own, so they come from another run, which also compiles.
+    # Costs need extra products, so a separate run computes them. That run also compiles the code.
     objective(start())
     x = solve(objective)
     time_solves(timed, repetitions=2)

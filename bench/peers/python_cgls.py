@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""CGLS from Python beside the program, in pairs: the same problem, options and ranks.
+"""Compares CGLS in Python with the program: pairs of runs with the same problem, options and ranks.
 
     bench/peers/python_cgls.py build [PAIRS]
 
-Prints the median time of an iteration, on the slower rank, of each pair, and the ratios of Python's to the program's: in the
-median, and of the fastest runs."""
+Prints for each pair the median time of an iteration on the slower rank. Then prints the ratio of Python's time to the
+program's: the median of all pairs, and the ratio of the fastest runs."""
 import json
 import os
 import pathlib
@@ -18,7 +18,8 @@ ROWS, COLS, NRHS, ITERATIONS, RANKS = 4096, 2048, 16, 30, 2
 
 
 def solve(folder):
-    """What every rank of Python runs. As in the program, each reads its own part, and an observer takes the times."""
+    """Every rank of Python runs this. As in the program, each rank reads its own part, and an observer takes the
+    times."""
     import time
 
     import gridlops as gl
@@ -51,7 +52,8 @@ def main(build, pairs=7):
                    "--iterations", str(ITERATIONS), "--report", folder / "R.json", "--quiet"]
         theirs, ours = [], []
         for _ in range(int(pairs)):
-            subprocess.run([launch, str(RANKS), *command], check=False, capture_output=True)  # ends with 3: nothing converges
+            # It ends with 3: no column converges.
+            subprocess.run([launch, str(RANKS), *command], check=False, capture_output=True)
             report = json.loads((folder / "R.json").read_text(encoding="utf-8"))
             python = json.loads(run(sys.executable, __file__, "--rank", folder))
             assert python["iterations"] == report["iterations"], (python, report["iterations"])

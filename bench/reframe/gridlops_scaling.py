@@ -4,8 +4,8 @@ of ranks.
 
     GRIDLOPS_PROGRAMS=$PWD/build reframe -C SITE.py -c bench/reframe -r -S ranks_per_node=64
 
-Performance is GFLOP/s, the fraction of the roofline that the same ranks measured in the same run, or seconds. There are no
-references here, because they belong to a machine."""
+Performance is GFLOP/s, seconds, or the fraction of the roofline that the same ranks measured in the same run.
+References belong to a machine, so this file has none."""
 import json
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from reframe.core.builtins import deferrable, parameter, performance_function, r
 
 
 def program(name, room):
-    """The path of a program: in GRIDLOPS_PROGRAMS, a build folder or one with the programs, or on PATH."""
+    """Finds a program in GRIDLOPS_PROGRAMS, which is a build folder or holds the programs, or on PATH."""
     folder = os.environ.get("GRIDLOPS_PROGRAMS")
     if not folder:
         return name
@@ -25,9 +25,9 @@ def program(name, room):
 
 
 class OnRanks(rfm.RunOnlyRegressionTest):
-    """A program on some ranks, one core each, that writes its figures as JSON."""
+    """A program that writes its figures as JSON. Each rank has one core."""
     ranks = parameter([1, 2, 4])
-    ranks_per_node = variable(int, value=0)  # 0: as the system chooses
+    ranks_per_node = variable(int, value=0)  # 0: the system chooses
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     env_vars = {"OPENBLAS_NUM_THREADS": "1"}
@@ -93,7 +93,7 @@ class Iterations(Bench):
 
 @rfm.simple_test
 class Migration(OnRanks):
-    """Least-squares migration, with as many sources for each rank: weak scaling."""
+    """Least-squares migration with ten sources per rank: weak scaling."""
 
     @run_after("init")
     def set_program(self):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device whose kernels give right results and take simulated time. It stands where the GPU library stands
-// in other builds, so the programs reach it by --device gpu.
+// A device whose kernels compute correct results and take simulated time. It takes the place of the GPU
+// library in other builds, so --device gpu selects it.
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 
@@ -20,7 +20,7 @@ namespace gridlops::simulation {
 
 namespace {
 
-/// A positive number of the environment.
+/// A positive number from a variable of the environment.
 double rate(const char* variable) {
   const char* const text = std::getenv(variable);
   const double value = text == nullptr ? 0 : std::strtod(text, nullptr);
@@ -30,14 +30,14 @@ double rate(const char* variable) {
   return value;
 }
 
-/// When the device of this rank has done what it was given: a queue in simulated time. A kernel takes the
-/// longer of the times of its flops and of its bytes, and as long as a launch.
+/// The queue of this rank's device: the simulated time at which all its work is done. A kernel takes the time
+/// of a launch, plus the time of its flops or of its bytes, whichever is longer.
 class Queue {
  public:
   void add(double flops, double bytes) {
     end_ += launch_seconds_ + std::max(flops / flops_per_second_, bytes / bytes_per_second_);
   }
-  /// What is added later starts when what the host has done so far is done.
+  /// Later work starts no earlier than the host's present time.
   void follow_host() { follow(simgrid_get_clock()); }
   void follow(double moment) { end_ = std::max(end_, moment); }
   double end() const { return end_; }
@@ -48,13 +48,14 @@ class Queue {
   }
 
  private:
-  double flops_per_second_ = rate("MODELLED_FLOPS");  // real ones
+  double flops_per_second_ = rate("MODELLED_FLOPS");  // real operations
   double bytes_per_second_ = rate("MODELLED_BYTES");
   double launch_seconds_ = rate("MODELLED_LAUNCH");
   double end_ = 0;
 };
 
-/// The host's kernels. Bytes are those of the operands that a kernel reads and writes.
+/// The host's kernels, which also add their time to the queue. They count the bytes of the operands that they
+/// read and write.
 template <Scalar T>
 class ModelledKernels final : public Kernels<T> {
  public:
@@ -159,7 +160,7 @@ class ModelledBackend final : public Backend {
   ModelledKernels<std::complex<double>> c128_{queue_, host_->kernels<std::complex<double>>()};
 };
 
-/// What the device does next follows the operation.
+/// A message. The device continues only after it has arrived.
 class Arrival final : public PendingOperation {
  public:
   Arrival(Request request, std::shared_ptr<ModelledBackend> device)
@@ -179,8 +180,8 @@ class Arrival final : public PendingOperation {
   std::shared_ptr<ModelledBackend> device_;
 };
 
-/// A collective operation that is over on the host. On the device it may be ahead of the queue: that it is
-/// over then shows when the queue is there, or when the host asks again and has given the device nothing.
+/// A collective operation that is over on the host but perhaps ahead of the device's queue. test() returns
+/// true once the queue has reached its end, or when the host asks again without new work for the device.
 class Finished final : public PendingOperation {
  public:
   explicit Finished(std::shared_ptr<ModelledBackend> device) : device_(std::move(device)) {}
@@ -198,10 +199,9 @@ class Finished final : public PendingOperation {
   double asked_at_ = -1;
 };
 
-/// All operations follow what the device was given before, and collective ones run one after the other in the
-/// order of the program, as on the one communication queue of a GPU. So they can be MPI's blocking ones: the
-/// device multiplies while the host is in MPI. (SMPI's non-blocking collectives are a loop of messages at the
-/// root.)
+/// All operations follow the device's earlier work. Collective operations run one after another in program
+/// order, as on the one communication queue of a GPU. So they can be MPI's blocking operations: the device
+/// multiplies while the host is in MPI. (SMPI's non-blocking collectives are a loop of messages at the root.)
 class ModelledCommunicator final : public Communicator {
  public:
   ModelledCommunicator(std::unique_ptr<Communicator> host, std::shared_ptr<ModelledBackend> device,
@@ -313,7 +313,7 @@ std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
 
 }  // namespace gridlops
 
-// The linker puts these in the place of the system's functions.
+// The linker replaces the system's functions by these.
 
 std::chrono::steady_clock::time_point simulated_now() asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point simulated_now() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what bench/simulation/run writes: picture.py FIGURES.json PICTURE.png"""
+"""Draws the results of bench/simulation/run: picture.py FIGURES.json PICTURE.png"""
 import json
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what the library's cost model says of a product and its adjoint, in seconds:
+// Prints the seconds that the library's cost model predicts for a product and its adjoint:
 // predict ALGORITHM ROWS COLS RHS PxQ FLOPS_PER_SECOND BYTES_PER_SECOND COPIED_BYTES_PER_SECOND
 #include <cstdio>
 #include <cstdlib>

@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of a TOML file whose fields are taken one by one. Every error names the file, the line and the field."""
+"""Reads tables of a TOML file field by field. Every error names the file, the line and the field."""
 import difflib
 import re
 import tomllib
 
 REQUIRED = object()
-# What may reach a shell or a directive of a batch system: nothing there has a meaning of its own for either.
+# Texts that may go to a shell or to a directive of a batch system. None of these characters has a special meaning
+# there.
 WORD = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+=,:@-]*|-?[0-9][0-9.e+-]*")
 LAUNCHER_WORD = re.compile(rf"(--?)?({WORD.pattern})")
+# An option of a batch system, which stands in a comment: no line of its own can follow.
+DIRECTIVE = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*([= ][A-Za-z0-9_./+=,:@&|-]+)?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 OPTION = re.compile(r"[a-z][a-z0-9-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ALLOWED = {WORD: "letters, digits and . _ - / + = , : @", LAUNCHER_WORD: "letters, digits and . _ - / + = , : @",
+           DIRECTIVE: "an option, and after = or a space letters, digits and . _ - / + = , : @ & |",
            NAME: "letters, digits and . _ -", OPTION: "small letters, digits and -", VARIABLE: "letters, digits and _"}
 KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
 
 
 class StudyError(Exception):
-    """What is wrong with a study."""
+    """A study is wrong; the text says where and why."""
 
 
 class Table:
-    """One table of the file. `lines` are those of the file; the table's begin after `start`."""
+    """One table of the file. `lines` holds the lines of the file; those of the table begin after line `start`."""
 
     def __init__(self, path, lines, values, title, start):
         self.path, self.lines, self.values, self.title, self.start = path, lines, dict(values), title, start
@@ -32,7 +36,7 @@ class Table:
         return StudyError(f"{self.path}:{self.line_of(field)}: {place}: {text}")
 
     def line_of(self, field):
-        """The line of a field, counted from 1; that of the table's head if the field is not there."""
+        """The line of a field, counted from 1; the line of the table's head if the field is missing."""
         for number, line in enumerate(self.lines[self.start:], self.start + 1):
             if re.match(rf"\s*{re.escape(field)}\s*=", line):
                 return number
@@ -52,7 +56,7 @@ class Table:
         return value
 
     def checked(self, field, text, pattern=WORD):
-        """The text, if it has only characters that mean nothing to a shell."""
+        """Returns the text if all its characters are safe in a shell; otherwise raises an error."""
         if not isinstance(text, str):
             raise self.error(field, f"{text!r} is not a text")
         if not pattern.fullmatch(text):
@@ -93,7 +97,7 @@ class Table:
         return values
 
     def pairs(self, field, names=OPTION):
-        """A table of numbers and words; of true for options without a value."""
+        """A table of numbers and words. An option without a value has `true`."""
         found = {}
         for name, value in self.take(field, dict, {}).items():
             self.checked(field, name, names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the runs of a study have found: one JSON file of all, and series of figures over the ranks."""
+"""Gathers the results of a study in one JSON file, and arranges figures in series over the ranks."""
 import json
 import statistics
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SCHEMA = "gridlops.study/1"
 
 
 def gather(study, folder):
-    """Writes results.json with what all runs that are done have written, and returns it."""
+    """Writes the results of all finished runs to results.json, and returns them."""
     runs, missing = [], []
     for run in study.runs:
         path = run.result(folder)
@@ -32,16 +32,16 @@ def gather(study, folder):
 class Figure:
     """One measured product, iteration or solve."""
     section: str
-    work: str  # what is done: the panel of a picture
-    way: str  # how it was asked to be done: the line in it
-    ran: str  # how it was done, which may differ from rank to rank where "auto" was asked for
+    work: str  # the operation and its sizes: a panel of a picture
+    way: str  # the options that the study asks for: a line in the panel
+    ran: str  # what the program used; for "auto" it may differ with the number of ranks
     form: str  # "2-D", "1-D rows", …
     ranks: int
     grid: tuple
     samples: tuple  # seconds, of each repetition
-    share: float  # of the whole work, on each rank: what weak scaling keeps
+    share: float  # the work of each rank, which weak scaling keeps
     bytes_sent: float | None  # by a rank on average
-    result: dict | None = None  # of gridlops-bench, which has its limits
+    result: dict | None = None  # from gridlops-bench, with the limits
 
     @property
     def seconds(self):
@@ -49,7 +49,7 @@ class Figure:
 
     @property
     def rates(self):
-        """The work of a rank in a second: typical, least, most."""
+        """A rank's work per second: typical, least, most."""
         return tuple(self.share / seconds for seconds in (self.seconds, max(self.samples), min(self.samples)))
 
 
@@ -70,7 +70,7 @@ def figures_of_bench(run):
 
 
 def figures_of_programs(study, runs):
-    """Repeated runs are the repetitions of one figure."""
+    """Makes one figure of all repetitions of a run."""
     groups = {}
     for run in runs:
         groups.setdefault((run["section"], run["ranks"], tuple(run["grid"]), asked_of(run, "--transport")), []).append(run)
@@ -87,14 +87,14 @@ def figures_of_programs(study, runs):
 
 
 def asked_of(run, option):
-    """What the command line of a run gives an option; none if it does not."""
+    """The value of an option on a run's command line; None if the option is not there."""
     words = run["command"]
     return words[words.index(option) + 1] if option in words else None
 
 
 def figures_of(study, document):
-    """All figures but those of collectives. In weak scaling sizes differ with the ranks: the work is called by the sizes
-    on the fewest."""
+    """All figures except those of collectives. In weak scaling sizes grow with the ranks; the sizes on the fewest ranks
+    name the work."""
     bench = [run for run in document["runs"] if run["kind"] in ("products", "solvers")]
     found = [figure for run in bench for figure in figures_of_bench(run)]
     found += figures_of_programs(study, [run for run in document["runs"] if run["kind"] == "programs"])
@@ -103,24 +103,25 @@ def figures_of(study, document):
 
 @dataclass
 class Series:
-    """Figures of one way to do one work, as it was asked for, by growing numbers of ranks."""
+    """Figures of one work done in one way, in the order of the numbers of ranks."""
     work: str
-    label: str  # of all series that are done in this way, whatever their work: it has one colour
+    label: str  # all series of this way share it, and have one colour
     points: list
-    base: Figure  # on the fewest ranks that did this work in this way, by this rule if it has a grid of as many
+    base: Figure  # of this work and way on the fewest ranks; of this rule if it has a grid of that many
 
     def efficiencies(self):
-        """Of each point: the work of a rank in a second over that of the base, typical, least and most. It is T₁/(P T_P) in strong,
-        T₁/T_P in weak scaling."""
+        """For each point, a rank's work per second relative to the base: typical, least and most. It is T₁/(P T_P) in
+        strong scaling, and T₁/T_P in weak scaling."""
         return [tuple(rate / self.base.rates[0] for rate in point.rates) for point in self.points]
 
 
 def all_series(study, figures):
-    """A series for each work, way and rule by which its grids are made. Where sizes grow they are told by their order."""
+    """A series for each work, way and rule of the grids. Where sizes grow, works at the same place in the order belong
+    together."""
     series = []
     for section, rules in study.grids.items():
         mine = [figure for figure in figures if figure.section == section]
-        orders = {}  # of a work among those of the same number of ranks: the same place in weak scaling is the same series
+        orders = {}  # the works of each number of ranks; in weak scaling, the same place means the same series
         for figure in mine:
             works = orders.setdefault(figure.ranks, [])
             if figure.work not in works:
@@ -139,7 +140,7 @@ def all_series(study, figures):
 
 
 def tell_apart(series):
-    """Two sections may do the same work in the same way, with other options. Then labels name the section."""
+    """Adds the section to the labels if two sections do the same work in the same way, with different options."""
     sections = {}
     for one in series:
         sections.setdefault((one.work, one.label), set()).add(one.points[0].section)
@@ -150,10 +151,10 @@ def tell_apart(series):
 
 
 def collectives_of(document):
-    """What was measured of collectives."""
+    """The results of collectives."""
     return [result for run in document["runs"] if run["kind"] == "collectives" for result in run["document"]["results"]]
 
 
 def against(study, one):
-    """What a series is compared with, where that is not on the fewest ranks of the study."""
+    """Names the base of a series if it is not on the fewest ranks of the study."""
     return "" if one.base.ranks == study.ranks[0] else f" of {one.base.ranks} ranks"

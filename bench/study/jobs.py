@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Job scripts that run a study: for Slurm and PBS one array for each number of ranks, or one plain script.
+"""Writes job scripts that run a study: for Slurm and PBS one array for each number of ranks, or one plain script.
 
-A run that is told that its time is over saves its state, if it can (`gridlops solve`), ends with status 75, and is queued
-again. Words of the study were checked when it was read; paths are quoted."""
+Shortly before a run's time ends, the job signals the run. `gridlops solve` then saves its state and ends with status
+75, and the job queues the run again. read_study() checks the words of the study; the scripts quote paths."""
 import math
 import shlex
 
 SCHEDULERS = ("slurm", "pbs", "plain")
-NOTICE = 120  # seconds before the end of its time at which a run is told
+NOTICE = 120  # a run gets its signal this many seconds before its time ends
 
-# The batch system tells the shell of the job, which tells the launcher, which tells the ranks: that reaches them from srun and mpirun.
+# The batch system signals the job's shell, the shell signals the launcher, and the launcher (srun or mpirun) the ranks.
 SLURM_LIMIT = """within_time() {
   "$@" &
   local running=$! told=yes status
@@ -27,14 +27,14 @@ TIMEOUT_LIMIT = """within_time() {{
 }}
 """
 RUN = """
-# run NAME WORD…: runs what has no result yet, and goes on from the state that an earlier run has saved.
+# run NAME WORD…: makes this run unless it has a result, and resumes from the state that an earlier run saved.
 run() {
   local name=$1 status=0
   shift
   [ ! -e "results/$name.json" ] || return 0
   if [ -e "checkpoints/$name/manifest.json" ]; then set -- "$@" --restart "checkpoints/$name"; fi
   within_time "$@" >>"logs/$name.txt" 2>&1 || status=$?
-  # 3: some column has not converged, and the result is there.
+  # 3: the result is there, but a column has not converged.
   if [ "$status" -eq 3 ] && [ -e "results/$name.json" ]; then status=0; fi
   echo "$name: status $status"
   return "$status"
@@ -56,10 +56,11 @@ def slurm_directives(study, ranks, count):
     if machine.ranks_per_node:
         directives += [f"--nodes={math.ceil(ranks / machine.ranks_per_node)}", f"--ntasks-per-node={min(ranks, machine.ranks_per_node)}"]
     if machine.gpus_per_node:
-        # A rank sees all GPUs of its node, and takes the one of its turn: so they reach each other's memory.
+        # A rank sees all GPUs of its node and takes the one of its number, so that GPUs reach each other's memory.
         directives += [f"--gpus-per-node={min(ranks, machine.gpus_per_node)}"]
     directives += [f"--partition={machine.partition}"] if machine.partition else []
     directives += [f"--account={machine.account}"] if machine.account else []
+    directives += machine.directives["slurm"]
     return "".join(f"#SBATCH {directive}\n" for directive in directives)
 
 
@@ -72,11 +73,12 @@ def pbs_directives(study, ranks):
     directives = [f"-N {study.name}-np{ranks}"[:17], f"-l {select}", f"-l walltime={machine.time}", "-j oe", "-r y"]
     directives += [f"-q {machine.partition}"] if machine.partition else []
     directives += [f"-A {machine.account}"] if machine.account else []
+    directives += machine.directives["pbs"]
     return "".join(f"#PBS {directive}\n" for directive in directives)
 
 
 def launch_words(study, ranks, scheduler):
-    """What stands before a program. Slurm's launcher knows its own job."""
+    """The launcher's command, which stands before a program. Slurm's launcher knows its own job."""
     machine = study.machine
     words = machine.launcher or (["srun"] if scheduler == "slurm" else ["mpirun"])
     if machine.gpus_per_node and words[0] == "srun":
@@ -85,7 +87,7 @@ def launch_words(study, ranks, scheduler):
 
 
 def set_up(study, folder, scheduler):
-    """The lines before any run: where it is, and what it needs."""
+    """The script's lines before the first run: its folder, modules, variables and functions."""
     machine = study.machine
     lines = ["set -euo pipefail", f"cd {shlex.quote(str(folder))}"]
     if machine.modules:
@@ -97,7 +99,7 @@ def set_up(study, folder, scheduler):
 
 
 def cases(study, runs, programs, scheduler):
-    """The runs by their numbers."""
+    """The shell function that starts a run by its number."""
     text = ""
     for number, run in enumerate(runs):
         words = [*launch_words(study, run.ranks, scheduler), *run.command(programs[run.program])]
@@ -139,7 +141,7 @@ def submit_script(study, folder, lines):
 
 
 def write_jobs(study, folder, programs, scheduler):
-    """Writes jobs/, anew, for the runs that have no result. Returns an exit status."""
+    """Replaces jobs/ by scripts for the runs that have no result. Returns an exit status."""
     jobs = folder / "jobs"
     jobs.mkdir(exist_ok=True)
     for old in [*jobs.glob("np*"), *jobs.glob("*.sh")]:

@@ -7,13 +7,14 @@ import sys
 import time
 from pathlib import Path
 
-DONE = (0, 3)  # 3: some column has not converged, and the result is there
+DONE = (0, 3)  # 3: the result is there, but a column has not converged
 SUSPENDED = 75  # the state is saved
 
 
 def launcher(ranks):
-    """The command that runs a program on so many ranks of this machine: bound to cores where there are enough."""
-    # Copies through shared memory, in the words of Open MPI 4 and of 5; each ignores the other's.
+    """The command that runs a program on this many ranks of this machine, bound to cores if there are enough."""
+    # Makes Open MPI copy through shared memory: one option is for version 4, one for version 5, and each ignores the
+    # other's.
     command = ["mpirun", "-n", str(ranks), "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "smsc", "^cma"]
     if ranks <= len(os.sched_getaffinity(0)):
         return command + ["--bind-to", "core", "--map-by", "core"]
@@ -28,10 +29,10 @@ def environment():
 
 
 def find_programs(folder):
-    """The paths of both programs: in a build folder or beside each other; without a folder, in the build folder of this
-    source tree or on PATH."""
+    """The paths of both programs. `folder` is a build folder, or has both. Without it, they are in this source tree's
+    build folder, beside this script, or on PATH."""
     root = Path(__file__).resolve().parents[2]
-    places = [Path(folder)] if folder else [root / "build", Path(sys.argv[0]).parent]  # bin, where this is installed
+    places = [Path(folder)] if folder else [root / "build", Path(sys.argv[0]).parent]  # bin in an installation
     found = {}
     for name, room in (("gridlops", "apps"), ("gridlops-bench", "bench")):
         candidates = [place / path for place in places for path in (f"{room}/{name}", name)]
@@ -49,7 +50,7 @@ def prepare(folder):
 
 
 def start(study, run, folder, programs):
-    """Runs one program until its end, and returns its status. A checkpoint of an earlier run is gone on from."""
+    """Runs one program to its end, and returns its status. Resumes from the checkpoint of an earlier run."""
     words = run.command(programs[run.program])
     if Path(folder, "checkpoints", run.name, "manifest.json").exists():
         words += ["--restart", f"checkpoints/{run.name}"]
@@ -60,13 +61,13 @@ def start(study, run, folder, programs):
             [*launch, *words], cwd=folder, env={**environment(), **machine.environment}, stdout=output, stderr=subprocess.STDOUT) as process:
         try:
             return process.wait()
-        except BaseException:  # interrupted: mpirun ends its ranks when it is told, and leaves them when it is killed
+        except BaseException:  # interrupted: mpirun ends its ranks if terminated, but not if killed
             process.terminate()
             raise
 
 
 def run_missing(study, folder, programs):
-    """Runs what has no result yet, and returns how many runs failed. What fails does not stop the others."""
+    """Makes the runs that have no result, and returns how many failed. A failed run does not stop the others."""
     prepare(folder)
     missing = [run for run in study.runs if not run.result(folder).exists()]
     print(f"{study.name}: {len(study.runs)} runs, {len(study.runs) - len(missing)} of them done")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws the figures of a study. Each function returns a picture as the bytes of a PNG file, or nothing where there is nothing
+"""Draws the figures of a study. Each function returns a picture as the bytes of a PNG file, or None if there is nothing
 to draw."""
 import io
 import math
@@ -24,7 +24,7 @@ def png_of(figure):
 
 
 def panels(count):
-    """Axes for so many panels, two beside each other."""
+    """Axes for this many panels, two per row."""
     across = min(count, 2)
     down = math.ceil(count / across)
     figure, axes = plt.subplots(down, across, figsize=(WIDE * across, 4.6 * down), layout="constrained", squeeze=False)
@@ -59,7 +59,7 @@ def finish(figure, axes):
             entries.setdefault(label, handle)
     inches = figure.get_figwidth()
     columns = max(1, min(len(entries), int(inches * 11 / (max(map(len, entries)) + 6))))
-    # Older versions of Matplotlib have no place outside of the axes.
+    # Older versions of Matplotlib cannot place a legend outside the axes.
     height = figure.get_figheight() + 0.2 * math.ceil(len(entries) / columns) + 0.2
     below = 1 - figure.get_figheight() / height
     figure.set_figheight(height)
@@ -90,8 +90,8 @@ def decades(axis):
 
 
 def curves(study, drawn, styles, ylabel, finish_axis):
-    """A panel for each work, a curve for each form. drawn: series, their names in the legend, and for each of their points the ranks
-    and a value with the least and the most of the repetitions."""
+    """A panel for each work, a curve for each form. `drawn` has for each series its name in the legend and its points:
+    the ranks, a value, and the least and the most of the repetitions."""
     if not drawn:
         return None
     groups = {}
@@ -111,7 +111,7 @@ def curves(study, drawn, styles, ylabel, finish_axis):
 
 
 def efficiency(study, series, styles):
-    """Of the series that have more than their own base."""
+    """Draws the series that have more points than their base."""
     def ideal(axis):
         axis.axhline(1, color="black", linewidth=0.8)
         axis.set_ylim(bottom=0)
@@ -128,18 +128,18 @@ def times(study, series, styles):
 
 
 def traffic(study, series, styles):
-    """What is counted is the same in all repetitions."""
+    """Counts are the same in all repetitions."""
     drawn = [(one, one.label, [(point.ranks, *3 * [point.bytes_sent / 1e6]) for point in one.points if point.bytes_sent])
              for one in series if any(point.bytes_sent for point in one.points)]
     return curves(study, drawn, styles, "sent by a rank, mean (MB)", decades)
 
 
 def forms(series, styles):
-    """1-D against 2-D: a bar for each series, on each number of ranks that has both; ways stand apart."""
+    """1-D against 2-D: a bar for each series, on each number of ranks that has both forms. Gaps separate the ways."""
     groups = {}
     for one in series:
         for point in one.points:
-            groups.setdefault((point.work, point.ranks), {}).setdefault(point, one)  # rules may have made the same grid
+            groups.setdefault((point.work, point.ranks), {}).setdefault(point, one)  # two rules may make the same grid
     groups = {key: members for key, members in groups.items()
               if any("2-D" in point.form for point in members) and any("2-D" not in point.form for point in members)}
     if not groups:
@@ -173,7 +173,7 @@ def collectives(results):
     figure, axes = panels(len(operations))
     for axis, operation in zip(axes, operations):
         for name in labels:
-            best = {}  # of several types or places the quickest
+            best = {}  # the fastest of several types or places
             for result in results:
                 if result["operation"] == operation and label(result) == name:
                     best[result["bytes"]] = min(best.get(result["bytes"], result), result, key=lambda found: found["seconds"])
@@ -189,7 +189,7 @@ def collectives(results):
 
 
 def roof(series, styles):
-    """The products and iterations on the most ranks that have any, of one type."""
+    """Draws the products and iterations of one type, on the most ranks that have any."""
     most = max((point.ranks for one in series for point in one.points if point.result), default=0)
     labels = {}
     for one in series:

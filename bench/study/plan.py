@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A study: a TOML file that says what is measured on how many ranks, and the runs of programs that it takes.
+"""Reads a study, a TOML file that says what to measure on how many ranks, and lists the runs that it takes.
 
     name = "strong"            scaling = "strong" or "weak"            ranks = [1, 2, 4]            repetitions = 5
 
@@ -7,16 +7,16 @@
     [[solvers]]                gridlops-bench solve
     [[collectives]]            gridlops-bench comm
     [[programs]]               gridlops solve, lsm, mdd, poststack, reflectivity
-    [machine]                  how programs are started, and what batch systems are told
+    [machine]                  how to start programs, and what to tell batch systems
 
-docs/experiments.md has the fields."""
+docs/experiments.md lists the fields."""
 import hashlib
 import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from study.fields import LAUNCHER_WORD, NAME, VARIABLE, Document, StudyError
+from study.fields import DIRECTIVE, LAUNCHER_WORD, NAME, VARIABLE, Document, StudyError
 
 SECTIONS = ("products", "solvers", "collectives", "programs")
 COMMANDS = ("solve", "lsm", "mdd", "poststack", "reflectivity")
@@ -27,14 +27,14 @@ RULES = ("near-square", "Px1", "1xP")
 
 @dataclass
 class Run:
-    """One start of a program. Its name has a hash of its command: a study that changes has other runs."""
+    """One run of a program. Its name has a hash of its command, so a changed study has new runs."""
     section: str  # "products 1"
     kind: str
     ranks: int
     program: str  # "gridlops-bench" or "gridlops"
-    words: list  # of the program's command line, but for the file of the result
+    words: list  # of the program's command line, without the result's file
     grid: tuple | None = None
-    restarts: bool = False  # it saves its state when it is signalled, and can go on from there
+    restarts: bool = False  # on a signal it saves its state, from which it can resume
     turn: int = 1
     name: str = field(init=False)
 
@@ -48,7 +48,8 @@ class Run:
         return Path(folder, "results", f"{self.name}.json")
 
     def command(self, executable):
-        """The words of the command, from the folder of the study; the file appears complete or not at all."""
+        """The words of the command, which runs in the study's folder. The result's file appears complete or not at
+        all."""
         words = [str(executable), *self.words, "--json" if self.program == "gridlops-bench" else "--report", f"results/{self.name}.json"]
         if self.restarts:
             words += ["--output", f"outputs/{self.name}.npy", "--checkpoint", f"checkpoints/{self.name}"]
@@ -65,6 +66,7 @@ class Machine:
     account: str | None
     modules: list
     environment: dict
+    directives: dict  # further ones, for each batch system
 
     @property
     def seconds(self):
@@ -84,7 +86,7 @@ class Study:
 
 
 def shape_of(rule, ranks):
-    """The grid of so many ranks by a rule; none if the rule is a grid of another number of ranks."""
+    """The grid of this many ranks by a rule; None if the rule is a grid of another number of ranks."""
     if rule == "Px1":
         return ranks, 1
     if rule == "1xP":
@@ -107,12 +109,12 @@ def grid_rules(table, ranks, default):
 
 
 def grids_on(rules, ranks):
-    """The grids of so many ranks, each once."""
+    """The grids of this many ranks, each once."""
     return list(dict.fromkeys(shape for rule in rules if (shape := shape_of(rule, ranks))))
 
 
 def growing(table, names, scaling):
-    """What grows with the ranks, so that the work of each stays the same."""
+    """The sizes that grow with the ranks, so that each rank's work stays the same."""
     grows = table.take("grows", list, None)
     if scaling == "strong":
         if grows is not None:
@@ -127,12 +129,12 @@ def growing(table, names, scaling):
 
 
 def grown(value, ranks, grows):
-    """A size on so many ranks, which is larger by the root of their number if several sizes grow together."""
+    """A size on this many ranks. If k sizes grow together, each grows by the k-th root of the number of ranks."""
     return round(value * ranks ** (1 / len(grows)))
 
 
 def sizes_of(table, scaling):
-    """A function from ranks to the options of the sizes, which run side by side."""
+    """A function from a number of ranks to the options of the zipped sizes."""
     sizes = table.take("sizes", list)
     for size in sizes:
         if type(size) is not list or len(size) != 3 or any(type(number) is not int or number < 1 for number in size):
@@ -207,7 +209,8 @@ def read_machine(table):
         raise table.error("time", f"{time!r} is not a time such as 00:30:00")
     machine = Machine(table.words("launcher", None, LAUNCHER_WORD), table.whole("ranks_per_node", None),
                       table.whole("gpus_per_node", 0, 0), time, table.word("partition", None, NAME), table.word("account", None, NAME),
-                      table.words("modules", []), table.pairs("environment", VARIABLE))
+                      table.words("modules", []), table.pairs("environment", VARIABLE),
+                      {scheduler: table.words(f"{scheduler}_directives", [], DIRECTIVE) for scheduler in ("slurm", "pbs")})
     if machine.seconds <= 120:
         raise table.error("time", f"{time} is over when runs are told, 120 seconds before its end, to save their state")
     table.finish()

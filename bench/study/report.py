@@ -13,17 +13,22 @@ th:first-child,td:first-child,.text td,.text th{text-align:left}.warning{backgro
 pre{background:#f6f6f6;padding:1em;overflow-x:auto}div.wide{overflow-x:auto}"""
 
 CAPTIONS = {
-    "Efficiency": "The work that a rank does in a second, over that of a rank on the fewest ranks. 1 is ideal; what is lost went into "
-                  "communication, into waiting, or into parts of the machine that ranks share, such as memory. A line is what was asked "
-                  "for: what “auto” became is in the table. Bars reach from the least to the most of the repetitions, over the median on the fewest ranks.",
-    "Time": "The median of the repetitions, each of the slowest rank, over the ranks, with bars from the least to the most. In ideal strong "
-            "scaling lines fall with slope -1; in ideal weak scaling they are level.",
-    "1-D against 2-D": "The same work on as many ranks, with A cut along one dimension or two. “x2” is a form that keeps two copies of A.",
-    "Communication volume": "What a rank sends in one product or iteration (of gridlops programs: in the whole solve). Counted, not modelled; "
-                            "it does not depend on the machine. One rank sends nothing and has no point.",
-    "Collectives": "Time of one operation, of the slowest rank: the median, in a band from the least to the most. Level parts are latency, slopes of 1 bandwidth.",
-    "Roofline": "Each product or iteration on the most ranks, under the limits that the same ranks measured in the same run: the slope is "
-                "reading memory, the level line multiplying. A^H Y points down. Bars reach from the least to the most of the repetitions.",
+    "Efficiency": "A rank's work per second, relative to that of a rank on the fewest ranks. 1 is ideal; "
+                  "communication, waiting, and parts of the machine that ranks share, such as memory, cost the rest. "
+                  "A line stands for the options that the study asks for: the table shows what “auto” became. Bars "
+                  "reach from the least to the most of the repetitions, over the median on the fewest ranks.",
+    "Time": "The median of the repetitions on the slowest rank, over the number of ranks. Bars reach from the least "
+            "to the most. In ideal strong scaling lines fall with slope -1; in ideal weak scaling they are level.",
+    "1-D against 2-D": "The same work on the same number of ranks, with A cut along one dimension or two. “x2” is a "
+                       "form that keeps two copies of A.",
+    "Communication volume": "The data that a rank sends in one product or iteration (for gridlops programs: in the "
+                            "whole solve). The programs count it, and it does not depend on the machine. One rank "
+                            "sends nothing and has no point.",
+    "Collectives": "Time of one operation on the slowest rank: the median, in a band from the least to the most. "
+                   "Latency makes level parts, bandwidth slopes of 1.",
+    "Roofline": "Each product or iteration on the most ranks, under the limits that the same ranks measured in the "
+                "same run: the slope is the limit of reading memory, the level line that of multiplying. A^H Y points "
+                "down. Bars reach from the least to the most of the repetitions.",
 }
 
 
@@ -34,7 +39,7 @@ def table(head, rows, kind=""):
 
 
 def drawn(study, document, series):
-    """The pictures by title, as far as there are any; none without matplotlib."""
+    """The pictures that exist, by title; none without matplotlib."""
     try:
         from study import pictures
     except ImportError as error:
@@ -48,7 +53,7 @@ def drawn(study, document, series):
 
 
 def environments(document):
-    """What figures depend on besides the work; a row for each value that some run had."""
+    """What figures depend on besides the work: a row for each fact, with the values of all runs."""
     values = {}
     for run in document["runs"]:
         for name, value in run["document"].get("environment", {}).items():

@@ -11,7 +11,7 @@ namespace gridlops {
 
 namespace {
 
-/// The number that makes up the whole text; 0 if there is none.
+/// The whole text as a number; 0 if it is none.
 int whole_number(const char* begin, const char* end) {
   int value = 0;
   const auto [stop, error] = std::from_chars(begin, end, value);

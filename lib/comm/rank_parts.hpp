@@ -10,7 +10,7 @@
 
 namespace gridlops {
 
-/// The same array with complex numbers as pairs of reals. The functions below take such arrays.
+/// The same array, with each complex number as two reals. The functions below take such arrays.
 inline Elements as_reals(const Elements& a) { return {a.data, a.count * a.reals_per_element, a.type}; }
 inline ConstElements as_reals(const ConstElements& a) {
   return {a.data, a.count * a.reals_per_element, a.type};
@@ -24,7 +24,7 @@ inline ConstElements slice(const ConstElements& a, Index begin, Index count) {
   return {static_cast<const std::byte*>(a.data) + begin * size_of(a.type), count, a.type};
 }
 
-/// An array that consists of one part per rank, in rank order. Counts and offsets are in reals.
+/// An array of one part per rank, in rank order. Counts and offsets are in reals.
 class RankParts {
  public:
   RankParts(std::span<const Index> counts, int reals_per_element) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/instantiate.hpp"
@@ -16,10 +18,10 @@ namespace gridlops {
 
 namespace {
 
-/// The sizes of the array in the file of a matrix with so many columns of arrays.
+/// The sizes of the array in the file of a matrix with this many columns of arrays.
 std::vector<Index> sizes_in_file(const Dims& dims, Index columns) {
   std::vector<Index> sizes = dims.sizes();
-  if (columns != 1) sizes.insert(sizes.begin(), columns);
+  if (columns != 1) sizes.push_back(columns);
   return sizes;
 }
 
@@ -51,16 +53,31 @@ void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran
   }
 }
 
-/// Calls work(column, box) for each column of this rank's block, with the box of it in the file.
-template <Scalar T, class Function>
-void for_each_column(const ConstDistMatrix<T>& X, const Dims& dims, Function&& work) {
-  const Cut& rows = X.layout().rows;
-  const Box own = dims.block(X.grid()->my_part(rows.axis));
-  for (Index j = 0; j < X.local().cols; ++j) {
-    Box box = own;
-    if (X.cols() != 1) box.insert(box.begin(), {X.local_col_range().begin + j, 1});
-    work(j, box);
+/// Calls work(piece) for boxes that make up a box of an array in C order, each of about as many elements as a
+/// buffer has. Only the first `dims` dimensions are cut; a piece has whole cells where it can.
+template <Scalar T>
+void for_each_piece(Box box, std::size_t dims, const std::vector<Cells>& cells,
+                    const std::function<void(const Box&)>& work, std::size_t dim = 0) {
+  const Index elements = size_of(box);
+  if (elements <= buffer_elements<T> || dim == dims) return work(box);
+  const Range range = box[dim];
+  const Index each = elements / range.size;
+  for (Index begin = range.begin; begin < range.end();) {
+    const Index end = each > buffer_elements<T>
+                          ? begin + 1
+                          : end_of_piece(range, begin, buffer_elements<T> / each, cells[dim]);
+    box[dim] = {begin, end - begin};
+    for_each_piece<T>(box, dims, cells, work, dim + 1);
+    begin = end;
   }
+}
+
+/// The box of this rank's block in the file: of its part of the array, with its columns.
+template <Scalar T>
+Box box_in_file(const ConstDistMatrix<T>& X, const Dims& dims) {
+  Box box = dims.block(X.grid()->my_part(X.layout().rows.axis));
+  if (X.cols() != 1) box.push_back(X.local_col_range());
+  return box;
 }
 
 template <Scalar T>
@@ -110,42 +127,52 @@ void reorder(const Box& box, const std::vector<T>& from, std::vector<T>& to) {
   });
 }
 
-/// Calls work(j, column) for each column of this rank's block, read into host memory.
-template <Scalar T, class Function>
-void read_dataset_columns(const std::string& name, const ArrayHeader& header, const Dims& dims,
-                          const ConstDistMatrix<T>& X, Function&& work) {
-  const std::unique_ptr<Dataset> dataset = open_dataset(parse_array_name(name));
-  require<InputError>(dataset->header() == header, name,
-                      ": is another dataset than it was before; was it changed meanwhile?");
-  std::vector<T> column(at(X.local().rows)), in_file(header.fortran_order ? column.size() : 0);
-  for_each_column<T>(X, dims, [&](Index j, const Box& box) {
-    const Index line = header.fortran_order ? box.front().size : box.back().size;
-    dataset->read(box, header.fortran_order ? in_file.data() : column.data(), line);
-    if (header.fortran_order) reorder(box, in_file, column);
-    work(j, column);
-  });
-}
+/// Reads boxes of one file, in C order.
+template <Scalar T>
+class ArrayReader {
+ public:
+  ArrayReader(const std::string& name, const ArrayHeader& header)
+      : header_(header), cells_(header.sizes.size()) {
+    if (header.data_offset >= 0) {
+      file_.emplace(place_of_array(name).file);
+      return;
+    }
+    dataset_ = open_dataset(parse_array_name(name));
+    require<InputError>(dataset_->header() == header, name,
+                        ": is another dataset than it was before; was it changed meanwhile?");
+    cells_ = dataset_->chunks();
+  }
 
-/// The same for elements that lie in the file as in memory.
-template <Scalar T, class Function>
-void read_plain_columns(const std::string& name, const ArrayHeader& header, const Dims& dims,
-                        const ConstDistMatrix<T>& X, Function&& work) {
-  constexpr Index size = sizeof(T);
-  const std::vector<Index> sizes = sizes_in_file(dims, X.cols());
-  const InputFile file(place_of_array(name).file);
-  std::vector<T> column(at(X.local().rows)), scattered;
-  for_each_column<T>(X, dims, [&](Index j, const Box& box) {
-    for_each_line(sizes, box, header.fortran_order,
+  const std::vector<Cells>& cells() const { return cells_; }
+
+  void read(const Box& box, std::vector<T>& to) {
+    to.resize(at(size_of(box)));
+    if (dataset_ == nullptr) return read_plain(box, to);
+    if (header_.fortran_order) in_file_.resize(to.size());
+    std::vector<T>& target = header_.fortran_order ? in_file_ : to;
+    dataset_->read(box, target.data(), header_.fortran_order ? box.front().size : box.back().size);
+    if (header_.fortran_order) reorder(box, in_file_, to);
+  }
+
+ private:
+  void read_plain(const Box& box, std::vector<T>& to) {
+    constexpr Index size = sizeof(T);
+    for_each_line(header_.sizes, box, header_.fortran_order,
                   [&](Index in_file, Index in_memory, Index step, Index count) {
-                    const Index offset = header.data_offset + in_file * size;
-                    if (step == 1) return file.read(column.data() + in_memory, count * size, offset);
-                    scattered.resize(at(count));
-                    file.read(scattered.data(), count * size, offset);
-                    for (Index k = 0; k < count; ++k) column[at(in_memory + k * step)] = scattered[at(k)];
+                    const Index offset = header_.data_offset + in_file * size;
+                    if (step == 1) return file_->read(to.data() + in_memory, count * size, offset);
+                    in_file_.resize(at(count));
+                    file_->read(in_file_.data(), count * size, offset);
+                    for (Index k = 0; k < count; ++k) to[at(in_memory + k * step)] = in_file_[at(k)];
                   });
-    work(j, column);
-  });
-}
+  }
+
+  const ArrayHeader& header_;
+  std::optional<InputFile> file_;
+  std::unique_ptr<Dataset> dataset_;
+  std::vector<Cells> cells_;
+  std::vector<T> in_file_;
+};
 
 }  // namespace
 
@@ -163,12 +190,21 @@ void read_array(const std::string& name, const ArrayHeader& header, const Dims& 
   });
   if (!X.grid()->is_member()) return;
   attempt(X.grid()->comm(), [&] {
-    if (X.local().empty()) return;
-    const auto upload = [&](Index j, const std::vector<T>& column) {
-      X.grid()->backend()->upload(column.data(), X.local().column(j), X.local().rows * Index{sizeof(T)});
-    };
-    if (header.data_offset < 0) return read_dataset_columns<T>(name, header, dims, X, upload);
-    read_plain_columns<T>(name, header, dims, X, upload);
+    const MatrixView<T> block = X.local();
+    if (block.empty()) return;
+    ArrayReader<T> reader(name, header);
+    std::vector<T> rows, column;
+    Index first = 0;
+    for_each_piece<T>(box_in_file<T>(X, dims), at(dims.count()), reader.cells(), [&](const Box& piece) {
+      reader.read(piece, rows);
+      const Index count = size_of(piece) / block.cols;
+      column.resize(at(count));
+      for (Index j = 0; j < block.cols; ++j) {
+        for (Index i = 0; i < count; ++i) column[at(i)] = rows[at(i * block.cols + j)];
+        X.grid()->backend()->upload(column.data(), block.column(j) + first, count * Index{sizeof(T)});
+      }
+      first += count;
+    });
   });
 }
 
@@ -189,13 +225,23 @@ void write_array(const std::string& name, const Dims& dims, const ConstDistMatri
   write_together(place, ArrayHeader{scalar_type_of<T>, sizes}, like, Access::by_umask, X,
                  [&](const std::string& path, Index data_offset) {
                    OutputFile file = OutputFile::open(path);
-                   std::vector<T> column(at(X.local().rows));
-                   for_each_column(X, dims, [&](Index j, const Box& box) {
-                     X.grid()->backend()->download(X.local().column(j), column.data(), X.local().rows * size);
+                   const MatrixView<const T> block = X.local();
+                   std::vector<T> rows, column;
+                   Index first = 0;
+                   const std::vector<Cells> cells(sizes.size());
+                   for_each_piece<T>(box_in_file(X, dims), at(dims.count()), cells, [&](const Box& piece) {
+                     const Index count = size_of(piece) / block.cols;
+                     rows.resize(at(size_of(piece)));
+                     column.resize(at(count));
+                     for (Index j = 0; j < block.cols; ++j) {
+                       X.grid()->backend()->download(block.column(j) + first, column.data(), count * size);
+                       for (Index i = 0; i < count; ++i) rows[at(i * block.cols + j)] = column[at(i)];
+                     }
                      for_each_line(
-                         sizes, box, false, [&](Index in_file, Index in_memory, Index, Index count) {
-                           file.write(column.data() + in_memory, count * size, data_offset + in_file * size);
+                         sizes, piece, false, [&](Index in_file, Index in_memory, Index, Index length) {
+                           file.write(rows.data() + in_memory, length * size, data_offset + in_file * size);
                          });
+                     first += count;
                    });
                    file.finish();
                  });

@@ -25,17 +25,10 @@ def write_files(folder):
     np.save(folder / "XT.npy", program.random_matrix(rng, (3, 8), "f64"))
     np.save(folder / "BT.npy", program.random_matrix(rng, (3, 12), "f64"))
     np.save(folder / "whole.npy", np.arange(24).reshape(8, 3))
-    np.save(folder / "object.npy", np.array([[None] * 3] * 8, dtype=object), allow_pickle=True)
-    np.save(folder / "cube.npy", np.zeros((8, 3, 2)))
-    good = (folder / "X.npy").read_bytes()
-    (folder / "short_header.npy").write_bytes(good[:40])
-    (folder / "short_data.npy").write_bytes(good[:-8])
-    (folder / "text.npy").write_text("1.0 2.0 3.0\n" * 8)
-    (folder / "empty.npy").write_bytes(b"")
+    (folder / "short.npy").write_bytes((folder / "X.npy").read_bytes()[:-8])
     (folder / "other.json").write_text('{"schema": "gridlops.bench/1"}')
     (folder / "regular").write_text("no folder\n")
-    for name, shape in [("none_wide", (0, 2**63 - 1)), ("none_tall", (2**63 - 1, 0)), ("none", (0, 0)), ("none4", (0, 4)),
-                        ("most_wide", (0, 2**53)), ("most_tall", (2**53, 0))]:
+    for name, shape in [("none", (0, 0)), ("none4", (0, 4)), ("most_wide", (0, 2**53)), ("most_tall", (2**53, 0))]:
         write_header(folder / f"{name}.npy", shape)
 
 
@@ -77,19 +70,8 @@ CASES = [
     (solve(rhs="X.npy"), BAD_INPUT, ["did you transpose A?"]),
     (solve(initial="single12.npy"), BAD_INPUT, ["single12.npy is 12 x 3", "did you transpose A?"]),
     (multiply(input="whole.npy"), BAD_INPUT, ["whole.npy", "i8"]),
-    (multiply(input="object.npy"), BAD_INPUT, ["object.npy", "O"]),
-    (multiply(input="cube.npy"), BAD_INPUT, ["cube.npy", "3"]),
-    (multiply(input="short_header.npy"), BAD_INPUT, ["short_header.npy"]),
-    (multiply(input="short_data.npy"), BAD_INPUT, ["short_data.npy"]),
-    (multiply(input="text.npy"), BAD_INPUT, ["text.npy"]),
-    (multiply(input="empty.npy"), BAD_INPUT, ["empty.npy"]),
+    (solve(rhs="short.npy"), BAD_INPUT, ["short.npy", "incomplete"]),
     (multiply(input="."), BAD_INPUT, ["."]),
-    (multiply(matrix="none_wide.npy", input="none.npy", adjoint=True), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
-    (multiply(matrix="none_tall.npy", input="none.npy"), BAD_INPUT, ["none_tall.npy", "9223372036854775807 x 0"]),
-    (multiply(matrix="none.npy", input="none_wide.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
-    (solve(matrix="none_wide.npy", rhs="none.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
-    (solve(matrix="none_tall.npy", rhs="none_tall.npy"), BAD_INPUT, ["none_tall.npy", "9223372036854775807 x 0"]),
-    (solve(matrix="none.npy", rhs="none_wide.npy"), BAD_INPUT, ["none_wide.npy", "0 x 9223372036854775807"]),
     # With these the result has too many elements.
     (multiply(matrix="most_tall.npy", input="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
     (solve(matrix="most_wide.npy", rhs="none4.npy"), BAD_INPUT, ["none4.npy", "9007199254740992 x 4"]),
@@ -122,7 +104,7 @@ CASES = [
     (solve(solver="ista", lambda_relative="0.1", **{"lambda": "0.1"}), USAGE, ["--lambda", "--lambda-relative"]),
     (["report"], USAGE, ["R.json"]),
     (["report", "none.json"], BAD_INPUT, ["none.json"]),
-    (["report", "text.npy"], BAD_INPUT, ["text.npy", "is not JSON"]),
+    (["report", "regular"], BAD_INPUT, ["regular", "is not JSON"]),
     (["report", "other.json"], BAD_INPUT, ["other.json", "another schema"]),
     (solve(**{"lambda": "0.1"}), USAGE, ["--lambda", "ista, fista", "cgls"]),
     (solve(solver="ista", damp="1", **{"lambda": "0.1"}), USAGE, ["--damp", "cgls", "ista"]),
@@ -145,15 +127,17 @@ CASES = [
     (make(rows="0", cols="9007199254740993"), USAGE, ["9007199254740993"]),
     (make(out="regular/made"), BAD_OUTPUT, ["regular/made"]),
 ]
-# Wrong usage that is tried on several ranks, too. All other is found before MPI matters, and one rank shows as much as four.
-SEVERAL = [multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="nccl"), solve(tolerance="-1e-3")]
+# These run on four ranks: two files with bad headers, of which tests/io/npy_header.cpp has every kind, and some wrong usage. All other
+# usage is found before MPI matters, and one rank shows as much as four.
+SEVERAL = [multiply(input="whole.npy"), solve(rhs="short.npy"),
+           multiply(grid="3x2"), multiply(device="gpu"), multiply(transport="nccl"), solve(tolerance="-1e-3")]
 
 
 def ranks_of(number, words, status):
     """What rank 0 finds in files, all ranks must refuse alike: two ranks show that, and some cases take four."""
-    if status == USAGE:
-        return RANKS if words in SEVERAL else None
-    return RANKS if number % 6 == 0 else 2
+    if words in SEVERAL:
+        return RANKS
+    return None if status == USAGE else RANKS if number % 6 == 0 else 2
 
 
 def check_case(suite, words, status, mentions, ranks):
@@ -168,24 +152,13 @@ def check_case(suite, words, status, mentions, ranks):
 
 
 def check_no_elements(suite):
-    """Files without elements may be wide or tall: no memory grows with such a dimension. Beyond what NumPy reads, every
-    algorithm refuses them."""
-    for name in ("none_wide.npy", "none_tall.npy"):
-        try:
-            suite.check(np.load(suite.folder / name) is None, "NumPy reads", name)
-        except ValueError:
-            pass
+    """Files without elements may be wide or tall: no memory grows with such a dimension."""
     for algorithm in ("auto", "block", "summa", "stationary-a", "stationary-b"):
-        for matrix, adjoint in (("wide", True), ("tall", None)):
-            for kind, status in (("none", BAD_INPUT), ("most", 0)):
-                run = suite.run(*multiply(matrix=f"{kind}_{matrix}.npy", input="none.npy", adjoint=adjoint, algorithm=algorithm),
-                                ranks=2 if status == 0 else None, shell="ulimit -v 4000000; {}")
-                suite.succeeded(run, status)
-        for kind, matrix, status in (("none", "wide", BAD_INPUT), ("none", "tall", BAD_INPUT), ("most", "wide", 0), ("most", "tall", 0)):
-            rhs = "none" if matrix == "wide" else f"{kind}_tall"
-            run = suite.run(*solve(matrix=f"{kind}_{matrix}.npy", rhs=f"{rhs}.npy", algorithm=algorithm, dry_run=True),
-                            ranks=2 if status == 0 else None, shell="ulimit -v 4000000; {}")
-            suite.succeeded(run, status)
+        for words in (multiply(matrix="most_wide.npy", input="none.npy", adjoint=True, algorithm=algorithm),
+                      multiply(matrix="most_tall.npy", input="none.npy", algorithm=algorithm),
+                      solve(matrix="most_wide.npy", rhs="none.npy", algorithm=algorithm, dry_run=True),
+                      solve(matrix="most_tall.npy", rhs="most_tall.npy", algorithm=algorithm, dry_run=True)):
+            suite.succeeded(suite.run(*words, ranks=2, shell="ulimit -v 4000000; {}"))
     suite.check(np.load(suite.folder / "out.npy").shape == (2**53, 0), "shape of a product without elements")
     (suite.folder / "out.npy").unlink()
 

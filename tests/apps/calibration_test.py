@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks by which calibration `gridlops` chooses, and where it keeps one. calibration_test.py LAUNCH PROGRAM"""
+"""Checks what `gridlops calibrate` measures, by which calibration programs choose, and where they keep one. calibration_test.py LAUNCH PROGRAM"""
 import json
 import shutil
 import subprocess
@@ -24,6 +24,7 @@ def measured_file(suite):
     suite.check(path.exists() and KEPT in facts(run).get("calibration", ""), "no file:", run.output)
     kept = json.loads(path.read_text(encoding="utf-8"))
     suite.check(list(kept["types"]) == ["f64"], "types", list(kept["types"]))
+    check_rates(suite, run, kept["rates"], 1)
     seconds = {work: [[2.0 if work == "one pass" else 1.0] * 2 for _ in kept["columns"]]
                for work in kept["types"]["f64"]["seconds"]}
     kept["types"] = {name: {"measured": "2026-01-31T12:00:00Z", "seconds": seconds} for name in TYPES}
@@ -156,12 +157,26 @@ def check_restart(suite, kept):
     suite.check("choices built in instead of measured" in run.errors, "no warning:", run.errors)
 
 
+def check_rates(suite, run, rates, ranks):
+    """Every figure is there and positive, and `plan` takes the file."""
+    suite.check(rates["ranks"] == ranks and set(rates["transports"]) == ({"mpi", "chain"} if ranks > 1 else set()), "rates", rates)
+    figures = [*rates["flops_per_second"].values(), rates["read_bytes_per_second"], rates["copied_bytes_per_second"]]
+    for links in rates["transports"].values():
+        suite.check(set(links) == {"broadcast", "reduce", "all-reduce", "scatter", "all-gather", "reduce-scatter"}, "links", links)
+        figures += [value for link in links.values() for value in link.values()]
+    suite.check(all(0 < value < 1e15 for value in figures) and set(rates["flops_per_second"]) == set(TYPES), "figures", figures)
+    suite.check("GB/s read" in run.output and ("reduce-scatter" in run.output) == (ranks > 1), "table", run.output)
+    planned = suite.run("plan", "--matrix-size", "1000x600", "--rhs", 4, "--ranks", "1..8", "--machine", KEPT)
+    suite.check(planned.status == 0 and len(planned.output.splitlines()) == 3 + 4, "plans", planned.output, planned.errors)
+
+
 def check_ranks(suite, kept):
     """All ranks choose by the file of rank 0."""
     run = suite.run("calibrate", "--dtype", "f64", ranks=2, environment=BY_FILE)
     suite.succeeded(run)
     two = json.loads((suite.folder / KEPT).read_text(encoding="utf-8"))
     suite.check(two["machine"] == {**kept["machine"], "ranks_on_machine": 2}, "machine", two["machine"])
+    check_rates(suite, run, two["rates"], 2)
     two["types"] = kept["types"]
     (suite.folder / "rank0.json").write_text(with_factors(two, {"one pass": 0.1}), encoding="utf-8")
     (suite.folder / "rank1.json").write_text(with_factors(two, {"one pass": 9}), encoding="utf-8")

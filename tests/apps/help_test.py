@@ -4,6 +4,7 @@ statuses are those of the code and of the documentation. help_test.py LAUNCH PRO
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy as np
 import program
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/rules"))
+from solver_options import in_source  # noqa: E402
+
 WIDTH = 100
 # What the examples need, and small sizes for those that take the defaults of a use case.
 SMALL = {**{f"GRIDLOPS_LSM_{name}": value for name, value in
@@ -65,12 +69,12 @@ def check_examples(suite, name, text):
         small = {f"--{key}": value for key, value in {"rows": "60", "cols": "60"}.items() if f"--{key}" in words}
         words = [small.get(before, word) for before, word in zip([None, *words], words)]
         suite.check(words[0] == name, "an example of", name, "is", line)
-        suite.succeeded(suite.run(*words, ranks=ranks, environment=SMALL))
+        suite.succeeded(suite.run(*words, ranks=ranks, environment={} if "--data" in words else SMALL))
 
 
 def check_texts(suite):
     """What --tolerance means to each solver is said to those who can choose that solver."""
-    for name, solvers in {"solve": ["cgls", "block-cgls", "lsqr", "lsmr", "cg", "minres", "ista", "fista"], "lsm": ["cgls", "lsqr", "lsmr"],
+    for name, solvers in {"solve": in_source(ROOT)[0], "lsm": ["cgls", "lsqr", "lsmr"],
                           "reflectivity": ["ista", "fista", "proximal-gradient"]}.items():
         text = suite.run(name, "--help").output
         tolerance = " ".join(re.search(r"--tolerance T\s+(.*?)\n  --", text, re.DOTALL)[1].split())
@@ -102,6 +106,12 @@ def test(suite, _full):
         suite.succeeded(suite.run("multiply", "--matrix", "A.npy", "--input", "X_true.npy", "--output", "Y.npy", "--report", name))
     shutil.copy(suite.folder / "X_true.npy", suite.folder / "X.npy")
     np.save(suite.folder / "b.npy", np.load(suite.folder / "B.npy")[:, 0])
+    np.save(suite.folder / "kernel.npy", np.ones((10, 7, 6)))
+    np.save(suite.folder / "traces.npy", np.ones((60, 7)))
+    np.save(suite.folder / "section.npy", np.ones((2, 12, 60)))
+    np.save(suite.folder / "smooth.npy", np.ones((2, 12, 60)))
+    np.save(suite.folder / "shots.npy", np.ones((4, 3, 90)))
+    np.save(suite.folder / "positions.npy", np.ones((7, 2)) * [[10, 20]])
     for name in subcommands(suite):
         text = suite.run(name, "--help").output
         check_layout(suite, name, text)

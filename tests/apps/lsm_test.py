@@ -165,9 +165,36 @@ def check_errors(suite):
         suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)
 
 
+def check_own_data(suite):
+    """The traces that a generated run saves, with its positions, give its images on any number of ranks."""
+    image = ["--nx", 9, "--nz", 8, "--iterations", 10, "--quiet"]
+    survey = ["--sources", 4, "--receivers", 3, "--samples", 90, "--first", 5, "--last", 29]
+    suite.succeeded(suite.run("lsm", *image, *survey, "--save", "made"))
+    positions = [(x, depth) for count, depth in ((4, 10), (3, 20)) for x in np.linspace(5, 29, count)]
+    np.save(suite.folder / "positions.npy", np.array(positions))
+    a = (np.pi * 20 * 0.004 * np.arange(-40, 41)) ** 2
+    np.save(suite.folder / "ricker.npy", (1 - 2 * a) * np.exp(-a))
+    own = ["--data", "made/data.npy", "--geometry", "positions.npy"]
+    for ranks, words in ((1, []), (4, ["--grid", "2x2"]), (3, ["--wavelet", "ricker.npy"])):
+        suite.succeeded(suite.run("lsm", *image, *own, *words, "--save", "own", ranks=ranks))
+        for name in ("migrated", "inverted"):
+            expected = np.load(suite.folder / "made" / f"{name}.npy")
+            suite.close(np.load(suite.folder / "own" / f"{name}.npy"), expected, 1e-7 * abs(expected).max(), name, "on", ranks, words)
+    # An image that begins elsewhere sees the same survey, moved.
+    np.save(suite.folder / "moved.npy", np.array(positions) + [100, 0])
+    suite.succeeded(suite.run("lsm", *image, *own[:3], "moved.npy", "--origin", 100, "--save", "own", ranks=2))
+    suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 1e-6 * abs(expected).max(), "moved")
+    for words, status, text in [(own[:2], 2, "--data and --geometry go together"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
+                                (["--data", "positions.npy", *own[2:]], 65, "sources x receivers x samples, but is 7 x 2"),
+                                ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy")]:
+        run = suite.run("lsm", *words, "--save", "refused", ranks=2)
+        suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
+
+
 def test(suite, full):
     check_against_numpy(suite)
     check_solvers(suite)
+    check_own_data(suite)
     check_reference_costs(suite, full)
     check_errors(suite)
 

@@ -104,9 +104,9 @@ def costs(path):
 
 
 def saved(suite, name, sources):
-    """Of an array (sources, samples, traces), or for one source (samples, traces)."""
+    """Of an array (samples, traces, sources), or for one source (samples, traces)."""
     array = np.load(suite.folder / "saved" / f"{name}.npy")
-    return np.moveaxis(array, 0, -1) if sources > 1 else array[..., np.newaxis]
+    return array if sources > 1 else array[..., np.newaxis]
 
 
 def check_small(suite, ranks, sources, iterations, tolerance, *options, axes=(0, 1)):
@@ -188,11 +188,57 @@ def test_refusals(suite):
         suite.check(run.status == 2 and any(text in line for line in run.error_lines), run.command, run.status, run.errors)
 
 
+def test_own_data(suite):
+    """Kernels in time and in frequency, and data of several shots, against NumPy: the same model on any number of ranks."""
+    rng = np.random.default_rng(4)
+    receivers, sources, shots = 5, 4, 3
+    g = rng.standard_normal((8, receivers, sources)) * np.exp(-np.arange(8))[:, None, None]
+    g[0] += 3 * np.eye(receivers, sources)
+    for samples, dtype in ((33, "f8"), (32, "f4")):
+        G = np.fft.rfft(g, samples, axis=0)
+        model = rng.standard_normal((samples, sources, shots))
+        data = np.fft.irfft(G @ np.fft.rfft(model, axis=0), samples, axis=0)
+        np.save(suite.folder / "time.npy", g.astype(dtype))
+        np.save(suite.folder / "spectra.npy", G.astype(np.result_type(dtype, "c8")))
+        np.save(suite.folder / "data.npy", data.astype(dtype))
+        np.save(suite.folder / "shot.npy", data[..., 1].astype(dtype))
+        for ranks, kernel, of, *options in ((1, "time", "data"), (4, "time", "data"), (6, "spectra", "data", "--independent"), (2, "spectra", "shot"),
+                                            (3, "time", "shot", "--domain", "time")):
+            run = suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{of}.npy", "--iterations", 300, "--tolerance", 1e-12 if dtype == "f8" else 1e-5,
+                            "--save", "own", "--quiet", *options, ranks=ranks)
+            suite.check(run.status in (0, 3), ranks, kernel, of, run.status, run.errors)
+            found, expected = np.load(suite.folder / "own/inverted.npy"), model if of == "data" else model[..., 1]
+            suite.close(found, expected, 1e-9 if dtype == "f8" else 2e-4, "own data", ranks, kernel, of, dtype)
+            suite.check(found.dtype == dtype, found.dtype, "instead of", dtype)
+    # Time 0 in the middle shifts the model as it shifts the data.
+    run = suite.run("mdd", "--kernel", "time.npy", "--data", "shot.npy", "--time-zero", 16, "--iterations", 300, "--save", "own", "--quiet", ranks=2)
+    suite.succeeded(run)
+    suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 2e-4, "time 0 in the middle")
+    np.save(suite.folder / "complex.npy", data + 1j)
+    np.save(suite.folder / "none.npy", data[:, :, :0])
+    np.save(suite.folder / "four.npy", data[:, :4])
+    for options, status, words in [(("--kernel", "time.npy"), 2, ["--kernel and --data go together"]),
+                                   (("--kernel", "shot.npy", "--data", "data.npy"), 65, ["shot.npy", "32 x 5", "--kernel"]),
+                                   (("--kernel", "time.npy", "--data", "four.npy"), 65, ["time.npy has 5 receivers", "four.npy has 4"]),
+                                   (("--kernel", "spectra.npy", "--data", "complex.npy"), 65, ["complex.npy", "real"]),
+                                   (("--kernel", "time.npy", "--data", "none.npy"), 65, ["none.npy", "32 x 5 x 0"]),
+                                   (("--kernel", "spectra.npy", "--data", "spectra.npy"), 65, ["spectra.npy"]),
+                                   (("--kernel", "spectra.npy", "--data", "data.npy", "--nf", 9), 2, ["--nf 9", "17"]),
+                                   (("--kernel", "time.npy", "--data", "data.npy", "--nf", 18), 2, ["--nf 18", "17"]),
+                                   (("--kernel", "time.npy", "--data", "data.npy", "--time-zero", 32), 2, ["--time-zero 32", "32 samples"]),
+                                   (("--kernel", "time.npy", "--data", "data.npy", "--nx", 4), 2, ["--nx", "--kernel"]),
+                                   (("--kernel", "missing.npy", "--data", "data.npy"), 65, ["missing.npy"])]:
+        run = suite.run("mdd", *options, "--save", "refused", ranks=2)
+        suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, run.status, run.errors)
+    suite.check(not (suite.folder / "refused").exists(), "a refused run made a folder")
+
+
 def test(suite, full):
     test_problem(suite)
     test_independent(suite)
     test_solvers(suite)
     test_refusals(suite)
+    test_own_data(suite)
     if full or program.DEVICE == "cpu":
         test_pylops(suite)
 

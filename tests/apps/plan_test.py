@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the rates of a machine, `gridlops plan`, and that runs choose by them and say what came of it. plan_test.py LAUNCH PROGRAM"""
+"""Checks `gridlops plan`, and that runs choose by them and say what came of it. plan_test.py LAUNCH PROGRAM"""
 import json
 import time
 
@@ -30,29 +30,6 @@ def plans(suite, *words, machine="machine.json", rows=1000, cols=600, rhs=4):
     table = [int(line.split()[0]) for line in run.output.splitlines()[3:]]
     suite.check(table == [result["ranks"] for result in document["results"]], "table", run.output)
     return document["results"]
-
-
-def rates_in(path):
-    return json.loads(path.read_text(encoding="utf-8"))["rates"]
-
-
-def check_calibrate(suite):
-    """Every figure is there and positive, and `plan` takes the file."""
-    run = suite.run("calibrate", "--dtype", "f64", ranks=2, environment={"GRIDLOPS_CALIBRATION": "machine.json"})
-    one = suite.run("calibrate", "--dtype", "f64", environment={"GRIDLOPS_CALIBRATION": "one.json"})
-    if not suite.succeeded(run) or not suite.succeeded(one):
-        return
-    machine = rates_in(suite.folder / "machine.json")
-    suite.check(machine["ranks"] == 2 and set(machine["transports"]) == {"mpi", "chain"}, "machine", machine)
-    figures = [*machine["flops_per_second"].values(), machine["read_bytes_per_second"], machine["copied_bytes_per_second"]]
-    for links in machine["transports"].values():
-        suite.check(set(links) == set(OPERATIONS), "operations", list(links))
-        figures += [value for link in links.values() for value in link.values()]
-    suite.check(all(0 < value < 1e15 for value in figures) and set(machine["flops_per_second"]) == set(TYPES), "figures", figures)
-    suite.check("reduce-scatter" in run.output and "GB/s read" in run.output, "table", run.output)
-    suite.check(rates_in(suite.folder / "one.json")["transports"] == {}, "one rank has no links")
-    for name in ("machine.json", "one.json"):
-        suite.check(len(plans(suite, "--ranks", "1..8", machine=name)) == 4, "plans by", name)
 
 
 def check_bad_files(suite):
@@ -177,7 +154,6 @@ def check_prediction(suite, report, most=None):
 
 def test(suite, full):
     begin = time.monotonic()
-    check_calibrate(suite)
     check_bad_files(suite)
     check_plans(suite)
     suite.check(time.monotonic() - begin < 60 or full, "plans took", time.monotonic() - begin, "s")

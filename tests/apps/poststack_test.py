@@ -212,8 +212,8 @@ def check_errors(suite):
     np.save(suite.folder / "zero.npy", np.array([[1.0, 2.0], [3.0, 0.0]]))
     np.save(suite.folder / "complex.npy", np.ones((2, 2), complex))
     np.save(suite.folder / "empty.npy", np.ones((0, 2)))
-    for words, status, text in [(["--model", "zero.npy"], 65, "an impedance is 0"), (["--model", "complex.npy"], 65, "impedance is real"),
-                                (["--model", "empty.npy"], 65, "without elements"), (["--model", "none.npy"], 65, "none.npy"),
+    for words, status, text in [(["--model", "zero.npy"], 65, "an impedance is 0"), (["--model", "complex.npy"], 65, "must be real"),
+                                (["--model", "empty.npy"], 65, "has no elements"), (["--model", "none.npy"], 65, "none.npy"),
                                 (["--lines", "0"], 2, "--lines"), (["--decimate", "0"], 2, "--decimate"),
                                 (["--regularization", "l2"], 2, "--regularization"), (["--solver", "cg"], 2, "--solver"),
                                 (["--regularization", "tv", "--tau", "0"], 2, "tau is 0"), (["--inner", "0"], 2, "--inner"),
@@ -226,6 +226,29 @@ def check_errors(suite):
         suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)
 
 
+def check_own_data(suite):
+    """The files that a generated run saves, inverted as the user's own, give its result on any number of ranks."""
+    sizes = ["--lines", 3, "--traces", 13, "--samples", 40]
+    suite.succeeded(suite.run("poststack", *sizes, "--iterations", 20, "--save", "made", "--quiet"))
+    made = {name: np.load(suite.folder / "made" / f"{name}.npy") for name in ("data", "background", "inverted")}
+    np.save(suite.folder / "smooth.npy", np.exp(made["background"]))
+    a = (np.pi * 15 * 0.004 * np.arange(-20, 21)) ** 2
+    np.save(suite.folder / "ricker.npy", (1 - 2 * a) * np.exp(-a))
+    own = ["--data", "made/data.npy", "--background", "smooth.npy"]
+    for ranks, words in ((1, []), (4, ["--cut", "samples"]), (3, ["--wavelet", "ricker.npy"]), (2, ["--cut", "traces"])):
+        suite.succeeded(suite.run("poststack", *own, *words, "--iterations", 20, "--save", "own", "--quiet", ranks=ranks))
+        suite.close(np.load(suite.folder / "own/inverted.npy"), made["inverted"], 1e-9, "own data on", ranks, words)
+    np.save(suite.folder / "flat.npy", np.zeros_like(made["data"]))
+    np.save(suite.folder / "even.npy", np.ones(4))
+    np.save(suite.folder / "section.npy", made["data"][0])
+    for words, status, text in [(own[:2], 2, "--data and --background go together"), ([*own[:3], "flat.npy"], 65, "an impedance is 0"),
+                                ([*own[:3], "section.npy"], 65, "lines x traces x samples, but is 5 x 40"),
+                                ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, "--lines", 3], 2, "--lines"),
+                                ([*own[:3], "ricker.npy"], 65, "ricker.npy")]:
+        run = suite.run("poststack", *words, "--save", "refused", ranks=3)
+        suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
+
+
 def test(suite, full):
     every = [(kind, ranks, words) for kind in INVERSIONS
              for ranks, words in [(1, []), (2, ["--cut", "samples"]), (3, ["--cut", "traces"]), (6, [])]]
@@ -234,6 +257,7 @@ def test(suite, full):
     check_against_numpy(suite, (16, 92, 62), every if full else
                         [("none", 3, []), ("tv", 4, []), ("stacked", 2, ["--cut", "samples"])])
     check_generated(suite)
+    check_own_data(suite)
     check_solvers(suite)
     check_reference_figures(suite, full)
     check_errors(suite)

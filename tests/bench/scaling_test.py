@@ -165,10 +165,13 @@ def check_injections(suite):
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = {{}}', 11) for field in ("partition", "account", "time")],
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11) for field in ("modules", "launcher")],
               ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ A = {} }}', 11), ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ {} = "1" }}', 11)]
-    attacks = ["a; touch owned", "a;b", "$HOME", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
+    for field in ("slurm_directives", "pbs_directives"):
+        places += [('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11)]
+    attacks = ["a; touch owned", "a;b", "$HOME", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "--qos=a\n#SBATCH --wrap=owned", "--qos=$(touch owned)", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
     for old, new, line in places:
         for attack in attacks:
-            refused(suite, STUDY.replace(old, new.format(json.dumps(attack))), line, ["refused"] if "grids" not in new else [])
+            if not ("directives" in new and attack == "--x y"):  # which is one
+                refused(suite, STUDY.replace(old, new.format(json.dumps(attack))), line, ["refused"] if "grids" not in new else [])
 
 
 def check_resume(suite):
@@ -227,10 +230,11 @@ def check_scripts(suite):
         print("not tested: shellcheck, which is not here")
     stubs = Stubs(suite, "scripts")
     machine = MACHINE + 'partition = "short"\naccount = "geo"\nmodules = ["openmpi/4.1"]\nranks_per_node = 1\ngpus_per_node = 4\n'
+    machine += 'slurm_directives = ["--qos=high", "--constraint=a|b"]\npbs_directives = ["-l place=scatter"]\n'
     stubs.study(STUDY + machine, "a 'strange' folder; touch owned")
     wanted = {"slurm": ["--array=0-0", "--time=00:02:05", "--signal=B:USR1@120", "--requeue", "--partition=short", "--account=geo", "--nodes=2",
-                        "--ntasks-per-node=1", "--gpus-per-node=1"],
-              "pbs": ["-q short", "-A geo", "select=2:ncpus=1:mpiprocs=1:ngpus=1", "walltime=00:02:05"], "plain": []}
+                        "--ntasks-per-node=1", "--gpus-per-node=1", "#SBATCH --qos=high\n#SBATCH --constraint=a|b\n"],
+              "pbs": ["-q short", "-A geo", "#PBS -l place=scatter\n", "select=2:ncpus=1:mpiprocs=1:ngpus=1", "walltime=00:02:05"], "plain": []}
     for scheduler, words in wanted.items():
         text = "".join(script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, scheduler))
         for word in [*words, "module load openmpi/4.1"]:

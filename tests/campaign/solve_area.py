@@ -111,7 +111,7 @@ def same_to_the_bit(case, X, report, other_X, other_report):
     solver = case["solver"]
     p, q = case["other"]["to"]
     require(report["reasons"] == other_report["reasons"], f"scale, verdicts, {solver}", report["reasons"], "and, scaled,", other_report["reasons"])
-    require((report["column_iterations"] == other_report["column_iterations"]).all(), f"scale, iterations, {solver}",
+    require(np.array_equal(report["column_iterations"], other_report["column_iterations"]), f"scale, iterations, {solver}",
             report["column_iterations"], other_report["column_iterations"])
     by = (q - p) - (case["scale_B"] - case["scale_A"])
     expected = np.ldexp(X.real.astype(float), by)

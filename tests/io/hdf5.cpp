@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Datasets in HDF5 files, of every kind of storage, written and read by ranks that hold parts of them.
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -342,10 +340,11 @@ TEMPLATE_LIST_TEST_CASE("An array is written to a dataset and read into any othe
                   filled(grid, array_space(grid, dims, Axis::all).layout(nrhs), element_in(dims)));
       const ArrayHeader header = read_array_header(world(), name);
       std::vector<Index> expected = shape;
-      if (nrhs != 1) expected.insert(expected.begin(), nrhs);
+      if (nrhs != 1) expected.push_back(nrhs);
       CHECK((header.sizes == expected && header.type == scalar_type_of<T>));
       if (world().rank() == 0)
-        CHECK(whole<T>(folder.file("x.hdf5"), "/x").second == dense<T>(dims.elements(), nrhs, element<T>));
+        CHECK(whole<T>(folder.file("x.hdf5"), "/x").second ==
+              dense<T>(nrhs, dims.elements(), [](Index j, Index i) { return element<T>(i, j); }));
       for (int dim = 0; dim < dims.count(); ++dim) {
         const Dims other = dims_along(*grid, shape, dim, Axis::grid_cols, 3);
         DistMatrix<T> X(grid, array_space(grid, other, Axis::grid_cols).layout(nrhs));
@@ -544,30 +543,6 @@ TEST_CASE("A dataset that ends early is an error on all ranks", "[hdf5]") {
     }
   }
 }
-
-namespace {
-
-/// While it lives, this process cannot make files longer than so many bytes.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_{};
-  sighandler_t old_handler_;
-};
-
-}  // namespace
 
 TEST_CASE("A disk that is full for any rank leaves the old HDF5 file", "[hdf5]") {
   const ScratchFolder folder;

@@ -55,11 +55,11 @@ TEMPLATE_LIST_TEST_CASE("An array is written in C order and read into any other 
       write_array(path, dims, filled(grid, layout, element_in<T>(dims)));
       world().barrier();
       std::vector<Index> sizes = dims.sizes();
-      if (nrhs != 1) sizes.insert(sizes.begin(), nrhs);
+      if (nrhs != 1) sizes.push_back(nrhs);
       const ArrayHeader header = read_array_header(world(), path);
       CHECK((header.sizes == sizes && header.type == scalar_type_of<T> && !header.fortran_order));
       if (world().rank() == 0) {
-        const auto data = dense<T>(dims.elements(), nrhs, element<T>);
+        const auto data = dense<T>(nrhs, dims.elements(), [](Index j, Index i) { return element<T>(i, j); });
         CHECK(contents(path).substr(static_cast<std::size_t>(header.data_offset)) == bytes_of(data));
       }
       for (int dim = 0; dim < dims.count(); ++dim) {

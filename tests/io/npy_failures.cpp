@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A failed write leaves nothing behind that was not there before.
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <utility>
@@ -20,27 +19,6 @@ using namespace gridlops;
 using namespace gridlops::testing;
 
 namespace {
-
-/// While it lives, this process cannot make files longer than so many bytes.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    old_handler_ = signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_{};
-  sighandler_t old_handler_;
-};
 
 DistMatrix<double> some_matrix(const GridPtr& grid) {
   DistMatrix<double> A(grid, column_blocks(*grid, 20, 12));

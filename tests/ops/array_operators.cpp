@@ -2,10 +2,11 @@
 // Compares operators on arrays, cut in many ways, with formulas for their elements.
 #include "gridlops/ops/array_operators.hpp"
 
+#include <array>
 #include <cmath>
-#include <map>
 
 #include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/arrays.hpp"
@@ -161,12 +162,16 @@ TEMPLATE_LIST_TEST_CASE("Bands along a dimension are right however the array is 
   });
 }
 
-TEST_CASE("A long array has rows between its ends, on every rank", "[array_operators]") {
+TEST_CASE("A long array has rows between its ends on every rank, and a short one has none",
+          "[array_operators]") {
   for (const GridPtr& grid : all_grids()) {
-    const Space space = array_space(grid, {64}, 0);
-    const Band band = first_derivative(64, {Kind::centered, 1, true, 5});
-    check_elements<double>(*band_operator<double>(space, 0, band), along<double>(space, space, 0, band),
-                           1e-14);
+    for (const Index n : {64, 4, 1, 0}) {
+      CAPTURE(describe(*grid), n);
+      const Space space = array_space(grid, {n}, 0);
+      const Band band = first_derivative(n, {Kind::centered, 1, true, 5});
+      check_elements<double>(*band_operator<double>(space, 0, band), along<double>(space, space, 0, band),
+                             1e-14);
+    }
   }
 }
 
@@ -184,37 +189,36 @@ TEST_CASE("Columns of arrays may be cut, too", "[array_operators]") {
 TEMPLATE_LIST_TEST_CASE("Laplacians and gradients are sums and stacks of derivatives", "[array_operators]",
                         Scalars) {
   using T = TestType;
+  const double tolerance = 200 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  std::size_t turn = 0;
   for_each_cut({4, 1, 6}, {4}, [&](const Space& space) {
-    const std::vector<LaplacianTerm> terms{{0, 0.5, 2}, {2, 3, 1}};
+    const Kind kind = std::array{Kind::centered, Kind::forward, Kind::backward}[turn % 3];
+    const bool edge = turn++ % 2 == 0;
+    CAPTURE(static_cast<int>(kind), edge);
     const auto term = [&](int dim, double factor) {
-      const Band band = second_derivative(space.dims.size(dim), {Kind::centered, 1, true});
+      const Band band = second_derivative(space.dims.size(dim), {kind, 1, edge});
       return along<T>(space, space, dim, [=](Index i, Index j) { return factor * band(i, j); });
     };
     const ElementOf<T> first = term(0, 0.5 / 4), second = term(2, 3);
     check_elements<T>(
-        *laplacian<T>(space, terms, Kind::centered, true),
-        [&](Index i, Index j) { return first(i, j) + second(i, j); }, 1e-4);
-    const OperatorPtr<T> grad = gradient<T>(space, {1, 2, 0.5}, Kind::forward);
-    CHECK(grad->range() == stack_spaces({space, space, space}));
-    CHECK(dot_test(*grad).passed);
-    // The gradient of a linear function is constant, except at the last sample.
-    const DistMatrix<T> x = filled(space.grid, space.layout(1), [&](Index i, Index) {
-      const std::vector<Index> place = place_of(space.dims, i);
-      return number<T>(3.0 * static_cast<double>(place[0]) - 2.0 * static_cast<double>(place[2]), 0);
-    });
-    DistMatrix<T> y(space.grid, grad->range().layout(1));
-    grad->apply(T(1), x, T(0), y);
+        *laplacian<T>(space, {{0, 0.5, 2}, {2, 3, 1}}, kind, edge),
+        [&](Index i, Index j) { return first(i, j) + second(i, j); }, tolerance);
+
+    const std::vector<double> sampling{1, 2, 0.5};
+    const OperatorPtr<T> grad = gradient<T>(space, sampling, kind, edge);
     const std::vector<Space> members{space, space, space};
-    for (int dim = 0; dim < 3; ++dim) {
-      CHECK(mismatches(
-                stack_rows(members, static_cast<std::size_t>(dim), static_cast<const DistMatrix<T>&>(y)),
-                [&](Index i, Index) {
-                  const bool last =
-                      place_of(space.dims, i)[static_cast<std::size_t>(dim)] == space.dims.size(dim) - 1;
-                  return number<T>(last ? 0 : dim == 0 ? 3 : dim == 2 ? -4 : 0, 0);
-                },
-                1e-4) == 0);
+    CHECK(grad->range() == stack_spaces(members));
+    const Layout columns = space.layout(space.dimension());
+    const DistMatrix<T> eye = filled(space.grid, columns, [](Index i, Index j) { return T(i == j ? 1 : 0); });
+    DistMatrix<T> y(space.grid, grad->range().layout(space.dimension()));
+    grad->apply(T(1), eye, T(0), y);
+    for (std::size_t dim = 0; dim < 3; ++dim) {
+      const int d = static_cast<int>(dim);
+      const Band band = first_derivative(space.dims.size(d), {kind, sampling[dim], edge});
+      CHECK(mismatches(stack_rows(members, dim, static_cast<const DistMatrix<T>&>(y)),
+                       along<T>(space, space, d, band), tolerance) == 0);
     }
+    CHECK(dot_test(*grad).passed);
   });
 }
 
@@ -255,6 +259,18 @@ TEMPLATE_LIST_TEST_CASE(
       }
     }
   });
+}
+
+TEST_CASE("Arrays of one and of three dimensions have halos, too", "[array_operators]") {
+  for (const bool beyond : {true, false}) {
+    for (const auto& [sizes, widths] : {std::pair{std::vector<Index>{9}, HaloWidths{{4}, {5}, beyond}},
+                                        {{3, 2, 4}, HaloWidths{{1, 2, 1}, {2, 0, 1}, beyond}}}) {
+      for_each_cut(sizes, {0, 3}, [&, &widths = widths](const Space& space) {
+        CAPTURE(beyond);
+        check_elements<double>(*halo<double>(space, widths), halo_element<double>(space, widths), 0);
+      });
+    }
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("A restriction keeps samples where they are, and its adjoint puts them among zeros",
@@ -424,6 +440,41 @@ TEST_CASE("Spaces of arrays are equal if their elements lie alike", "[array_oper
   const Space fast = array_space(grid, {6, 4}, 1), other = array_space(grid, {3, 2, 4}, 2);
   CHECK(fast == other);
   CHECK((fast == Space{grid, fast.rows, Axis::uncut}) == (parts == 1));
+}
+
+TEST_CASE("Dimensions of arrays stay with operators made of others", "[array_operators]") {
+  const Space space = array_space(all_grids().front(), {12, 7, 5}, 0);
+  const std::vector<Index> sizes = space.dims.sizes(), kept{12, 3, 5};
+  const OperatorPtr<double> A = band_operator<double>(space, 0, first_derivative(12)),
+                            R = restriction<double>(space, 1, {0, 2, 5});
+  for (const OperatorPtr<double>& op :
+       {scale(-1.0, A), sum(A, A), product(A, A), adjoint(A), product(A, adjoint(A))}) {
+    CHECK(op->domain().dims.sizes() == sizes);
+    CHECK(op->range().dims.sizes() == sizes);
+  }
+  CHECK(R->range().dims.sizes() == kept);
+  CHECK(adjoint(R)->domain().dims.sizes() == kept);
+  CHECK(product(R, A)->range().dims.sizes() == kept);
+  CHECK(adjoint(product(R, A))->range().dims.sizes() == sizes);
+  CHECK_THROWS_AS(product(A, R), ShapeError);
+  CHECK_THROWS_AS(sum(A, R), ShapeError);
+}
+
+TEST_CASE("Operators work on the ranks of a group, while another group does something else",
+          "[array_operators]") {
+  const int group = world().rank() % 2;
+  const auto comm = world().split(group, world().rank());
+  const auto grid = std::make_shared<const ProcessGrid>(*comm, GridShape{comm->size(), 1}, make_backend());
+  for (int repetition = 0; repetition < 1 + 2 * group; ++repetition) {
+    const Space space = array_space(grid, {12}, 0);
+    const OperatorPtr<double> D = band_operator<double>(space, 0, first_derivative(12, {Kind::forward})),
+                              op = sum(product(adjoint(D), D), identity<double>(space));
+    const DistMatrix<double> ones = filled(grid, space.layout(1), [](Index, Index) { return 1.0; });
+    DistMatrix<double> y(grid, space.layout(1));
+    op->apply(1, ones, 0, y);
+    CHECK(mismatches(y, [](Index, Index) { return 1.0; }) == 0);
+    CHECK(column_dots(ones, y)[0] == 12);
+  }
 }
 
 TEST_CASE("Wrong arguments of arrays are refused on all ranks", "[array_operators]") {

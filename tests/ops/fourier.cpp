@@ -157,6 +157,9 @@ TEST_CASE("Complex transforms are those of their definition", "[fourier]") {
   check_complex<float>({3, 1}, 1, {});
   check_complex<double>({4, 13}, 1, {FourierNorm::ortho, 6, 6});
   check_complex<double>({8, 0}, 0, {});
+  check_complex<double>({41, 2}, 0, {FourierNorm::none, 20, 20});
+  check_complex<double>({2, 51}, 1, {FourierNorm::by_n, 0, 25});
+  check_complex<double>({50, 2}, 0, {FourierNorm::ortho, 25, 0});
 }
 
 TEST_CASE("Real transforms are those of their definition", "[fourier]") {
@@ -171,6 +174,57 @@ TEST_CASE("Real transforms are those of their definition", "[fourier]") {
   check_real<double>({4, 13}, 1, 0, 6);
   check_real<double>({2, 16, 3}, 1, 8, 0);
   check_real<double>({0, 8}, 1, 0, 3);
+}
+
+TEST_CASE("Transforms of several dimensions are products, with the array recut between", "[fourier]") {
+  using T = std::complex<double>;
+  for (const GridPtr& grid : all_grids()) {
+    for (const std::vector<Index>& sizes : {std::vector<Index>{5, 6}, {6, 5}, {3, 4, 2}}) {
+      CAPTURE(describe(*grid), sizes);
+      const int count = static_cast<int>(sizes.size()), last = count - 1;
+      const auto size = [&](int dim) { return sizes[static_cast<std::size_t>(dim)]; };
+      const auto factor = [](Index t, Index k, Index n) {
+        return phase(t, k, n) / std::sqrt(static_cast<double>(n));
+      };
+      OperatorPtr<T> F;
+      for (int dim = 0; dim < count; ++dim) {
+        const Space lines = array_space(grid, sizes, (dim + 1) % count);
+        const auto one = fourier<double>(lines, dim, {FourierNorm::ortho, size(dim) / 2, size(dim) / 2});
+        F = F == nullptr ? one : product(one, product(identity<T>(lines, F->range()), F));
+      }
+      check_elements<T>(
+          *F,
+          [&](Index row, Index col) {
+            const std::vector<Index> to = place_of(F->range().dims, row),
+                                     from = place_of(F->domain().dims, col);
+            T element = 1;
+            for (std::size_t d = 0; d < sizes.size(); ++d)
+              element *= factor(from[d] - sizes[d] / 2, to[d] - sizes[d] / 2, sizes[d]);
+            return element;
+          },
+          rounding<double>(30));
+      // Real along the last dimension, and complex along the others.
+      std::vector<Index> spectrum = sizes;
+      spectrum.back() = size(last) / 2 + 1;
+      OperatorPtr<double> G = real_fourier<double>(array_space(grid, sizes, 0), last);
+      for (int dim = last; dim-- > 0;) {
+        const Space lines = array_space(grid, spectrum, dim == 0 ? last : 0);
+        const auto one = on_pairs(fourier<double>(lines, dim, {FourierNorm::ortho}));
+        G = product(one, product(identity<double>(one->domain(), G->range()), G));
+      }
+      check_elements<double>(
+          *G,
+          [&](Index row, Index col) {
+            const std::vector<Index> to = place_of(G->range().dims, row),
+                                     from = place_of(G->domain().dims, col);
+            T element =
+                to[sizes.size() - 1] == 0 || 2 * to[sizes.size() - 1] == sizes.back() ? 1 : std::sqrt(2.0);
+            for (std::size_t d = 0; d < sizes.size(); ++d) element *= factor(from[d], to[d], sizes[d]);
+            return to.back() == 1 ? element.imag() : element.real();
+          },
+          rounding<double>(30));
+    }
+  }
 }
 
 TEST_CASE("Long transforms are accurate, whatever primes their length has", "[fourier]") {

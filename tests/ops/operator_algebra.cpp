@@ -237,9 +237,19 @@ TEMPLATE_LIST_TEST_CASE("Stacks are ordered part by part and move nothing", "[op
                    {{a->range(), b->range(), a->range()}, {a->domain()}, {{A}, {B}, {scaled(factor, A)}}});
     check_operator(horizontal_stack<T>({a, c, a}),
                    {{a->range()}, {a->domain(), c->domain(), a->domain()}, {{A, C, A}}});
-    check_operator(
-        block_diagonal<T>({b, c}),
-        {{b->range(), c->range()}, {b->domain(), c->domain()}, {{B, zeros<T>(4, 3)}, {zeros<T>(7, 10), C}}});
+    const std::vector<Space> models{b->domain(), c->domain()}, data{b->range(), c->range()};
+    const auto blocks = [](const Whole<T>& upper,
+                           const Whole<T>& lower) -> std::vector<std::vector<Whole<T>>> {
+      return {{upper, zeros<T>(upper.rows, lower.cols)}, {zeros<T>(lower.rows, upper.cols), lower}};
+    };
+    const OperatorPtr<T> both = block_diagonal<T>({b, c}), normal = product(adjoint(both), both);
+    const Whole<T> BhB = multiplied(Op::adjoint, B, B), ChC = multiplied(Op::adjoint, C, C);
+    check_operator(both, {data, models, blocks(B, C)});
+    // Sums, products and powers of stacks are those of their members.
+    check_operator(sum(scale(factor, both), both),
+                   {data, models, blocks(scaled(factor + T(1), B), scaled(factor + T(1), C))});
+    check_operator(product(normal, normal),
+                   {models, models, blocks(multiplied(Op::none, BhB, BhB), multiplied(Op::none, ChC, ChC))});
     // [A C; B 0]: a stack of stacks has the members of both in one row.
     const OperatorPtr<T> lower = horizontal_stack<T>({b, zero<T>(b->range(), c->domain())});
     check_operator(vertical_stack<T>({horizontal_stack<T>({a, c}), lower}),
@@ -453,6 +463,8 @@ TEST_CASE("Parts that do not fit together are refused on all ranks, without a me
       const Space copied{grid, Cut::uncut(4), Axis::uncut};
       CHECK_THROWS_AS(stack_spaces({split, copied}), ShapeError);
       CHECK_THROWS_AS(vertical_stack<T>({identity<T>(copied), identity<T>(split, copied)}), ShapeError);
+      const Space uneven{grid, {Axis::all, cut_somehow(4, grid->shape().size(), 1)}, Axis::uncut};
+      CHECK_THROWS_AS(product(identity<T>(uneven), identity<T>(split)), ShapeError);
     }
     if (grid != grids.front()) {
       const OperatorPtr<T> far = matrix_operator<T>(grids.front(), Algorithm::summa, zeros<T>(4, 6));

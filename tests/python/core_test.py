@@ -3,7 +3,7 @@
 import gc
 
 import numpy as np
-from ranks import COMM, TYPES, block_of, expect_error, grids, integers, run_all, whole
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
 
 import gridlops as gl
 
@@ -166,9 +166,9 @@ def test_cgls_of_many_columns():
             assert report["solver"] == "cgls" and report["reasons"] == ["converged"] * k
             residual = np.linalg.norm(A @ expected - B, axis=0)
             assert np.allclose(report["residual_norms"], residual, rtol=1e-4)
-            assert report["column_iterations"].shape == (k,) and report["iterations"] == max(report["column_iterations"])
-            assert report["history"][0]["iteration"] == 0 and (report["history"][0]["columns"] == np.arange(k)).all()
-            assert (report["history"][0]["tested_norms"] == 1).all()
+            assert len(report["column_iterations"]) == k and report["iterations"] == max(report["column_iterations"])
+            assert report["history"][0]["iteration"] == 0 and report["history"][0]["columns"] == list(range(k))
+            assert report["history"][0]["tested_norms"] == [1] * k
 
 
 def test_dampings_and_tolerances_of_columns():
@@ -182,7 +182,7 @@ def test_dampings_and_tolerances_of_columns():
     for solver in (gl.cgls, gl.lsqr, gl.lsmr):
         X, report = solver(op, B, damp=damps, tolerance=1e-12)
         assert np.allclose(X.local, block_of(X, np.hstack(expected)), rtol=0, atol=1e-9), solver
-        assert len(report["reference_norms"]) == len(damps) and (report["tested_norms"] <= 1e-12 * 1.01).all() or solver is not gl.cgls
+        assert len(report["reference_norms"]) == len(damps) and (report.tested_norms <= 1e-12 * 1.01).all() or solver is not gl.cgls
     _, report = gl.cgls(op, B, tolerance=[1e-12, 1e-1, 1e-12, 1], max_iterations=50)
     loose, tight = report["column_iterations"][1], report["column_iterations"][0]
     assert report["column_iterations"][3] == 0 < loose < tight == report["column_iterations"][2]
@@ -240,12 +240,9 @@ def test_errors_have_types_that_fit():
     expect_error(gl.UsageError, lambda: gl.Matrix(grid, A.layout, "int32"), "int32", "float64")
     expect_error(gl.UsageError, lambda: op @ gl.zeros(op.domain, 1, "float32"), "float32", "float64")
     expect_error(gl.UsageError, lambda: gl.cgls(op, gl.zeros(op.range), damp=-1), "-1")
-    expect_error(TypeError, lambda: gl.cgls(op, gl.zeros(op.range), damping=1), "damping")
+    expect_error(gl.UsageError, lambda: gl.cgls(op, gl.zeros(op.range), damping=1), "no option damping", "did you mean damp")
     rows, cols = A.local.shape
     if rows > 1 and cols > 1:
         expect_error(gl.UsageError, lambda: gl.Matrix.from_local(grid, A.layout, np.zeros((rows, cols))), "asfortranarray")
     expect_error(gl.ShapeError, lambda: gl.Matrix.from_local(grid, A.layout, np.zeros((rows + 1, cols), order="F")))
     expect_error(OSError, lambda: gl.cgls(op, gl.zeros(op.range).fill(integers("float64", 1)), restart="/nonexistent"))
-
-
-run_all(globals())

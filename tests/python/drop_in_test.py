@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pylops
 import pylops_mpi
-from ranks import COMM, run_all
+from ranks import COMM
 
 import gridlops.pylops_mpi as ours
 
@@ -81,6 +81,3 @@ def test_rising_residuals():
             assert isinstance(theirs, str) == isinstance(mine, str) and (not isinstance(mine, str) or theirs == mine), (name, factor, theirs, mine)
             raised += isinstance(theirs, str)
     assert raised >= 3
-
-
-run_all(dict(globals()))  # warnings adds to the dictionary itself

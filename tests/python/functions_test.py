@@ -6,7 +6,7 @@ import threading
 import time
 
 import numpy as np
-from ranks import COMM, TYPES, block_of, expect_error, grids, integers, run_all, whole
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
 
 import gridlops as gl
 
@@ -295,7 +295,7 @@ def test_arrays():
         smooth = np.apply_along_axis(np.convolve, 1 - cut, x, [1, 2, 1], "same")
         assert np.allclose(local(gl.convolution(space, 1 - cut, [1, 2, 1], 1, by_fourier=True) @ X), smooth[box])
         kept = gl.restriction(space, 0, [1, 3])
-        assert (kept.H @ (kept @ X)).gather() is None or COMM.rank == 0
+        assert (space.gather_array(kept.H @ (kept @ X)) is None) == (COMM.rank > 0)
         total = COMM.allreduce(float((kept @ X).local.sum()))
         assert total == x[[1, 3]].sum()
         operators = [gl.gradient(space), gl.box_smoothing(space, 0, 3), gl.halo(space, (1, 1), (1, 0)), kept,
@@ -314,14 +314,18 @@ def test_arrays():
 def test_fredholm_and_migration():
     grid = gl.Grid(COMM, (COMM.size, 1))
     slices, nx, ny = 5, 3, 2
-    kernel = gl.Space.array(grid, (slices, ny, nx))
-    G = gl.zeros(kernel, 1, complex).fill(integers(complex, 1))
-    g = whole(complex, 1, slices * ny * nx, 1).reshape(slices, ny, nx)
-    op = gl.fredholm(kernel, G)
-    m = whole(complex, 2, slices * ny, 1)
-    D = op @ gl.zeros(op.domain, 1, complex).fill(integers(complex, 2))
-    expected = np.einsum("fyx,fy->fx", g, m.reshape(slices, ny)).reshape(-1, 1)
-    assert (D.local == block_of(D, expected)).all() and op.dot_test()[0]
+    g = whole(complex, 1, slices * nx * ny, 1).reshape(slices, nx, ny)
+    m = whole(complex, 2, slices * ny, 2).reshape(slices, ny, 2)
+    for transposed in (False, True):
+        array = g.transpose(0, 2, 1) if transposed else g
+        kernel = gl.Space.array(grid, array.shape)
+        op = gl.fredholm(kernel, kernel.scatter_array(array if COMM.rank == 0 else None), transposed=transposed)
+        D = op.range.gather_array(op @ op.domain.scatter_array(m if COMM.rank == 0 else None))
+        assert (D is None or (D == g @ m).all()) and op.dot_test()[0]
+    across = gl.Space.array(grid, (slices, nx, ny), 1)
+    if COMM.size > 1:
+        expect_error(gl.ShapeError, lambda: gl.fredholm(across, gl.zeros(across, 1, complex)), "cut along its slices only")
+    expect_error(gl.ShapeError, lambda: gl.fredholm(across, gl.zeros(op.domain, 1, complex)), "kernel")
     mdc = gl.multidimensional_convolution(op, 9)
     assert mdc.shape == (9 * nx, 9 * ny) and mdc.dot_test()[0]
     image = gl.Space.array(grid, (4, 3), axis="uncut")
@@ -336,6 +340,3 @@ def test_fredholm_and_migration():
     traces = (migrate @ point).local.reshape(2, -1, 20)
     t = (table[5][0] + back[5][data.local_box[1].start]) / 0.5 if traces.size else 0
     assert not traces.size or np.isclose(traces[0, 0, int(t)], 1 - (t - int(t)))
-
-
-run_all(globals())

@@ -6,8 +6,6 @@ import inspect
 import pathlib
 import typing
 
-from ranks import run_all
-
 import gridlops as gl
 from gridlops import _native
 
@@ -77,6 +75,3 @@ def test_help():
     text = inspect.cleandoc(gl.__doc__ or "")
     assert all(name in text for name in ("Grid", "Matrix", "Operator", "cgls", "mpi4py"))
     assert (pathlib.Path(gl.__file__).parent / "py.typed").exists()
-
-
-run_all(globals())

@@ -4,7 +4,7 @@ import importlib.util
 import pathlib
 import re
 
-from ranks import COMM, run_all
+from ranks import COMM
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
 
@@ -18,6 +18,3 @@ def test_the_page():
             continue
         # Names in a program are its own.
         exec(compile(block, f"block {number} of {PAGE.name}", "exec"), {"__name__": "__main__"})  # pylint: disable=exec-used
-
-
-run_all(globals())

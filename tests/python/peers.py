@@ -27,15 +27,15 @@ def main(package, ranks):
         skip(f"{python} has no pylops_mpi; GRIDLOPS_PYLOPS_MPI_PYTHON may name another one")
     here = pathlib.Path(__file__).resolve().parent
     os.environ["PYTHONPATH"] = os.pathsep.join([package, str(here)])
-    failed = subprocess.run([here.parent / "support" / "launch", ranks, python, here / "drop_in_test.py"], check=False).returncode != 0
+    if subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode != 0:
+        skip(f"{python} has no pytest")
+    pytest = [here.parent / "support" / "launch", ranks, python, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider"]
+    failed = subprocess.run([*pytest, "-p", "ranks", "--rootdir", here, here / "drop_in_test.py"], check=False).returncode != 0
     if failed or not checkout:
         print("PyLops-MPI's own tests were not run" + ("" if checkout else ": GRIDLOPS_PYLOPS_MPI does not say where a checkout of it is"))
         return 1 if failed else 0
-    if subprocess.run([python, "-c", "import pytest"], capture_output=True, check=False).returncode != 0:
-        skip(f"{python} has no pytest")
     for name in FILES:
-        command = [here.parent / "support" / "launch", ranks, python, "-m", "pytest", "-q", "-W", "ignore",
-                   "-p", PLUGIN.stem, "-p", "no:cacheprovider", "--noconftest", pathlib.Path(checkout) / "tests" / name]
+        command = [*pytest, "-p", PLUGIN.stem, "--noconftest", pathlib.Path(checkout) / "tests" / name]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = [line for line in result.stdout.splitlines() if line.startswith("PEERS")]
         print(*lines, sep="\n", flush=True)

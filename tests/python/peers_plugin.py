@@ -10,6 +10,7 @@ import pylops_mpi.basicoperators
 import pylops_mpi.optimization.basic
 import pylops_mpi.optimization.sparsity
 from mpi4py import MPI
+from ranks import end_job_on_failure
 
 import gridlops.pylops_mpi as ours
 
@@ -32,10 +33,7 @@ def pytest_collection_finish(session):
 def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":
         results[report.nodeid] = report.outcome
-    if report.failed:
-        # The other ranks may wait for this one in what comes next.
-        print(f"rank {MPI.COMM_WORLD.rank}: {report.nodeid}\n{report.longreprtext}", file=sys.__stdout__, flush=True)
-        MPI.COMM_WORLD.Abort(1)
+    end_job_on_failure(report)
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of the Python package share. Each is run on several ranks at once."""
+"""What tests of the Python package share, and a plug-in of pytest, which every rank runs: they begin each test together."""
 import functools
 import sys
-import traceback
 
 import numpy as np
+import pytest
 from mpi4py import MPI
 
 try:
@@ -12,24 +12,25 @@ try:
 except ImportError as error:
     if "mpi4py uses" not in str(error):
         raise
-    print(f"skipped: {error}")
-    sys.exit(77)
+    pytest.exit(f"skipped: {error}", returncode=77)
 
 COMM = MPI.COMM_WORLD
 TYPES = ("float32", "float64", "complex64", "complex128")
 
 
-def run_all(names):
-    """Runs the functions test_… among these, in their order; the first failure ends the job."""
-    for name, function in names.items():
-        if not name.startswith("test_"):
-            continue
-        try:
-            function()
-        except BaseException:  # also what pytest would let through: the others must not wait
-            print(f"rank {COMM.rank}: {name}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-            COMM.Abort(1)
-        COMM.Barrier()
+@pytest.fixture(autouse=True)
+def together():
+    COMM.Barrier()
+
+
+def end_job_on_failure(report):
+    """The other ranks may wait for the one whose test failed."""
+    if report.failed:
+        print(f"rank {COMM.rank}: {report.nodeid}\n{report.longreprtext}", file=sys.__stderr__, flush=True)
+        COMM.Abort(1)
+
+
+pytest_runtest_logreport = pytest_collectreport = end_job_on_failure
 
 
 @functools.cache

@@ -27,7 +27,8 @@ inline Ending ending_of(const std::function<void()>& action) {
   return {};
 }
 
-/// Whether all ranks ended alike (collective over comm). The time limit of test cases ends those that wait.
+/// Whether all ranks ended alike (collective over comm). If a rank never comes, the time limit of the test
+/// case ends the others.
 inline bool all_ended_alike(Communicator& comm, const Ending& mine) {
   const std::string first = broadcast_text(comm, mine.text, 0);
   const std::string type = mine.type == nullptr ? "" : mine.type->name();
@@ -40,7 +41,7 @@ inline bool all_ended_alike(const ProcessGrid& grid, const Ending& mine) {
   return all_ended_alike(grid.comm(), mine);
 }
 
-/// The rank of the error with which it ended.
+/// The rank that the error names; -1 without one.
 inline int rank_of(const Ending& ending) {
   try {
     if (ending.exception != nullptr) std::rethrow_exception(ending.exception);
@@ -51,14 +52,14 @@ inline int rank_of(const Ending& ending) {
   return -1;
 }
 
-/// Checks that the action ends on all ranks with this error of one rank.
+/// Checks that the action ends on all ranks with this error of the rank `failing`.
 template <class E>
 void check_agreed(const ProcessGrid& grid, int failing, const std::string& text,
                   const std::function<void()>& action) {
   const Ending mine = ending_of(action);
   INFO("it ended with: " << mine.text);
   CHECK(all_ended_alike(grid, mine));
-  // A rank that is alone need not say which it is.
+  // On one rank the error need not name the rank.
   const bool alone = grid.comm().size() == 1;
   CHECK((mine.text == "rank " + std::to_string(failing) + ": " + text || (alone && mine.text == text)));
   CHECK((mine.type != nullptr && *mine.type == typeid(E)));

@@ -13,7 +13,7 @@
 
 namespace gridlops::testing {
 
-/// The place in an array, one number for each dimension, of a row of a matrix in a space.
+/// The place in an array, one number per dimension, of a matrix row.
 inline std::vector<Index> place_of(const Dims& dims, Index row) {
   const Partition rows = dims.rows();
   const int block = rows.owner_of(row);
@@ -34,7 +34,7 @@ inline Index number_of(const Dims& dims, const std::vector<Index>& place) {
   return number;
 }
 
-/// The dims of these sizes with blocks for each part of the axis: cut along `dim` in one of many ways.
+/// Dims of these sizes, cut along `dim` over the axis. `variant` chooses one of many ways to cut.
 inline Dims dims_along(const ProcessGrid& grid, const std::vector<Index>& sizes, int dim, Axis axis,
                        int variant) {
   std::vector<Partition> cuts;
@@ -48,7 +48,7 @@ inline Dims dims_along(const ProcessGrid& grid, const std::vector<Index>& sizes,
 template <Scalar T>
 using ElementOf = std::function<T(Index i, Index j)>;
 
-/// The same function, which computes no element twice: a formula may take longer than the operator.
+/// The same function, but it computes each element once, because a formula may take longer than the operator.
 template <Scalar T>
 ElementOf<T> remembering(const LinearOperator<T>& op, const ElementOf<T>& element) {
   const Index cols = op.cols();
@@ -60,7 +60,8 @@ ElementOf<T> remembering(const LinearOperator<T>& op, const ElementOf<T>& elemen
   };
 }
 
-/// Checks both directions of an operator on the columns of the identity, with α and β, and on fewer columns.
+/// Checks both directions of an operator on the columns of the identity: with α and β, and with fewer
+/// columns.
 template <Scalar T>
 void check_elements(const LinearOperator<T>& op, const ElementOf<T>& formula, double tolerance) {
   const ElementOf<T> element = remembering(op, formula);

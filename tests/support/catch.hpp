@@ -5,19 +5,19 @@
 #include <functional>
 #include <string>
 
-// Catch2 of either generation: one header in version 2, several in version 3.
+// Catch2 has one header in version 2, and several in version 3.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
-using Catch::Approx;  // as version 2 has it
+using Catch::Approx;  // version 2 has it in this namespace
 #else
 #include <catch2/catch.hpp>
 #endif
 
 namespace gridlops::testing {
 
-/// Runs the test cases that the command line asks for, and returns the exit status of the program. Ranks must
-/// take the same test cases in the same order: agree_on_seed gets the seed of Catch2's random numbers, and
-/// returns the one to use.
+/// Runs the test cases that the command line asks for, and returns the program's exit status. All ranks must
+/// run the same test cases in the same order: agree_on_seed gets this rank's seed of Catch2's random numbers,
+/// and returns the common one.
 int run_catch(int argc, char** argv, const std::function<std::uint32_t(std::uint32_t)>& agree_on_seed);
 
 /// The message of the E that action() throws; empty if it throws none.

@@ -8,7 +8,7 @@
 
 namespace gridlops::testing {
 
-/// "NAME: VALUE on ranks …, ODD on rank …", where one of several ranks has a value of its own.
+/// "NAME: VALUE on ranks …, ODD on rank …" for one rank with another value than all others.
 inline std::string difference(const std::string& name, const std::string& value, const std::string& odd,
                               int odd_rank, int ranks) {
   const auto text = [](int first, int last) {
@@ -23,8 +23,8 @@ inline std::string difference(const std::string& name, const std::string& value,
   return name + ": " + value + word + others + ", " + alone;
 }
 
-/// Checks that an action which one rank takes otherwise ends on all ranks with the same UsageError, which has
-/// all these texts, before anything is sent (collective over comm).
+/// Runs an action in which one rank differs. Checks that all ranks throw the same UsageError, with all these
+/// texts, before any of them sends anything (collective over comm).
 inline void check_disagreement(Communicator& comm, const std::vector<std::string>& texts,
                                const std::function<void()>& action) {
   const TrafficSince traffic(comm);

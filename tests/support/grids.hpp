@@ -15,7 +15,7 @@ namespace gridlops::testing {
 
 using GridPtr = std::shared_ptr<const ProcessGrid>;
 
-/// The shapes that tests on so many ranks visit: all that use every rank, and some smaller ones that leave
+/// The shapes that tests on this many ranks visit: all that use every rank, and a few smaller ones that leave
 /// ranks idle.
 inline std::vector<GridShape> all_shapes(int ranks) {
   std::vector<GridShape> shapes;
@@ -26,8 +26,8 @@ inline std::vector<GridShape> all_shapes(int ranks) {
   return shapes;
 }
 
-/// Those of at most three rows and columns, with one smaller shape for three and six ranks: enough for tests
-/// that solve something on each grid.
+/// Shapes of at most three rows and columns, with one smaller shape for three and six ranks. Tests that solve
+/// on each grid need no more.
 inline std::vector<GridShape> compact_shapes(int ranks) {
   std::vector<GridShape> shapes;
   if (ranks == 3) shapes.push_back({1, 2});
@@ -66,14 +66,14 @@ inline std::string describe(const ProcessGrid& grid) {
 inline constexpr std::array all_axes{Axis::grid_rows, Axis::grid_cols, Axis::all, Axis::all_transposed,
                                      Axis::uncut};
 
-/// Whether rows and columns may be cut along these: each grid dimension is used by one of them at most.
+/// Whether rows and columns may be cut along these axes: at most one of them may use each grid dimension.
 inline bool legal(Axis rows, Axis cols) {
   if (rows == Axis::uncut || cols == Axis::uncut) return true;
   return (rows == Axis::grid_rows && cols == Axis::grid_cols) ||
          (rows == Axis::grid_cols && cols == Axis::grid_rows);
 }
 
-/// Counts what this rank has sent, received, read in place and called since this was made.
+/// Counts the bytes that this rank sent, received and read in place, and its calls, since the constructor.
 class TrafficSince {
  public:
   explicit TrafficSince(const Communicator& comm) : comm_(comm), before_(comm.traffic()) {}

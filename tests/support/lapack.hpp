@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/problems.hpp"
 
-// LAPACK solves least squares. The last argument is the hidden length of the first.
+// LAPACK's least-squares drivers. The last argument is the hidden length of the first.
 extern "C" {
 void dgels_(const char*, const int*, const int*, const int*, double*, const int*, double*, const int*,
             double*, const int*, int*, std::size_t);

@@ -13,17 +13,17 @@
 
 namespace gridlops::testing {
 
-/// Forwards to another backend, and counts its memory and what crosses to and from it. It can be told to have
-/// no memory left, and to call its memory a device's. New host memory is full of NaN.
+/// Forwards to another backend, and counts its memory and the bytes moved to and from it. Tests can make
+/// allocations fail, and can give it another memory space. It fills new host memory with NaN.
 class MeteredBackend final : public Backend {
  public:
   explicit MeteredBackend(std::shared_ptr<Backend> inner = make_host_backend()) : inner_(std::move(inner)) {}
   MeteredBackend(std::shared_ptr<Backend> inner, MemorySpace space)
       : inner_(std::move(inner)), space_(space) {}
 
-  /// The k-th allocation from now on fails; k = 0: none.
+  /// Makes the k-th allocation from now on fail; k = 0: none.
   void fail_at(Index k) { until_failure_ = k; }
-  /// Longer blocks cannot be allocated.
+  /// Makes allocations of longer blocks fail.
   void limit_block_bytes(Index bytes) { longest_block_ = bytes; }
 
   Index blocks_in_use() const { return static_cast<Index>(blocks_.size()); }

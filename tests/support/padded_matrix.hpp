@@ -10,8 +10,8 @@
 
 namespace gridlops::testing {
 
-/// A block whose columns are followed by `padding` elements of NaN. Code that reads them spoils its result,
-/// and code that writes them is found out.
+/// A block with `padding` elements of NaN after each column. Code that reads them spoils its result, and the
+/// check finds code that writes them.
 template <Scalar T>
 class PaddedMatrix {
  public:
@@ -29,7 +29,7 @@ class PaddedMatrix {
   MatrixView<T> view() { return {data_.data(), rows_, cols_, stride_}; }
   MatrixView<const T> view() const { return {data_.data(), rows_, cols_, stride_}; }
 
-  /// Checks that every element is expected(i, j) to within tolerance, and that the padding is as it was.
+  /// Checks that every element is expected(i, j) to within tolerance, and that the padding is unchanged.
   template <class Function>
   void check(Function&& expected, double tolerance = 0) const {
     Index wrong = 0;
@@ -60,7 +60,7 @@ PaddedMatrix<T> integers(std::uint64_t seed, Index rows, Index cols, Index paddi
   return {rows, cols, padding, [=](Index i, Index j) { return small_integer<T>(seed, i, j); }};
 }
 
-/// A matrix of numbers whose sums must be rounded.
+/// A matrix of numbers with inexact sums.
 template <Scalar T>
 PaddedMatrix<T> fractions(std::uint64_t seed, Index rows, Index cols, Index padding) {
   return {rows, cols, padding, [=](Index i, Index j) { return counter_random<T>(seed, i, j); }};

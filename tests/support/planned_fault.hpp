@@ -12,10 +12,10 @@
 #include <string>
 #include <string_view>
 
-/// A fault of one rank, which a test plans by the variable GRIDLOPS_FAULT=RANK:OPERATION:N:KIND. It befalls
-/// the N-th operation of this name (N ≥ 1) that the rank begins. docs/faults.md says which operations and
-/// kinds there are, and who carries them out. Only tests have any. A text that is no fault ends the process
-/// with status 2, because a test would otherwise see nothing happen, and take it for the answer.
+/// A fault of one rank, which a test plans by the variable GRIDLOPS_FAULT=RANK:OPERATION:N:KIND. It strikes
+/// the N-th operation of this name (N ≥ 1) that the rank begins. docs/faults.md lists the operations and the
+/// kinds, and says who carries them out. Only tests have faults. A malformed text ends the process with
+/// status 2, because a test could otherwise pass without any fault.
 struct PlannedFault {
   static constexpr std::array kinds{"kill",   "stop",   "term", "throw", "slow", "nan",   "flip",   "short",
                                     "differ", "enospc", "fail", "skip",  "work", "block", "suspend"};
@@ -49,13 +49,13 @@ struct PlannedFault {
     return {std::atoi(words[0].c_str()), words[1], words[3], std::atol(words[2].c_str())};
   }
 
-  /// Counts an operation that this rank begins. Whether the fault befalls it.
+  /// Counts an operation that this rank begins, and returns whether the fault strikes it.
   bool befalls(int this_rank, std::string_view begun) {
     return rank == this_rank && operation == begun && --number == 0;
   }
 
-  /// Does what befalls the process whatever the operation is: kill, stop, term, slow and throw. What the
-  /// other kinds mean is for the operation to say.
+  /// Carries out the kinds that do not depend on the operation: kill, stop, term, slow and throw. The
+  /// operation itself carries out all other kinds.
   void befall_process() const {
     if (kind == "kill") raise(SIGKILL);
     if (kind == "stop") raise(SIGSTOP);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Headers that most tests include are read once for all. Tests still include what they use.
+// The compiler reads these headers once for all tests. Each test still includes the headers it uses.
 #include <algorithm>
 #include <array>
 #include <cmath>

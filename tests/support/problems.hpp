@@ -36,8 +36,8 @@ inline std::vector<double> geometric(Index count, double condition) {
   return values;
 }
 
-/// A = U Σ Vᴴ with U and V Householder reflectors of random vectors, so that singular values and vectors are
-/// known and every element costs a few operations.
+/// A = U Σ Vᴴ, where U and V are Householder reflectors of random vectors. The singular values and vectors
+/// are known, and an element costs a few operations.
 template <Scalar T>
 class KnownSpectrum {
  public:
@@ -61,8 +61,8 @@ class KnownSpectrum {
     return narrow((i == j ? value(i) : 0.0) - 2.0 * u_i * conjugate(entry(u_, j)) * value(j) -
                   2.0 * value(i) * entry(v_, i) * conj_v_j + 4.0 * u_i * coupling_ * conj_v_j);
   }
-  /// Element i of the k-th left (right) singular vector; for k ≥ min(m, n) they are orthogonal to the range
-  /// of A (are in its kernel).
+  /// Element i of the k-th left (right) singular vector; for k ≥ min(m, n) it is orthogonal to the range of A
+  /// (in the kernel of A).
   T left(Index i, Index k) const { return reflector(u_, i, k); }
   T right(Index i, Index k) const { return reflector(v_, i, k); }
 
@@ -104,7 +104,7 @@ class KnownSpectrum {
   Wide coupling_ = 0;
 };
 
-/// Random elements; `first` numbers the columns from there.
+/// Random elements. `first` is the number of the first column.
 template <Scalar T>
 Element<T> random_elements(std::uint64_t seed, Index first = 0) {
   return [=](Index i, Index j) { return counter_random<T>(seed, i, first + j); };
@@ -132,7 +132,7 @@ OperatorPtr<T> square_operator(const GridPtr& grid, Algorithm algorithm, const K
   return A->domain() == A->range() ? A : product(identity<T>(A->domain(), A->range()), A);
 }
 
-/// All of X on every member of its grid, column by column; empty on idle ranks.
+/// The whole of X on every member of its grid, column by column; empty on idle ranks.
 template <Scalar T>
 std::vector<T> everywhere(const ConstDistMatrix<T>& X) {
   if (!X.grid()->is_member()) return {};
@@ -142,7 +142,7 @@ std::vector<T> everywhere(const ConstDistMatrix<T>& X) {
   return whole;
 }
 
-/// CGLS in one pass over A an iteration, where the operator has one.
+/// CGLS with one pass over A per iteration, if the operator supports it.
 template <Scalar T>
 SolveReport one_pass_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           const SolveOptions& options) {
@@ -158,14 +158,14 @@ using SolverFunction = SolveReport (*)(const LinearOperator<T>&, const ConstDist
 template <Scalar T>
 struct Solution {
   SolveReport report;
-  std::vector<T> X;  ///< all of it, on every member of the grid
+  std::vector<T> X;  ///< the whole of X, on every member of the grid
   Index rows = 0;
 
   std::vector<T> column(Index j) const { return {X.begin() + j * rows, X.begin() + (j + 1) * rows}; }
   const ColumnReport& verdict(Index j) const { return report.columns[static_cast<std::size_t>(j)]; }
 };
 
-/// Solves for these columns. Without an initial guess, X holds NaN before.
+/// Solves for these columns. Without an initial guess, X holds NaN before the solve.
 template <Scalar T>
 Solution<T> solve(SolverFunction<T> solver, const LinearOperator<T>& A, const Partition& columns,
                   const Element<T>& b, SolveOptions options = {}, const Element<T>& guess = {}) {

@@ -14,7 +14,7 @@
 
 namespace gridlops::testing {
 
-/// For test cases over all of them.
+/// The element types, for test cases over all of them.
 using Scalars = std::tuple<float, double, std::complex<float>, std::complex<double>>;
 
 /// The type in which references are computed.
@@ -39,8 +39,8 @@ T rounded(Extended<T> value) {
   }
 }
 
-/// An integer in −3 … 3, for complex T one in each part, as a function of the indices: sums of products of a
-/// few thousand of them are exact also in single precision, so that results can be compared with ==.
+/// An integer in −3 … 3 as a function of the indices; complex T has one in each part. Sums of a few thousand
+/// products of them are exact even in single precision, so tests compare results with ==.
 template <Scalar T>
 T small_integer(std::uint64_t seed, Index i, Index j) {
   const auto integer = [](auto uniform) { return static_cast<Real<T>>(static_cast<int>(uniform * 4)); };
@@ -77,7 +77,7 @@ T number(double re, double im) {
   }
 }
 
-/// The m × n matrix of value(i, j), column-major without gaps, as are all matrices here.
+/// The m × n matrix of value(i, j). All matrices here are column-major without gaps.
 template <Scalar T, class Function>
 std::vector<T> dense(Index m, Index n, Function&& value) {
   std::vector<T> A;

@@ -9,7 +9,7 @@
 
 namespace gridlops::testing {
 
-/// The system that a solver was given, in full on every rank, and the norms of a solution's residuals.
+/// The system of a solve, whole on every rank, and the norms of a solution's residuals.
 template <Scalar T>
 class WholeSystem {
  public:
@@ -18,11 +18,12 @@ class WholeSystem {
   struct Norms {
     double residual = 0;   ///< ‖b − Ax‖
     double normal = 0;     ///< ‖Aᴴ(b−Ax) − D²x‖
-    double tested = 0;     ///< what the tolerance is compared with
-    double reference = 0;  ///< what it is relative to
+    double tested = 0;     ///< the norm that must be at most tolerance · reference
+    double reference = 0;  ///< the norm relative to which `tested` is small
     double rounding = 0;   ///< ε times the norms that `residual` is a difference of
   };
 
+  /// solver: cg if the solver tests the norm of the residual, else any other.
   WholeSystem(SolverFunction<T> solver, Index m, Index n, const Element<T>& A, const Element<T>& b,
               const SolveOptions& options, const Element<T>& guess = {})
       : is_cg_(solver == SolverFunction<T>(&cg<T>)), m_(m), n_(n), b_(b), guess_(guess), options_(options) {
@@ -86,7 +87,7 @@ class WholeSystem {
   std::vector<Wide> A_;
 };
 
-/// All that a report says, as numbers, with NaN as −1.
+/// Everything in a report, as numbers, with −1 for NaN.
 inline std::vector<double> numbers_in(const SolveReport& report) {
   std::vector<double> numbers{static_cast<double>(report.iterations)};
   for (const ColumnReport& column : report.columns) {
@@ -117,7 +118,7 @@ inline void check_same_everywhere(const SolveReport& report, Communicator& comm)
   CHECK(least == most);
 }
 
-/// Checks what holds for every report, whatever became of the columns (collective over the grid's members).
+/// Checks the rules for every report, however its columns ended (collective over the grid's members).
 template <Scalar T>
 void check_report(const WholeSystem<T>& system, const Solution<T>& solution, Communicator& comm) {
   check_same_everywhere(solution.report, comm);

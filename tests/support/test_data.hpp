@@ -23,7 +23,7 @@ inline bool may_be_packed(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;
 }
 
-/// A whole matrix, the same on every rank: what a distributed one is compared with.
+/// A whole matrix, the same on every rank, to compare with a distributed one.
 template <Scalar T>
 struct Whole {
   Index rows = 0;
@@ -40,7 +40,7 @@ Whole<T> integers(std::uint64_t seed, Index rows, Index cols) {
           dense<T>(rows, cols, [seed](Index i, Index j) { return small_integer<T>(seed, i, j); })};
 }
 
-/// A matrix of numbers whose sums must be rounded.
+/// A matrix of numbers with inexact sums.
 template <Scalar T>
 Whole<T> fractions(std::uint64_t seed, Index rows, Index cols) {
   return {rows, cols,
@@ -90,8 +90,8 @@ std::vector<T> on_host(const ConstDistMatrix<T>& X) {
   return values;
 }
 
-/// Counts the elements of this rank's block, copies included, that are further than `tolerance` from value(i,
-/// j). NaN is equal to NaN only.
+/// Counts the elements of this rank's block, copies included, that differ from value(i, j) by more than
+/// `tolerance`. NaN equals only NaN.
 template <Scalar T, class Function>
 Index mismatches(const ConstDistMatrix<T>& X, Function&& value, double tolerance = 0) {
   Index wrong = 0;
@@ -109,7 +109,7 @@ Index mismatches(const ConstDistMatrix<T>& X, Function&& value, double tolerance
 }
 
 /// A distributed matrix whose blocks lie within larger arrays of NaN. Code that reads around a block spoils
-/// its result, and code that writes there is found out.
+/// its result, and the check finds code that writes there.
 template <Scalar T>
 class EmbeddedMatrix {
  public:
@@ -148,7 +148,7 @@ class EmbeddedMatrix {
   Index padding_;
   Index rows_ = 0;
   Index cols_ = 0;
-  std::shared_ptr<Backend> backend_ = make_backend();  // the grid's counts its own allocations
+  std::shared_ptr<Backend> backend_ = make_backend();  // not the grid's backend, which counts allocations
   Buffer<T> memory_;
 };
 

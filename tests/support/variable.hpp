@@ -7,7 +7,7 @@
 
 namespace gridlops::testing {
 
-/// Sets a variable of the environment on this rank while it lives, or removes it for a null value.
+/// While it lives, sets a variable of the environment on this rank; a null value removes the variable.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

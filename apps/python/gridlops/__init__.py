@@ -16,9 +16,10 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 
 ===========  =====================================================================================================
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
+own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
-             ``damping_curve`` chooses the damping of a sweep
+             ``damping_curve`` chooses the damping of a sweep; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
 ===========  =====================================================================================================
@@ -31,13 +32,13 @@ are collective say so: all ranks must call them. An exception that ends one rank
 
 from mpi4py import MPI as _MPI
 
-from . import _native
+from . import _native, io, plot
 from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo, kirchhoff,
                      laplacian, multidimensional_convolution, on_pairs, paired_space, real_fourier, restriction,
                      second_derivative, straight_rays, tabulated_times)
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
-from .grids import Cut, Grid, Layout, Space
-from .matrices import Matrix, SupportsDLPack, from_local, zeros
+from .grids import Cut, Grid, Layout
+from .matrices import Matrix, SupportsDLPack
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .session import Session, keep_alive
@@ -45,6 +46,7 @@ from .solvers import (DampingCurve, Iteration, IterationRecord, Observer, Proxim
                       admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
                       normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, solve, solver_names, stop_at_cost_ratio,
                       stop_on_non_finite, threshold_penalty)
+from .spaces import Space, from_local, zeros
 
 __version__: str = _native.version
 
@@ -54,5 +56,5 @@ if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\
                       f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
                       "mpi4py mpi4py'")
 
-_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "session", "solvers")
+_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

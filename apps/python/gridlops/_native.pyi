@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What users see of the module in C++. Everything else in it is for this package's own files.
+# The parts of the C++ module that users see. The rest is for this package's own files.
 from typing import Any, Sequence
 
 class Cut:

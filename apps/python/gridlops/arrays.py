@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators on arrays of several dimensions (:meth:`Space.array`), which may be cut along any of them.
 
-Making one is not collective, and raises ShapeError or UsageError on all ranks. Dimensions are counted from 0.
+Making an operator is not collective. Wrong arguments raise ShapeError or UsageError on all ranks.
+Dimensions count from 0.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .grids import Space
+from .errors import ShapeError
 from .matrices import Matrix, functions_for
 from .operators import Operator
+from .spaces import Space, zeros
 
 
 def _made(space: Space, dtype: npt.DTypeLike, maker: str, *args: Any) -> Operator:
@@ -25,7 +27,7 @@ def first_derivative(space: Space, dim: int = 0, *, sampling: float = 1, kind: s
                      order: int = 3, dtype: npt.DTypeLike = np.float64) -> Operator:
     """∂/∂dim by differences: ``"forward"``, ``"backward"`` or ``"centered"`` (of order 3 or 5).
 
-    Rows at the ends are 0, or one-sided with ``edge``.
+    Rows at the ends are 0; with ``edge`` they are one-sided differences.
     """
     return _made(space, dtype, "first_derivative", space.native, dim, kind, sampling, edge, order)
 
@@ -39,7 +41,7 @@ def second_derivative(space: Space, dim: int = 0, *, sampling: float = 1, kind: 
 def laplacian(space: Space, dims: Sequence[int], *, weights: Sequence[float] | None = None,
               sampling: Sequence[float] | None = None, kind: str = "centered", edge: bool = False,
               dtype: npt.DTypeLike = np.float64) -> Operator:
-    """Σ weight · ∂²/∂dim² over these dimensions; weights and samplings are 1 unless they are given."""
+    """Σ weight · ∂²/∂dim² over these dimensions; weights and samplings are 1 by default."""
     ones = [1.0] * len(dims)
     terms = list(zip(dims, ones if weights is None else weights, ones if sampling is None else sampling, strict=True))
     return _made(space, dtype, "laplacian", space.native, terms, kind, edge)
@@ -54,18 +56,18 @@ def gradient(space: Space, *, sampling: Sequence[float] | None = None, kind: str
 
 def convolution(space: Space, dim: int, filter: Sequence[float], centre: int, *, by_fourier: bool = False,
                 dtype: npt.DTypeLike = np.float64) -> Operator:
-    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; ``by_fourier`` is faster for long filters."""
+    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; ``by_fourier=True`` is faster for long filters."""
     maker = "fourier_convolution" if by_fourier else "convolution"
     return _made(space, dtype, maker, space.native, dim, list(filter), centre)
 
 
 def box_smoothing(space: Space, dim: int, length: int, *, dtype: npt.DTypeLike = np.float64) -> Operator:
-    """The mean of ``length`` neighbours along one dimension, taken forwards and once more backwards."""
+    """The mean of ``length`` neighbours along one dimension, applied forwards and then backwards."""
     return _made(space, dtype, "box_smoothing", space.native, dim, length)
 
 
 def restriction(space: Space, dim: int, indices: Sequence[int], *, dtype: npt.DTypeLike = np.float64) -> Operator:
-    """From arrays to their samples with these indices along one dimension, increasing. Nothing moves."""
+    """Takes the samples with these increasing indices along one dimension. Nothing moves between ranks."""
     return _made(space, dtype, "restriction", space.native, dim, list(indices))
 
 
@@ -75,16 +77,16 @@ def _widths(before: Sequence[int], behind: Sequence[int], beyond_array: bool) ->
 
 def halo(space: Space, before: Sequence[int], behind: Sequence[int], *, beyond_array: bool = True,
          dtype: npt.DTypeLike = np.float64) -> Operator:
-    """From blocks to blocks with so many cells of their neighbours, before and behind along each dimension.
+    """Adds to each block this many cells of its neighbours, before and after it along each dimension.
 
-    At the ends of the array there are cells of zeros, or none without ``beyond_array``. The adjoint sums copies.
+    The ends of the array get cells of zeros, or none without ``beyond_array``. The adjoint sums the copies of a cell.
     """
     return _made(space, dtype, "halo", space.native, _widths(before, behind, beyond_array))
 
 
 def crop(space: Space, before: Sequence[int], behind: Sequence[int], *, beyond_array: bool = True,
          dtype: npt.DTypeLike = np.float64) -> Operator:
-    """From blocks with such halos to blocks without: crop @ halo = I."""
+    """Removes such halos from blocks: crop @ halo = I."""
     return _made(space, dtype, "crop", space.native, _widths(before, behind, beyond_array))
 
 
@@ -96,7 +98,10 @@ def fourier(space: Space, dim: int, *, norm: str = "ortho", time_zero: int = 0, 
 
 def real_fourier(space: Space, dim: int, frequencies: int = 0, *, time_zero: int = 0,
                  dtype: npt.DTypeLike = np.float64) -> Operator:
-    """Frequencies 0 … of real samples as pairs of numbers, which keeps norms; 0 frequencies stands for all."""
+    """The Fourier transform of real samples. It keeps norms.
+
+    The output has the frequencies 0, 1, … as pairs of numbers; ``frequencies=0`` keeps all of them.
+    """
     return _made(space, dtype, "real_fourier", space.native, dim, frequencies, time_zero)
 
 
@@ -111,16 +116,44 @@ def on_pairs(A: Operator) -> Operator:
     return _made(A.range, real, "on_pairs", A.native)
 
 
-def fredholm(kernel: Space, G: Matrix, columns: str = "uncut") -> Operator:
-    """d_f = G_f m_f for every slice f. G is one column in the space of arrays (slices, ny, nx), used in place.
+def fredholm(kernel: Space, G: Matrix, columns: str = "uncut", *, transposed: bool = False) -> Operator:
+    """d_f = G_f m_f for every slice f, where G_f is nx × ny. Models are arrays (slices, ny), data are arrays (slices, nx).
 
-    Models are arrays (slices, ny) and data (slices, nx), cut as the slices. Nothing moves.
+    G is one column in ``kernel``, the space of arrays (slices, nx, ny), as in PyLops, cut along the slices only:
+    ``gl.fredholm(kernel, kernel.scatter_array(G))``. The operator keeps a transposed copy (collective). With
+    ``transposed``, G is one column of arrays (slices, ny, nx), which the operator uses in place (not collective). Models
+    and data are cut like G along the slices. Nothing moves between ranks.
     """
+    if not transposed:
+        kernel, G = _transposed_slices(kernel, G)
     return _made(kernel, G.dtype, "fredholm", kernel.native, G.native, columns)
 
 
+def _transposed_slices(kernel: Space, G: Matrix) -> tuple[Space, Matrix]:
+    """The space of (slices, ny, nx) and G in it, for a G of (slices, nx, ny)."""
+    if len(kernel.sizes) != 3:
+        raise ShapeError(f"a kernel is an array (slices, nx, ny), and its space is {kernel!r}")
+    slices, nx, ny = kernel.sizes
+    boxes = kernel.native.boxes
+    if any(box[1:] != (slice(0, nx, 1), slice(0, ny, 1)) for box in boxes):
+        raise ShapeError(f"a kernel is cut along its slices only, not as {kernel!r}")
+    cuts = [[box[0].stop - box[0].start for box in boxes], [ny], [nx]]
+    space = Space.array_with_cuts(kernel.grid, cuts, axis=kernel.rows.axis, columns=kernel.columns)
+    if G.layout != kernel.layout(1):
+        raise ShapeError(f"the kernel, {G!r}, is not one column in {kernel!r}: kernel.scatter_array(G) makes one")
+    result = zeros(space, 1, G.dtype)
+    if G.local.size:
+        result.local[:, 0] = G.local[:, 0].reshape(-1, nx, ny).transpose(0, 2, 1).ravel()
+    return space, result
+
+
 def multidimensional_convolution(G: Operator, samples: int, *, model_zero: int = 0, data_zero: int = 0) -> Operator:
-    """F₁ᵀ G F: convolution in time of real arrays (samples, ny) with a complex :func:`fredholm` of their spectra."""
+    """F₁ᵀ G F: d(t, x) = Σ_y ∫ g(t − t′, x, y) m(t′, y) dt′, periodic in time. Models are real (samples, ny), data (samples, nx).
+
+    G is a complex :func:`fredholm`, whose slices are the first frequencies of the kernel, as ``numpy.fft.rfft`` of its samples gives
+    them, times all factors due to sampling. Time 0 is the kernel's sample 0, the model's ``model_zero`` and the data's ``data_zero``:
+    ``samples // 2`` where an axis has negative times, and time 0 in the middle.
+    """
     real = np.empty(0, G.dtype).real.dtype
     return _made(G.range, real, "multidimensional_convolution", G.native, samples, model_zero, data_zero)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What GridLOps raises. Every error is an :class:`Error`, and what Python calls the same thing."""
+"""The errors that GridLOps raises. Each is an :class:`Error`, and also the matching built-in exception of Python."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Error(RuntimeError):
 
     #: The exit status that a program should end with (docs/errors.md).
     status: int
-    #: False if perhaps only this rank knows: then the others may wait for it, and the job must end.
+    #: False if perhaps only this rank knows of the error. The other ranks may then wait for it, so the job must end.
     known_to_all_ranks: bool = True
-    #: The rank, of the communicator or grid of the call, where it went wrong; None where that was all ranks, or is not known.
+    #: The rank, in the call's communicator or grid, where the error occurred. None: on all ranks, or unknown.
     rank: int | None = None
 
 
@@ -29,11 +29,11 @@ class ShapeError(UsageError):
 
 
 class InputError(Error, OSError):
-    """A file that is missing, damaged, or does not hold what is needed."""
+    """A file that is missing, damaged, or lacks the data that the call needs."""
 
 
 class OutputError(Error, OSError):
-    """A file that could not be written."""
+    """A file that the library could not write."""
 
 
 class OutOfMemory(Error, MemoryError):
@@ -41,12 +41,12 @@ class OutOfMemory(Error, MemoryError):
 
 
 class CommunicationError(Error, ConnectionError):
-    """MPI refused an operation. Only the rank that saw it raises."""
+    """MPI refused an operation. Only the rank that sees it raises the error."""
 
 
 class Suspended(Error):
-    """A solver was asked to save its state and end, and did; nothing is wrong."""
+    """A solver has saved its state and ended, on request. Nothing is wrong."""
 
 
-for _name, _status in _native.error_statuses.items():  # every type of error of the library has its class here
+for _name, _status in _native.error_statuses.items():  # each of the library's error types has a class here
     globals()[_name].status = _status

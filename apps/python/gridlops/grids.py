@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import json
+from typing import Any, Callable
 
 from mpi4py import MPI
 
-from . import _native
+from . import _native, errors
+from .errors import UsageError
 
 
 def with_docstrings(kind: Any, text: str, **properties: str) -> Any:
@@ -43,7 +45,7 @@ class Grid:
 
     def __init__(self, comm: MPI.Comm | None = None, shape: tuple[int, int] | None = None, *, transport: str = "mpi") -> None:
         self.comm: MPI.Comm = MPI.COMM_WORLD if comm is None else comm
-        self.native = _native.make_grid(MPI._addressof(self.comm), shape, transport)
+        self.native, self.all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,6 +81,25 @@ class Grid:
         """What this rank sent and received on this grid: bytes_sent, bytes_received, …, seconds_waiting."""
         return self.native.traffic()
 
+    def told_by(self, root: int, question: Callable[[], Any]) -> Any:
+        """What question() returns on the grid's rank ``root``, on all ranks of ``comm`` (collective); JSON must be able to hold it.
+
+        If it raises there, all ranks raise that error.
+        """
+        if not 0 <= root < self.shape[0] * self.shape[1]:
+            raise UsageError(f"there is no rank {root} in a grid of {self.shape[0]} x {self.shape[1]}")
+        told = ""
+        if self.comm.rank == root:
+            try:
+                told = json.dumps({"answer": question()})
+            except Exception as error:  # pylint: disable=broad-exception-caught  # the other ranks wait for it
+                kind = type(error).__name__ if isinstance(error, errors.Error) else "UsageError"
+                told = json.dumps({"kind": kind, "text": str(error)})
+        heard = json.loads(_native.broadcast_text(self.all_ranks, told, root))
+        if "kind" in heard:
+            raise getattr(errors, heard["kind"])(heard["text"])
+        return heard["answer"]
+
     def blocks_2d(self, rows: int, cols: int) -> Layout:
         """Rows are cut along grid rows, and columns along grid columns."""
         return _native.blocks_2d(self.native, rows, cols)
@@ -107,75 +128,3 @@ class Grid:
 
     def __repr__(self) -> str:
         return f"<Grid {self.shape[0]} x {self.shape[1]}, {self.transport}>"
-
-
-class Space:
-    """Where models or data of an operator live: matrices with a fixed number of rows, cut in a fixed way.
-
-    ``rows`` is a :class:`Cut`; columns (right-hand sides) are cut along the axis ``columns``. Equal spaces hold the same
-    elements at the same places.
-    """
-
-    def __init__(self, grid: Grid, rows: Cut, columns: str = "uncut") -> None:
-        self._adopt(grid, _native.Space(grid.native, rows, columns))
-
-    def _adopt(self, grid: Grid, native: _native.Space) -> None:
-        self.grid = grid
-        self.native = native
-
-    @classmethod
-    def of(cls, grid: Grid, native: _native.Space) -> Space:
-        """A space of the library, for this package's own files."""
-        space = cls.__new__(cls)
-        space._adopt(grid, native)
-        return space
-
-    @classmethod
-    def array(cls, grid: Grid, sizes: Sequence[int], cut: int = 0, *, axis: str = "all", columns: str = "uncut") -> Space:
-        """Arrays of these sizes, in C order, cut along dimension ``cut`` into balanced parts.
-
-        The rows of a matrix in this space are the elements of the array, block by block.
-        """
-        return cls.of(grid, _native.Space.array(grid.native, list(sizes), cut, axis, columns))
-
-    @classmethod
-    def array_with_cuts(cls, grid: Grid, cuts: Sequence[Sequence[int]], *, axis: str = "all", columns: str = "uncut") -> Space:
-        """Arrays whose dimensions are cut into parts of the given sizes, one list for each dimension."""
-        return cls.of(grid, _native.Space.array_with_cuts(grid.native, [list(sizes) for sizes in cuts], axis, columns))
-
-    @property
-    def dimension(self) -> int:
-        """The number of rows."""
-        return self.native.dimension
-
-    @property
-    def rows(self) -> Cut:
-        """How the rows are cut."""
-        return self.native.rows
-
-    @property
-    def columns(self) -> str:
-        """The axis along which columns are cut."""
-        return self.native.columns
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Those of the array, if the rows are one."""
-        return tuple(self.native.sizes)
-
-    @property
-    def local_box(self) -> tuple[slice, ...]:
-        """The part of the array that this rank holds, as an index of a whole array."""
-        return self.native.local_box
-
-    def layout(self, nrhs: int) -> Layout:
-        """The layout of a matrix with so many columns."""
-        return self.native.layout(nrhs)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and self.native == other.native
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<Space {self.native!r}>"

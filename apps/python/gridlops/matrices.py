@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .errors import UsageError
-from .grids import Grid, Layout, Space
+from .errors import ShapeError, UsageError
+from .grids import Grid, Layout
 
 _TYPES = ("float32", "float64", "complex64", "complex128")
 
 
 def type_name(dtype: npt.DTypeLike) -> str:
-    """The name of an element type that the library has; UsageError for any other."""
-    name = np.dtype(dtype).name
+    """The name of an element type that the library has, in any order of bytes; UsageError for any other."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError as error:
+        raise UsageError(f"{dtype!r} is no element type: {error}; element types are {', '.join(_TYPES)}") from None
     if name not in _TYPES:
         raise UsageError(f"there are no matrices of {name}: element types are {', '.join(_TYPES)}; try array.astype(...)")
     return name
@@ -38,12 +41,26 @@ class SupportsDLPack(Protocol):
         """The kind of the device that has the memory, and its number."""
 
 
-def _host_array(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
+def _refuse_masked(array: npt.NDArray[Any], what: str) -> None:
+    if np.ma.is_masked(array):
+        raise UsageError(f"{np.ma.count_masked(array)} of the {array.size} elements of the {what} are masked, and what lies under a mask "
+                         "would be read: leave their rows out of the problem, or say what they are: array.filled(0)")
+
+
+def whole_array(given: npt.ArrayLike | None, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """An array of this machine's order of bytes, of the given element type or of its own. UsageError if digits would be lost."""
+    array = np.asanyarray(given)
+    _refuse_masked(array, "array")
+    name = type_name(array.dtype if dtype is None else dtype)
+    if not np.can_cast(array.dtype, name, "safe"):
+        raise UsageError(f"an array of {array.dtype} is not one of {name}, and may lose digits: array.astype({name!r})")
+    return np.asarray(array, name)
+
+
+def host_array(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
     """A block as an array of NumPy, in the same memory, in which every element can be read in place."""
     array = _as_numpy(block)
-    if np.ma.is_masked(array):
-        raise UsageError(f"{np.ma.count_masked(array)} of the {array.size} elements of the block are masked, and what lies under a mask "
-                         "would be read: leave their rows out of the problem, or say what they are: array.filled(0)")
+    _refuse_masked(array, "block")
     if array.ndim not in (1, 2):
         raise UsageError(f"a block of {array.ndim} dimensions cannot be that of a matrix, which has rows and columns: "
                          "array.reshape(rows, columns)")
@@ -72,22 +89,26 @@ class Matrix:
 
     ``Matrix(grid, layout, dtype)`` is a matrix of zeros with memory of its own (collective over the grid).
     :meth:`from_local` uses arrays that exist, without a copy. Elements are read and written through :attr:`local`, or by
-    another library that takes DLPack: ``torch.from_dlpack(matrix)`` is this rank's block, not a copy.
+    another library that takes DLPack: ``torch.from_dlpack(matrix)`` is this rank's block, not a copy. A matrix that is made
+    in a :class:`Space` has it as its attribute ``space``.
     """
 
-    def __init__(self, grid: Grid, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
-        self._adopt(grid, dtype, functions_for(dtype).allocate(grid.native, layout))
+    __array_ufunc__ = None  # NumPy's arrays leave arithmetic with a matrix to it
 
-    def _adopt(self, grid: Grid, dtype: npt.DTypeLike, native: Any) -> None:
+    def __init__(self, grid: Grid, layout: Layout, dtype: npt.DTypeLike = np.float64) -> None:
+        self._adopt(grid, dtype, functions_for(dtype).allocate(grid.native, layout), None)
+
+    def _adopt(self, grid: Grid, dtype: npt.DTypeLike, native: Any, space: Any) -> None:
         self.grid = grid
-        self.dtype = np.dtype(dtype)
+        self.dtype = np.dtype(type_name(dtype))
         self.native = native
+        self.space = space
 
     @classmethod
-    def of(cls, grid: Grid, dtype: npt.DTypeLike, native: Any) -> Matrix:
+    def of(cls, grid: Grid, dtype: npt.DTypeLike, native: Any, space: Any = None) -> Matrix:
         """A matrix of the library, for this package's own files."""
         matrix = cls.__new__(cls)
-        matrix._adopt(grid, dtype, native)
+        matrix._adopt(grid, dtype, native, space)
         return matrix
 
     @classmethod
@@ -100,7 +121,7 @@ class Matrix:
         of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
         UsageError or ShapeError, on this rank alone.
         """
-        array = _host_array(block)
+        array = host_array(block)
         array = array.reshape(-1, 1) if array.ndim == 1 else array
         native = functions_for(array.dtype).view(grid.native, layout, array, array.flags.writeable)
         return cls.of(grid, array.dtype, native)
@@ -144,15 +165,18 @@ class Matrix:
         return self.native.owned
 
     def fill(self, value: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Any]) -> Matrix:
-        """Elements become ``value(i, j)``, with arrays of global row and column numbers that broadcast. Not collective."""
-        i = np.arange(self.rows.start, self.rows.stop)[:, np.newaxis]
+        """Elements become ``value(i, j)``, with arrays of global row and column numbers that broadcast. Not collective.
+
+        In a space of arrays i numbers the elements of the array in C order, however it is cut.
+        """
+        i = np.arange(self.rows.start, self.rows.stop) if self.space is None else self.space.local_elements()
         j = np.arange(self.cols.start, self.cols.stop)[np.newaxis, :]
-        self.local[...] = value(i, j)
+        self.local[...] = value(i[:, np.newaxis], j)
         return self
 
     def zeros_like(self) -> Matrix:
         """A matrix of zeros with the same layout (collective)."""
-        return Matrix(self.grid, self.layout, self.dtype)
+        return Matrix.of(self.grid, self.dtype, functions_for(self.dtype).allocate(self.grid.native, self.layout), self.space)
 
     def copy(self) -> Matrix:
         """The same elements in memory of their own (collective)."""
@@ -167,18 +191,52 @@ class Matrix:
         return result
 
     def gather(self, root: int = 0) -> npt.NDArray[Any] | None:
-        """The whole matrix on the grid's rank ``root``, and None elsewhere (collective)."""
-        is_root = self.grid.is_member and self.grid.rank == root
-        whole = np.empty(self.shape, self.dtype, order="F") if is_root else None
+        """The whole matrix on the grid's rank ``root``, and None elsewhere (collective). Raises UsageError in a space of arrays."""
+        self._require_rows_in_order("gather_array(X)")
+        return self.gather_rows(root)
+
+    def scatter(self, whole: npt.ArrayLike | None, root: int = 0) -> Matrix:
+        """Takes the whole matrix that the grid's rank ``root`` has; others pass None. Collective over ``grid.comm``.
+
+        Its elements become those of the matrix's type without loss. A vector is one column. Raises UsageError, in a space of arrays
+        too, or ShapeError, on all ranks.
+        """
+        self._require_rows_in_order("scatter_array(array)")
+        array = np.empty(0)
+
+        def check() -> None:
+            nonlocal array
+            array = whole_array(whole, self.dtype)
+            if array.ndim == 1:
+                array = array[:, np.newaxis]
+            if array.shape != self.shape:
+                raise ShapeError(f"an array of shape {array.shape} does not fit a matrix of {self.shape[0]} x {self.shape[1]}")
+
+        self.grid.told_by(root, check)
+        self.scatter_rows(np.asfortranarray(array) if self.grid.comm.rank == root else None, root)
+        return self
+
+    def _require_rows_in_order(self, instead: str) -> None:
+        if self.space is not None and len(self.space.sizes) > 1:
+            raise UsageError(f"the rows of this matrix are an array of {' x '.join(map(str, self.space.sizes))}, block by block, so that "
+                             f"their order depends on the grid: space.{instead} has the array's own")
+
+    def gather_rows(self, root: int) -> npt.NDArray[Any] | None:
+        """The rows in the order of the ranks' blocks, for this package's own files; otherwise as :meth:`gather`."""
+        whole = np.empty(self.shape, self.dtype, order="F") if self.grid.is_member and self.grid.rank == root else None
         functions_for(self.dtype).gather_into(self.native, root, whole)
         return whole
 
-    def scatter(self, whole: npt.ArrayLike | None, root: int = 0) -> Matrix:
-        """Takes the whole matrix that the grid's rank ``root`` has (collective); others pass None."""
-        is_root = self.grid.is_member and self.grid.rank == root
-        array = np.asfortranarray(np.asarray(whole, self.dtype).reshape(self.shape)) if is_root else None
-        functions_for(self.dtype).scatter_from(array, root, self.native)
-        return self
+    def scatter_rows(self, rows: npt.NDArray[Any] | None, root: int) -> None:
+        """The reverse of :meth:`gather_rows`. The root's rows fit and are column-major. Collective over the grid."""
+        functions_for(self.dtype).scatter_from(rows, root, self.native)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The whole matrix where there is one rank; UsageError on several."""
+        if self.grid.comm.size > 1:
+            raise UsageError(f"each of {self.grid.comm.size} ranks has a part of this matrix: matrix.local is this rank's block, and "
+                             "space.gather_array(matrix) or matrix.gather() the whole on one rank")
+        return np.array(self.local, dtype) if copy else np.asarray(self.local, dtype)
 
     def column_dots(self, other: Matrix) -> npt.NDArray[Any]:
         """xⱼᴴ yⱼ for each column, on every rank (collective; one reduction)."""
@@ -206,25 +264,18 @@ def same_type(first: Any, *others: Any) -> Any:
 
 def _not_ours(given: Any) -> str:
     return (f"a value of type {type(given).__name__} stands where a Matrix or an Operator is needed, of which every rank has one block: "
-            "gridlops.from_local(space, block) makes a Matrix of a block, and gridlops.matrix_mult(A) an operator of a Matrix")
+            "space.scatter_array(array) makes a Matrix of a whole array, gridlops.from_local(space, block) one of a block, and "
+            "gridlops.matrix_mult(A) an operator of a Matrix")
+
+
+def require_one_rank(grid: Grid, instead: str) -> None:
+    """UsageError, on all ranks, unless one rank has all, so that an array of NumPy can only be the whole."""
+    if grid.comm.size > 1:
+        raise UsageError(f"an array of NumPy cannot say which part of the whole it is on {grid.comm.size} ranks: {instead} makes a Matrix "
+                         "of the array of rank 0; other ranks pass None")
 
 
 def require_matrix(name: str, given: Any) -> None:
     """UsageError, on all ranks that give it, unless it is a matrix."""
     if not isinstance(given, Matrix):
         raise UsageError(f"{name}: {_not_ours(given)}")
-
-
-def zeros(space: Space, nrhs: int = 1, dtype: npt.DTypeLike = np.float64) -> Matrix:
-    """A matrix of zeros in a space, with nrhs columns (collective over the grid)."""
-    return Matrix(space.grid, space.layout(nrhs), dtype)
-
-
-def from_local(space: Space, block: npt.NDArray[Any] | SupportsDLPack, nrhs: int | None = None) -> Matrix:
-    """This rank's block as a matrix in a space, without a copy; see :meth:`Matrix.from_local`. Not collective.
-
-    ``nrhs`` is the number of all columns; needed only where columns are cut over ranks.
-    """
-    array = _host_array(block)
-    columns = (1 if array.ndim == 1 else array.shape[1]) if nrhs is None else nrhs
-    return Matrix.from_local(space.grid, space.layout(columns), array)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear operators, their algebra, and operators that are written in Python."""
+"""Linear operators, their algebra, and operators written in Python."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Any, Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .errors import UsageError
-from .grids import Grid, Space
-from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
+from .errors import ShapeError, UsageError
+from .grids import Grid
+from .matrices import Matrix, functions_for, require_matrix, require_one_rank, same_type, whole_array
+from .spaces import Space, zeros
 
 
 class Operator:
     """A linear map A from its domain to its range, applied to many columns at once.
 
-    ``A @ X`` and ``A.H @ Y`` are products, which are collective over the grid. With operators of the same element type
-    ``A @ B``, ``A + B``, ``A - B`` and ``2 * A`` are operators; making one communicates nothing. Operators are made by
-    functions such as :func:`matrix_mult`.
+    ``A @ X`` and ``A.H @ Y`` are products; they are collective over the grid. ``A @ B``, ``A + B``, ``A - B``, ``2 * A``
+    and ``A / 2`` are operators, for A and B of the same element type; making them communicates nothing. Functions such
+    as :func:`matrix_mult` make operators. On one rank, X and Y may also be arrays of NumPy: vectors, matrices of columns,
+    or arrays with the sizes of the space. SciPy's ``aslinearoperator(A)`` works on one rank, too.
     """
 
-    __array_ufunc__ = None  # NumPy's arrays and scalars leave products with an operator to it
+    __array_ufunc__ = None  # makes NumPy leave products with an operator to the operator
 
     def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any) -> None:
         self.grid = grid
@@ -35,24 +37,24 @@ class Operator:
 
     @property
     def domain(self) -> Space:
-        """Where models live."""
+        """The space of models."""
         return Space.of(self.grid, self.native.domain)
 
     @property
     def range(self) -> Space:
-        """Where data live."""
+        """The space of data."""
         return Space.of(self.grid, self.native.range)
 
     @property
     def activity(self) -> dict[str, int]:
-        """How often this operator was applied, and to how many columns."""
+        """The number of applications of this operator, and of the columns that it multiplied."""
         return self.native.activity
 
     def apply(self, X: Matrix, Y: Matrix, alpha: complex = 1, beta: complex = 0) -> Matrix:
         """Y ← α A X + β Y (collective over the grid); returns Y.
 
-        X is in the domain and Y in the range, with the same columns; they must not overlap. With β = 0 the old Y is not
-        read. Raises ShapeError, on all ranks, before anything is sent.
+        X is in the domain and Y in the range, with the same columns; they must not overlap. With β = 0 the product does
+        not read the old Y. Wrong shapes raise ShapeError on all ranks, before any rank sends anything.
         """
         same_type(self, X, Y)
         self.native.apply(alpha, X.native, beta, Y.native)
@@ -64,65 +66,82 @@ class Operator:
         self.native.apply_adjoint(alpha, Y.native, beta, X.native)
         return X
 
-    def matvec(self, X: Matrix) -> Matrix:
-        """A X, in a new matrix (collective over the grid)."""
-        return self.apply(X, zeros(self.range, X.shape[1], self.dtype))
+    def matvec(self, X: Matrix | npt.NDArray[Any]) -> Any:
+        """A X, in a new matrix, or array for an array (collective over the grid)."""
+        return on_arrays(self.domain, self.range, self.dtype, X,
+                         lambda given: self.apply(given, zeros(self.range, given.shape[1], self.dtype)))
 
-    def rmatvec(self, Y: Matrix) -> Matrix:
-        """Aᴴ Y, in a new matrix (collective over the grid)."""
-        return self.apply_adjoint(Y, zeros(self.domain, Y.shape[1], self.dtype))
+    def rmatvec(self, Y: Matrix | npt.NDArray[Any]) -> Any:
+        """Aᴴ Y, otherwise as :meth:`matvec`."""
+        return on_arrays(self.range, self.domain, self.dtype, Y,
+                         lambda given: self.apply_adjoint(given, zeros(self.domain, given.shape[1], self.dtype)))
+
+    matmat = matvec
+    rmatmat = rmatvec
 
     @property
     def H(self) -> Operator:
         """Aᴴ."""
         return self._made(functions_for(self.dtype).adjoint(self.native))
 
-    def matrix_changed(self) -> None:
-        """Says that the matrix given to :func:`matrix_mult`, which made this operator, has changed (collective over the grid).
+    @property
+    def T(self) -> Operator:
+        """Aᵀ: Aᴴ for a real operator. A complex one conjugates a copy of its input and its output in each product."""
+        if self.dtype.kind != "c":
+            return self.H
 
-        Call it after every change and before the next product, also where only other ranks have changed their blocks.
+        def conjugated(product: Callable[[Matrix, Matrix], Matrix]) -> Callable[[Matrix, Matrix], None]:
+            def apply(given: Matrix, result: Matrix) -> None:
+                conjugate = given.copy()
+                np.conjugate(given.local, out=conjugate.local)
+                product(conjugate, result)
+                np.conjugate(result.local, out=result.local)
+            return apply
+
+        return function_operator(self.domain, self.range, conjugated(self.apply_adjoint), conjugated(self.apply), self.dtype)
+
+    def matrix_changed(self) -> None:
+        """Says that the matrix of this operator, made by :func:`matrix_mult`, has changed (collective over the grid).
+
+        All ranks call it after every change and before the next product, even if only one rank has changed its block.
         """
         self.native.matrix_changed()
 
     def dot_test(self, columns: int = 3, tolerance: float = 0, seed: int = 1) -> tuple[bool, float, float]:
         """Whether ⟨Ax, y⟩ = ⟨x, Aᴴy⟩ for random columns: (passed, mismatch, tolerance). Collective over the grid.
 
-        The tolerance is what rounding allows, unless a positive one is given. There must be one column at least.
+        By default, and for 0, the tolerance is what rounding allows. ``columns`` is at least 1.
         """
         return self.native.dot_test(columns, tolerance, seed)
 
     def estimate_norm(self, steps: int = 20, seed: int = 1) -> float:
-        """‖A‖ from below, within a per cent unless large singular values cluster (collective)."""
+        """An estimate of ‖A‖ from below, within 1 % unless large singular values cluster (collective)."""
         return self.native.estimate_norm(steps, seed)
 
     def lanczos_extremes(self, steps: int = 30, seed: int = 1) -> tuple[float, float]:
-        """The smallest and the largest eigenvalue of a Hermitian operator, both from within (collective)."""
+        """Estimates, from within, of the smallest and largest eigenvalue of a Hermitian operator (collective)."""
         return self.native.lanczos_extremes(steps, seed)
 
     def power_iteration(self, max_iterations: int = 100, tolerance: float = 1e-5, seed: int = 1) -> tuple[complex, Matrix, int, bool]:
-        """The eigenvalue λ of largest modulus and its vector v, the iterations, and whether they converged (collective).
+        """(λ, v, iterations, converged): the eigenvalue of largest modulus and its vector (collective).
 
-        They have where ‖A v − λ v‖ ≤ tolerance · |λ|. Where different eigenvalues share the largest modulus they do not.
+        It converges when ‖A v − λ v‖ ≤ tolerance · |λ|. It does not converge if different eigenvalues share the largest
+        modulus.
         """
         value, iterations, converged, vector = self.native.power_iteration(max_iterations, tolerance, seed)
-        return value, Matrix.of(self.grid, self.dtype, vector), iterations, converged
+        return value, Matrix.of(self.grid, self.dtype, vector, self.domain), iterations, converged
 
     def _made(self, native: Any) -> Operator:
         return Operator(self.grid, self.dtype, native)
 
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, Matrix):
-            return self.matvec(other)
         if isinstance(other, Operator):
             return self._made(functions_for(self.dtype).product(self.native, same_type(self, other).native))
-        if isinstance(other, np.ndarray):
-            require_matrix("a product", other)
-        return NotImplemented
+        return self.matvec(other) if isinstance(other, (Matrix, np.ndarray)) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
         if isinstance(other, np.ndarray):
-            raise UsageError("an array cannot be multiplied with an operator, which is no array: (A.H @ Y) with a Matrix Y is Aᴴ Y; "
-                             "gridlops.from_local(A.range, block) makes one of this rank's block")
+            return self.T.matvec(other.T).T
         return NotImplemented
 
     def __add__(self, other: Any) -> Operator:
@@ -130,10 +149,15 @@ class Operator:
             return NotImplemented
         return self._made(functions_for(self.dtype).sum(self.native, same_type(self, other).native))
 
+    def __radd__(self, other: Any) -> Operator:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() begins with 0
+
     def __sub__(self, other: Any) -> Operator:
         return self + -other if isinstance(other, Operator) else NotImplemented
 
-    def __mul__(self, factor: complex) -> Operator:
+    def __mul__(self, factor: Any) -> Any:
+        if isinstance(factor, np.ndarray):
+            return self.matvec(factor)
         if not isinstance(factor, (int, float, complex, np.number)):
             return NotImplemented
         if np.iscomplexobj(factor) and self.dtype.kind != "c":
@@ -141,7 +165,11 @@ class Operator:
                              f"make it of {np.result_type(self.dtype, np.complex64).name}")
         return self._made(functions_for(self.dtype).scale(factor, self.native))
 
-    __rmul__ = __mul__
+    def __rmul__(self, factor: Any) -> Any:
+        return factor @ self if isinstance(factor, np.ndarray) else self * factor
+
+    def __truediv__(self, divisor: complex) -> Operator:
+        return self * (1 / divisor)
 
     def __neg__(self) -> Operator:
         return -1 * self
@@ -150,28 +178,46 @@ class Operator:
         return f"<Operator {self.shape[0]} x {self.shape[1]}, {self.dtype.name}>"
 
 
-def matrix_mult(A: Matrix, algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
+def on_arrays(domain: Space, range: Space, dtype: npt.DTypeLike, given: Any, map: Callable[[Matrix], Matrix]) -> Any:
+    """map(given). On one rank, given may be a whole array; the result is then a whole array, too."""
+    if not isinstance(given, np.ndarray):
+        require_matrix("a product", given)
+        return map(given)
+    X = domain.whole_on_one_rank(given, dtype)
+    return range.gather_array(map(X)).reshape(domain.form_of(given.shape).shape_in(range))  # type: ignore[union-attr]
+
+
+def matrix_mult(A: Matrix | npt.NDArray[Any], algorithm: str = "stationary-a", *, panel: int = 0, lookahead: int = 2,
                 column_stable: bool = False, storage: str = "columns") -> Operator:
-    """A dense matrix as an operator, which uses the matrix in place and keeps it alive. Not collective.
+    """The operator of a dense matrix, which it uses in place and keeps alive. Not collective.
 
-    Who changes the matrix later says so by :meth:`Operator.matrix_changed`: products may use copies of it.
+    If you change the matrix later, call :meth:`Operator.matrix_changed`, because products may use copies of it. On one
+    rank, A may be an array of NumPy, which the operator copies.
 
-    The algorithm says which of the matrices moves in Y = A X: ``"stationary-a"`` never moves A and is best for few
-    columns; ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows.
-    A must lie as :meth:`Grid.matrix_layout` says for it, at balanced or other places; otherwise ShapeError.
+    The algorithm says which matrices move in Y = A X: ``"stationary-a"`` never moves A and is best for few columns;
+    ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows. A must
+    have the axes of :meth:`Grid.matrix_layout` for the algorithm, with any cuts; otherwise ShapeError.
     ``storage="packed"`` keeps a second, packed copy of A for products with few columns.
     """
+    if isinstance(A, np.ndarray):
+        grid = Grid()
+        require_one_rank(grid, "gridlops.Matrix(grid, grid.matrix_layout(*array.shape)).scatter(array)")
+        if A.ndim != 2:
+            raise ShapeError(f"an array of shape {A.shape} is no matrix, which has rows and columns")
+        whole = whole_array(A)
+        A = Matrix(grid, grid.matrix_layout(*A.shape, algorithm), whole.dtype).scatter(whole)
+    require_matrix("matrix_mult", A)
     made = functions_for(A.dtype).matrix_mult(algorithm, A.native, panel, lookahead, column_stable, storage)
     return Operator(A.grid, A.dtype, made)
 
 
 def identity(range: Space, domain: Space | None = None, dtype: npt.DTypeLike = np.float64) -> Operator:
-    """I between two spaces of one dimension; between different ones it redistributes."""
+    """I between two spaces of the same dimension. Between different spaces it redistributes."""
     return _between(range, domain, dtype, "identity")
 
 
 def zero(range: Space, domain: Space | None = None, dtype: npt.DTypeLike = np.float64) -> Operator:
-    """The operator that is zero."""
+    """The zero operator."""
     return _between(range, domain, dtype, "zero")
 
 
@@ -181,12 +227,12 @@ def _between(range: Space, domain: Space | None, dtype: npt.DTypeLike, maker: st
 
 
 def diagonal(space: Space, d: Matrix) -> Operator:
-    """diag(d) in this space. d is one column, cut as its rows, and is used in place."""
+    """diag(d) in this space. d is one column, cut like the space's rows; the operator uses it in place."""
     return Operator(space.grid, d.dtype, functions_for(d.dtype).diagonal(space.native, d.native))
 
 
 def vertical_stack(operators: Sequence[Operator]) -> Operator:
-    """[A₁; A₂; …], of operators with the same domain. A rank's data are its parts of each, one below the other."""
+    """[A₁; A₂; …], of operators with the same domain. A rank's data are its parts of all members, one below another."""
     return _of_several(operators, "vertical_stack")
 
 
@@ -218,15 +264,15 @@ def function_operator(range: Space, domain: Space, forward: Callable[[Matrix, Ma
                       adjoint: Callable[[Matrix, Matrix], None], dtype: npt.DTypeLike = np.float64) -> Operator:
     """An operator whose products are Python functions of distributed matrices. Not collective.
 
-    ``forward(X, Y)`` writes A X to ``Y.local``, and ``adjoint(Y, X)`` writes Aᴴ Y to ``X.local``. The output holds
-    anything before. Both are called on every member of the grid and may communicate there, for example by mpi4py. The
-    matrices must not be kept after the call. What a function raises on one rank, solvers and :meth:`Operator.dot_test`
-    raise on all, as long as it took its part in the communication.
+    ``forward(X, Y)`` writes A X to ``Y.local``, and ``adjoint(Y, X)`` writes Aᴴ Y to ``X.local``. Before the call, the
+    output is undefined. Every member of the grid calls both functions, and they may communicate, for example by mpi4py.
+    Do not keep the matrices after the call. If a function raises on one rank but takes its part in the communication,
+    solvers and :meth:`Operator.dot_test` raise the error on all ranks.
     """
-    def of_matrices(function: Callable[[Matrix, Matrix], None]) -> Callable[[Any, Any], None]:
-        return lambda given, result: function(Matrix.of(range.grid, dtype, given), Matrix.of(range.grid, dtype, result))
+    def between(given: Space, result: Space, function: Callable[[Matrix, Matrix], None]) -> Callable[[Any, Any], None]:
+        return lambda x, y: function(Matrix.of(given.grid, dtype, x, given), Matrix.of(result.grid, dtype, y, result))
 
-    return _between(range, domain, dtype, "function_operator", of_matrices(forward), of_matrices(adjoint))
+    return _between(range, domain, dtype, "function_operator", between(domain, range, forward), between(range, domain, adjoint))
 
 
 Block = npt.NDArray[Any]
@@ -234,10 +280,11 @@ Block = npt.NDArray[Any]
 
 def local_operator(range: Space, domain: Space, forward: Callable[[Block, Block], None],
                    adjoint: Callable[[Block, Block], None], dtype: npt.DTypeLike = np.float64) -> Operator:
-    """The operator that is made of one matrix for each rank, given by its products. Not collective.
+    """An operator of one matrix B per rank, given by its products. Not collective.
 
-    ``forward(x, y)`` writes B x to y, and ``adjoint(y, x)`` writes Bᴴ y to x; both are blocks of (rows, columns), the
-    output holds anything before, and neither must be kept. Which operator it is depends on how the spaces are cut:
+    ``forward(x, y)`` writes B x to y, and ``adjoint(y, x)`` writes Bᴴ y to x; both are blocks of (rows, columns).
+    Before the call, the output is undefined. Do not keep the blocks after the call. The cuts of the spaces determine
+    the operator:
 
     ==================  ==================  =========================================================
     range               domain              operator
@@ -257,8 +304,8 @@ def local_operator(range: Space, domain: Space, forward: Callable[[Block, Block]
 def local_matrix(range: Space, domain: Space, B: Any) -> Operator:
     """:func:`local_operator` of this rank's B: a NumPy array, a SciPy sparse matrix or LinearOperator, a PyLops operator.
 
-    B has this rank's rows of the range and of the domain, and knows ``B @ x`` for a block of columns, and ``B.conj().T``
-    or ``B.H``.
+    B maps this rank's rows of the domain to its rows of the range. It needs ``B @ x`` for a block of columns, and
+    ``B.conj().T`` or ``B.H``.
     """
     Bh = B.H if hasattr(B, "H") and not hasattr(B, "toarray") else B.conj().T
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GridLOps for scripts that are written for PyLops-MPI: change where these names are imported from.
+"""GridLOps for scripts written for PyLops-MPI: change only the import of these names.
 
     from gridlops.pylops_mpi import MPIMatrixMult, cg, cgls, fista, ista
 
 They take and return objects of ``pylops_mpi``: :class:`DistributedArray`, :class:`StackedDistributedArray` and any
-:class:`MPILinearOperator`, on the host. As there, all of an array is one vector: it has one step length and one stopping test.
-To solve for many right-hand sides, each with its own, use :mod:`gridlops` itself.
+:class:`MPILinearOperator`, on the host. As in PyLops-MPI, a whole array is one vector, with one step length and one
+stopping test. To solve for many right-hand sides, use :mod:`gridlops` itself, where each has its own.
 
-What differs: where rounding breaks an iteration down it ends with the best model so far; where ``ista`` or ``fista`` get too long
-a step they return the last good model, with an infinite last cost. Their ``rtol`` and ``rtol1`` have no effect, as in PyLops-MPI 0.8.
+Differences: if rounding breaks an iteration down, the solver ends with the best model so far. If the step of ``ista``
+or ``fista`` is too long, they return the last good model, with an infinite last cost. Their ``rtol`` and ``rtol1`` have
+no effect, as in PyLops-MPI 0.8.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from pylops_mpi import DistributedArray, MPILinearOperator, Partition, StackedDi
 
 from . import operators, solvers
 from .errors import UsageError
-from .grids import Cut, Grid, Layout, Space
-from .matrices import Matrix, type_name, zeros
+from .grids import Cut, Grid, Layout
+from .matrices import Matrix, type_name
+from .spaces import Space, zeros
 
 __all__ = ["MPIMatrixMult", "cg", "cgls", "fista", "ista"]
 
@@ -34,7 +36,7 @@ Vector = DistributedArray | StackedDistributedArray
 
 
 class _MatrixMult(MPILinearOperator):
-    """Y = A X for matrices that lie as PyLops-MPI's: Y, X and A in blocks of ⌈n/√P⌉, rows of a block in C order."""
+    """Y = A X for matrices in PyLops-MPI's layout: Y, X and A in blocks of ⌈n/√P⌉, each block in C order."""
 
     def __init__(self, A: npt.NDArray[Any], M: int, algorithm: str, base_comm: MPI.Comm, dtype: npt.DTypeLike) -> None:
         p = math.isqrt(base_comm.size)
@@ -43,7 +45,7 @@ class _MatrixMult(MPILinearOperator):
                              "the communicator of active_grid_comm(), or gridlops.matrix_mult, which takes any")
         self._grid = Grid(base_comm, (p, p))
         self._by_blocks = algorithm == "block"
-        # All sizes follow from the blocks that the ranks have.
+        # All sizes follow from the ranks' blocks.
         shapes = base_comm.allgather(A.shape)
         if self._by_blocks:
             row_sizes, col_sizes = [shapes[j][0] for j in range(p)], [A.shape[1]]
@@ -59,7 +61,7 @@ class _MatrixMult(MPILinearOperator):
             self._data_rows = Cut("grid_cols", row_sizes)
         else:
             layout = Layout(Cut("grid_rows", row_sizes), Cut("grid_cols", col_sizes))
-            # The rows of X are cut along grid rows, as those of Y, in blocks of ⌈K/√P⌉.
+            # Grid rows cut the rows of X, like those of Y, into blocks of ⌈K/√P⌉.
             height = math.ceil(self.K / p)
             rows = [max(0, min(self.K, (i + 1) * height) - i * height) for i in range(p)]
             self._columns = Cut("grid_cols", columns)
@@ -75,7 +77,7 @@ class _MatrixMult(MPILinearOperator):
         result_type = np.result_type(self.dtype, x.dtype)
         rows_in, rows_out = (self._data_rows, self._model_rows) if adjoint else (self._model_rows, self._data_rows)
         given = x.local_array.reshape(self._user_shape(rows_in))
-        # A real matrix multiplies the parts of complex numbers.
+        # A real matrix multiplies real and imaginary parts separately.
         split = np.iscomplexobj(given) and self.dtype.kind != "c"
         parts = (given.real, given.imag) if split else (given,)
         results = [self._multiply(part, rows_in, rows_out, adjoint) for part in parts]
@@ -86,11 +88,11 @@ class _MatrixMult(MPILinearOperator):
         return y
 
     def _total_columns(self) -> int:
-        """Of the blocks of all ranks: with copies of blocks, of all copies."""
+        """The columns of all ranks' blocks together, copies included."""
         return self.M * (self._grid.shape[0] if self._by_blocks else 1)
 
     def _user_shape(self, rows: Cut) -> tuple[int, int]:
-        """Of the caller's block: with blocks of columns it has all rows."""
+        """The shape of the caller's block. With blocks of columns it has all rows."""
         if self._by_blocks:
             return rows.total, self._columns.sizes[self._grid.row]
         return rows.sizes[self._grid.row], self._columns.sizes[self._grid.col]
@@ -114,10 +116,11 @@ class _MatrixMult(MPILinearOperator):
 def MPIMatrixMult(A: npt.NDArray[Any], M: int, saveAt: bool = False, base_comm: MPI.Comm = MPI.COMM_WORLD,
                   kind: Literal["summa", "block"] = "summa", dtype: npt.DTypeLike = "float64",
                   base_comm_nccl: Any = None) -> MPILinearOperator:
-    """The product with a matrix A of N × K, of which this rank has a block, and matrices of M columns.
+    """The product of an N × K matrix A with matrices of M columns. ``A`` is this rank's block.
 
-    As in PyLops-MPI: the ranks are a square grid. For ``"summa"`` A, X and Y lie in its blocks; for ``"block"`` a rank has rows
-    of A and all rows of its columns of X and Y. ``saveAt`` is of no effect, because Aᴴ is never formed.
+    As in PyLops-MPI, the ranks form a square grid. For ``"summa"``, A, X and Y lie in blocks of the grid. For
+    ``"block"``, a rank has rows of A, and all rows of its columns of X and Y. ``saveAt`` has no effect, because no
+    product forms Aᴴ.
     """
     if kind not in ("summa", "block"):
         raise NotImplementedError("kind must be summa or block")
@@ -127,9 +130,9 @@ def MPIMatrixMult(A: npt.NDArray[Any], M: int, saveAt: bool = False, base_comm: 
 
 
 class _Form:
-    """How vectors like one given lie on a grid of one column: cut as their local arrays, or the same on all ranks.
+    """The layout of vectors like a given one: cut like their local arrays, or the same on all ranks.
 
-    Of a stack, a rank has its parts of all members, one after the other; members that are the same on all ranks are cut.
+    For a stack, a rank has its parts of all members, one after another. Members that are the same on all ranks are cut.
     """
 
     def __init__(self, like: Vector) -> None:
@@ -151,7 +154,7 @@ class _Form:
         return math.prod(self.local_shapes[k])
 
     def _part(self, k: int) -> slice:
-        """What this rank has of a member: all of its local array, or its share of a copy."""
+        """This rank's part of a member: its whole local array, or its share of a copy."""
         size = self._size(k)
         if self.members[k].partition is Partition.SCATTER:
             return slice(0, size)
@@ -197,7 +200,7 @@ def _like(vector: Vector, arrays: Any) -> Vector:
 
 
 def _with_elements(member: DistributedArray, flat: npt.NDArray[Any], shape: tuple[int, ...]) -> DistributedArray:
-    """An array that lies as this one. Nothing is sent, as its constructor would do for shapes and masks."""
+    """An array with this layout. Its constructor would send shapes and masks; this function sends nothing."""
     result = copy.copy(member)
     result._local_array = flat.reshape(shape)
     result.dtype = flat.dtype
@@ -205,7 +208,7 @@ def _with_elements(member: DistributedArray, flat: npt.NDArray[Any], shape: tupl
 
 
 class _Problem:
-    """An operator of PyLops-MPI and its vectors, as one operator and matrices of one column."""
+    """An operator of PyLops-MPI and its vectors, as an operator and one-column matrices of GridLOps."""
 
     def __init__(self, Op: Any, y: Vector, x0: Vector) -> None:
         for member in [*_members(y), *_members(x0)]:
@@ -239,7 +242,7 @@ class _Problem:
 
 
 class _Watch:
-    """Keeps norms, stops where PyLops-MPI does, and tells its callback."""
+    """Keeps norms, stops where PyLops-MPI stops, and calls the callback."""
 
     def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None) -> None:
         self.problem = problem
@@ -274,14 +277,14 @@ class _Watch:
 
 
 class _StopAt(_Watch):
-    """Ends once the squared norm that is tested is at most `tol`; the norms are relative to `reference`."""
+    """Ends once the squared tested norm is at most `tol`. Tested norms are relative to `reference`."""
 
     def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, tol: float, reference: float) -> None:
         super().__init__(problem, callback)
         self.tol, self.reference = tol, reference
 
     def is_done(self) -> bool:
-        return not (self.tested[-1] * self.reference) ** 2 > self.tol  # also where it is not a number
+        return not (self.tested[-1] * self.reference) ** 2 > self.tol  # NaN ends it, too
 
 
 def _norm(X: Matrix) -> float:
@@ -306,8 +309,9 @@ def cgls(Op: Any, y: Vector, x0: Vector, niter: int = 10, damp: float = 0.0, tol
          itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, int, float, float, npt.NDArray[np.float64]]:
     """Least squares by CGLS: (x, istop, iterations, r1norm, r2norm, residual norms).
 
-    Minimises ‖Op x − y‖² + damp²‖x‖², also from a guess. Ends after ``niter`` iterations, or once the squared norm of the gradient,
-    ‖Opᴴr − damp² x‖², is at most ``tol``; r1norm is that at the end, and istop is 1 if it is below ``tol`` and else 2.
+    Minimises ‖Op x − y‖² + damp²‖x‖², also from a guess. Ends after ``niter`` iterations, or once the squared norm of
+    the gradient, ‖Opᴴr − damp² x‖², is at most ``tol``. r1norm is its value at the end; istop is 1 if r1norm is below
+    ``tol``, else 2.
     """
     problem = _Problem(Op, y, x0)
     start = problem.op.apply(problem.X, problem.B.copy(), -1, 1)
@@ -321,10 +325,11 @@ def cgls(Op: Any, y: Vector, x0: Vector, niter: int = 10, damp: float = 0.0, tol
 
 
 class _SparseWatch(_Watch):
-    """Computes after each step what PyLops-MPI does, and ends where its loop ends.
+    """Computes PyLops-MPI's costs after each step, and ends where its loop ends.
 
-    Its costs are ½‖y − A x‖² + eps‖x‖₁ at the new x, but for ista the misfit is that of x before the step. With ``monitorres`` it
-    ends with an error where the residual rises that a step begins with: of x, for fista of the extrapolated z.
+    A cost is ½‖y − A x‖² + eps‖x‖₁ at the new x; for ista, the misfit is that of x before the step. With ``monitorres``
+    it ends with an error if a step starts from a larger residual than the step before: that of x, for fista of the
+    extrapolated z.
     """
 
     def __init__(self, problem: _Problem, callback: Callable[[Vector], Any] | None, name: str, niter: int, eps: float, tol: float,
@@ -348,7 +353,7 @@ class _SparseWatch(_Watch):
         return False if iteration.iteration == 0 else self.note_step()
 
     def note_step(self) -> bool:
-        """After a step from ``before`` to ``iterate``: whether PyLops-MPI makes no other."""
+        """Records a step from ``before`` to ``iterate``. Returns whether PyLops-MPI ends here."""
         residual = self.residuals[-1] if self.has_momentum or len(self.residuals) == 1 else self.residuals[-2]
         self.costs.append(0.5 * residual**2 + self.eps * float(self.iterate.column_norms(1)[0]))
         self.before.local[...] -= self.iterate.local
@@ -385,7 +390,7 @@ def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps
 
         normal = Op.H @ Op
         alpha = float(1.0 / np.abs(power_iteration(normal, b_k=x0.empty_like(), dtype=normal.dtype, **(eigsdict or {}))[0]))
-        # Where rounding makes it longer than 1/‖A‖², the solver may take a rising cost for a step that is too long.
+        # If rounding made it exceed 1/‖A‖², the cost could rise, and the solver would call the step too long.
         alpha *= 1 - 2e-15
     S = None
     if SOp is not None:
@@ -394,7 +399,7 @@ def _shrink(name: str, Op: Any, y: Vector, x0: Vector, niter: int, SOp: Any, eps
     _, report = getattr(solvers, name)(problem.op, problem.B, problem.X, out=problem.X, lambda_=eps / 2, threshold=threshkind, S=S,
                                        step=alpha, max_iterations=niter, tolerance=0,
                                        decay=[] if decay is None else list(decay), observers=[watch], show=show)
-    if niter > 0 and not watch.costs:  # the first step would not move x, so that the solver made none
+    if niter > 0 and not watch.costs:  # the solver made no step, because the first would not move x
         watch.before.local[...] = watch.iterate.local
         watch.note_step()
     diverged = report["reasons"] != [] and report["reasons"][0] in ("breakdown", "non_finite")
@@ -409,9 +414,9 @@ def ista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps: 
          itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
     """Sparse models by iterative shrinkage, with the threshold alpha·eps/2: (x, iterations, costs).
 
-    Ends after ``niter`` iterations, or when a step moves x by at most ``tol``. The costs are ½‖y − Op x‖² + eps‖x‖₁ after each
-    iteration, with the x before it in the first term, as PyLops-MPI has it. Raises ValueError if ``monitorres`` is set and the
-    residual rises.
+    Ends after ``niter`` iterations, or when a step moves x by at most ``tol``. The costs are ½‖y − Op x‖² + eps‖x‖₁
+    after each iteration. As in PyLops-MPI, the first term takes the x before the iteration. Raises ValueError if
+    ``monitorres`` is set and the residual rises.
     """
     return _shrink("ista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)
 
@@ -420,5 +425,5 @@ def fista(Op: Any, y: Vector, x0: Vector, niter: int = 10, SOp: Any = None, eps:
           eigsdict: dict[str, Any] | None = None, tol: float = 1e-10, rtol: float = 0.0, rtol1: float = 0.0, threshkind: str = "soft",
           decay: Sequence[float] | None = None, monitorres: bool = False, show: bool = False,
           itershow: tuple[int, int, int] = (10, 10, 10), callback: Callable[[Vector], Any] | None = None) -> tuple[Vector, int, npt.NDArray[np.float64]]:
-    """The same as :func:`ista`, with momentum, and with the x after the iteration in both terms of a cost."""
+    """Like :func:`ista`, with momentum. Both terms of a cost take the x after the iteration."""
     return _shrink("fista", Op, y, x0, niter, SOp, eps, alpha, eigsdict, tol, rtol, rtol1, threshkind, decay, monitorres, show, callback)

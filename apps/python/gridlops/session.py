@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waits that do not last for ever."""
+"""Sessions, which end waits for ranks that never come."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .errors import Error
 
 
 class Session:
-    """A ``with`` block in which ranks that wait for each other in vain say so, and go on no longer.
+    """A ``with`` block in which ranks do not wait for each other for ever.
 
-    Collective over ``comm`` (``MPI.COMM_WORLD`` unless it is given), where the block begins and where it ends. When no rank
-    has got on for ``GRIDLOPS_TIMEOUT`` seconds (600 unless the variable is set; 0 for ever), each rank that waits in this
-    package raises :class:`CommunicationError`, which says who is silent and in which operation the others are. With
-    ``end_job`` each prints that instead, and the whole job ends with status 75; an exception that leaves the block on one
-    rank then ends the job, too, with its own ``status``, or 70. Ranks that wait in calls of mpi4py itself are not watched. A
-    rank gets on when it communicates through this package, or calls :func:`keep_alive`. One session lives at a time.
+    Beginning and ending the block is collective over ``comm`` (default: ``MPI.COMM_WORLD``). If no rank makes progress
+    for ``GRIDLOPS_TIMEOUT`` seconds (default 600; 0: no limit), each rank that waits in this package raises
+    :class:`CommunicationError`. The error names the silent ranks, and the operations in which the others wait. A rank
+    makes progress when it communicates through this package or calls :func:`keep_alive`. The session does not watch
+    ranks that wait in calls of mpi4py itself. With ``end_job``, ranks print the error instead, and the whole job ends
+    with status 75; an exception that leaves the block on one rank also ends the job, with its own ``status``, or 70.
+    Only one session may exist at a time.
     """
 
     def __init__(self, comm: MPI.Comm | None = None, *, end_job: bool = False) -> None:
@@ -44,9 +45,9 @@ class Session:
 
 
 def keep_alive() -> None:
-    """Tells the ranks that wait for this one that it is at work.
+    """Tells the ranks that wait for this rank that it is still at work.
 
-    A rank that computes for longer than ``GRIDLOPS_TIMEOUT`` between communications must call this meanwhile, at least four
-    times in that time. Not collective. It takes the time of reading a clock.
+    A rank that computes for longer than ``GRIDLOPS_TIMEOUT`` without communication must call this at least four times
+    within that time. Not collective. A call costs as much as reading a clock.
     """
     _native.keep_alive()

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers. Every column of B has its own step length, its own stopping test and its own verdict."""
+"""Solvers. Each column of B has its own step length, stopping test and verdict."""
 
 from __future__ import annotations
 
+import difflib
+import html
+import importlib.util
+import logging
+import sys
+import time
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Mapping, Protocol, Sequence, TypedDict
 
@@ -12,44 +18,49 @@ import numpy.typing as npt
 from . import _native
 from .errors import UsageError
 from .grids import with_docstrings
-from .matrices import Matrix, functions_for, require_matrix, same_type, zeros
-from .operators import Operator
+from .matrices import Matrix, functions_for, require_matrix, same_type
+from .operators import Operator, identity, on_arrays
+from .spaces import zeros
 
 Iteration = with_docstrings(
     _native.Iteration,
-    """What a callback gets, and may ask while it runs. Lists have one number for each column of B.
+    """The argument of a callback, valid only during the call. Lists have one number for each column of B.
 
-    ``copy_to(X)`` copies the model as it is now to a :class:`Matrix` that lies as the solution (not collective).
+    ``copy_to(X)`` copies the present model to a :class:`Matrix` with the solution's layout (not collective).
     """,
-    iteration="The number of iterations that are done.", at_start="Whether a batch of columns starts.",
-    active_columns="How many columns have not ended.", residual_norms="‖b − Ax‖.",
-    tested_norms="The norm that is tested, over its reference.", x_norms="‖x‖.")
+    iteration="The number of finished iterations.", at_start="Whether a batch of columns starts.",
+    active_columns="The number of columns that have not ended.", residual_norms="‖b − Ax‖.",
+    tested_norms="The tested norm, over its reference.", x_norms="‖x‖.")
 
 
 class Observer(Protocol):
     """Watches a solver, on every rank; see :attr:`SolveOptions.observers`."""
 
     def start(self, facts: Mapping[str, Any]) -> None:
-        """Is told the solver, the sizes, the damping and the limits, before the first iteration."""
+        """Receives the solver, the sizes, the damping and the limits, before the first iteration."""
 
     def step(self, iteration: Iteration) -> bool:
-        """Is told of the start and of each iteration. True, on any rank, ends all columns."""
+        """Is called at the start and after each iteration. If it returns True on any rank, all columns end."""
 
-    def end(self, report: SolveReport) -> None:
-        """Is told what came of it."""
+    def end(self, report: Mapping[str, Any]) -> None:
+        """Receives the items of the :class:`SolveReport` at the end."""
 
 
 class IterationRecord(TypedDict):
-    """``residual_norms[k]`` and ``tested_norms[k]`` belong to ``columns[k]``, those that were active."""
+    """One iteration: ``residual_norms[k]`` and ``tested_norms[k]`` belong to the active column ``columns[k]``."""
 
     iteration: int
-    columns: npt.NDArray[np.int64]
-    residual_norms: npt.NDArray[np.float64]
-    tested_norms: npt.NDArray[np.float64]
+    columns: list[int]
+    residual_norms: list[float]
+    tested_norms: list[float]
 
 
-class SolveReport(TypedDict):
-    """What a solver found, the same on all members of the grid. Arrays have one entry for each column of B."""
+class SolveReport(dict[str, Any]):
+    """The result of a solve, the same on all members of the grid. Lists and arrays have one entry for each column of B.
+
+    The items are plain values, which ``json.dumps`` takes. Each item is also an attribute, which is an array of NumPy for
+    the numbers of columns. ``print(report)`` prints a table.
+    """
 
     solver: str
     iterations: int  #: the most of any column
@@ -59,13 +70,40 @@ class SolveReport(TypedDict):
     normal_residual_norms: npt.NDArray[np.float64]  #: ‖Aᴴ(b − Ax) − D²x‖, from its definition
     operator_norms: npt.NDArray[np.float64]
     conditions: npt.NDArray[np.float64]
-    reference_norms: npt.NDArray[np.float64]  #: what the tolerance is relative to: ‖Aᴴb‖, for cg ‖b‖, for ista ‖x‖, …
-    tested_norms: npt.NDArray[np.float64]  #: the norm that is tested, from its definition, over its reference
-    step: float  #: the first, of ista and fista; else 0
+    reference_norms: npt.NDArray[np.float64]  #: the tolerance is relative to it: ‖Aᴴb‖; for cg ‖b‖, for ista ‖x‖, …
+    tested_norms: npt.NDArray[np.float64]  #: the tested norm, from its definition, over its reference
+    step: float  #: the first step of ista and fista; else 0
     lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
     guard_products: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(f"a report has no {name!r}: it has {', '.join(self)}")
+        return np.asarray(self[name]) if "NDArray" in str(self.__annotations__.get(name)) else self[name]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self['reasons'].count(reason)} {reason}" for reason in dict.fromkeys(self["reasons"]))
+        return f"<SolveReport {self['solver']}: {self['iterations']} iterations, columns: {counts or 'none'}>"
+
+    def _table(self) -> list[tuple[str, ...]]:
+        numbers = zip(self["reasons"], self["column_iterations"], self["residual_norms"], self["tested_norms"], strict=True)
+        rows = [(str(j), reason, str(iterations), f"{residual:.6g}", f"{tested:.3g}")
+                for j, (reason, iterations, residual, tested) in enumerate(numbers)]
+        most = 20
+        if len(rows) > most:
+            rows[most // 2 : -most // 2] = [("…",) * 5]
+        return [("column", "verdict", "iterations", "‖b − Ax‖", "tested norm"), *rows]
+
+    def __str__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join([repr(self)[1:-1], *("  ".join(map(str.rjust, row, widths)) for row in table)])
+
+    def _repr_html_(self) -> str:
+        head, *rows = ["".join(f"<td>{cell}</td>" for cell in row) for row in self._table()]
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr>{head.replace('td>', 'th>')}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 #: One number for all columns of B, or one for each.
@@ -76,30 +114,30 @@ PerColumn = float | Sequence[float] | npt.NDArray[np.float64]
 class SolveOptions:
     """Options of solvers. Solvers take them as keyword arguments, too: ``cgls(A, B, damp=0.1)``.
 
-    docs/solvers.md says which solver takes which; a solver refuses an option that it does not take.
+    docs/solvers.md says which solver takes which option; a solver refuses all others.
     """
 
     max_iterations: int = 100
     #: Relative. None: 1e-8 in double, 1e-4 in single precision. 0 never converges.
     tolerance: PerColumn | None = None
-    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖². For a sweep of D over one b the columns of B are copies of b, which
-    #: share every product with A.
+    #: D ≥ 0: least squares minimise ‖AX − B‖² + D²‖X‖². For a sweep of D over one b, the columns of B are copies of b;
+    #: they share every product with A.
     damp: PerColumn = 0
     #: atol is relative to ‖A‖‖r‖ and btol to ‖b‖; None: the tolerance.
     atol: float | None = None
     btol: float | None = None
-    #: A column ends when the condition number is estimated above this. 0: never.
+    #: A column ends when its estimate of the condition number exceeds this. 0: never.
     condition_limit: float = 0
-    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this part of that at the start. 0: never.
+    #: A column ends with "user_stop" once ‖b − Ax‖ is at most this times its initial value. 0: never.
     residual_ratio: float = 0
     #: Solves about this many columns at a time, to limit memory. 0: all.
     batch: int = 0
-    #: Sums over ranks are in rank order.
+    #: Sums over ranks add in rank order.
     column_stable: bool = False
     record_history: bool = True
-    #: An iteration reads a packed matrix once.
+    #: Each iteration reads a packed matrix only once.
     one_pass: bool = False
-    #: After every ``guard`` iterations the recurrence is checked against flipped bits. 0: never.
+    #: Every ``guard`` iterations, checks the recurrence for flipped bits. 0: never.
     guard: int = 0
     #: The weight of the penalty; half of PyLops' eps.
     lambda_: PerColumn = 0
@@ -107,27 +145,30 @@ class SolveOptions:
     threshold: str = "soft"
     #: "none", "fista" or "vandenberghe".
     acceleration: str = "fista"
-    #: Iteration k thresholds with decay[k]·λ, with the last entry from there on; empty: with λ.
+    #: Iteration k thresholds with decay[k]·λ; iterations after the last entry use the last entry. Empty: λ.
     decay: Sequence[float] = field(default_factory=list)
     #: α > 0; None: 1/(1.02‖A‖)² with an estimate of ‖A‖.
     step: float | None = None
-    #: α is made smaller where it proves too large.
+    #: Reduces α when it proves too large.
     backtracking: bool = False
-    #: The objective falls monotonically.
+    #: Makes the objective fall monotonically.
     monotone: bool = False
     absolute_tolerance: float = 0
     #: Prints PyLops' table on the grid's rank 0.
     show: bool = False
-    #: Is called on every rank with an :data:`Iteration` at the start and after each iteration. If it returns true on any
-    #: rank, all columns end with "user_stop". It may communicate, if it does so alike on all ranks.
+    #: Rank 0 of the grid shows a bar of tqdm, or a line each second if there is no tqdm.
+    progress: bool = False
+    #: Every rank calls it with an :data:`Iteration` at the start and after each iteration. If it returns true on any
+    #: rank, all columns end with "user_stop". It may communicate if all ranks make the same calls.
     callback: Callable[[Iteration], Any] | None = None
-    #: Objects with the methods of :class:`Observer`, or what :func:`stop_at_cost_ratio` and others return.
+    #: Objects with the methods of :class:`Observer`, or the results of :func:`stop_at_cost_ratio` and others.
     observers: Sequence[Any] = field(default_factory=list)
-    #: A directory to save the solver's state in, so that a job can go on with ``restart`` of that directory.
+    #: A directory for the solver's state. A later job resumes with ``restart`` set to the same directory.
     checkpoint: str = ""
     checkpoint_iterations: int = 0
     checkpoint_seconds: float = 0
-    #: Asked on every rank in each iteration; if true on any, the state is saved and all raise Suspended.
+    #: Every rank calls it in each iteration. If it returns true on any rank, the solver saves its state, and all ranks
+    #: raise Suspended.
     checkpoint_requested: Callable[[], bool] | None = None
     restart: str = ""
 
@@ -148,8 +189,11 @@ class SolveOptions:
             if self.checkpoint_requested is not None:
                 saving.set_requested(self.checkpoint_requested)
             options.checkpoint = saving
+        options.add_observer(_native.watch_for_signals())
         if self.show:
             options.add_observer(_native.print_table(10, 10, 10))
+        if self.progress:
+            options.add_python_observer(_Progress())
         for observer in self.observers:
             if isinstance(observer, _native.SolveObserver):
                 options.add_observer(observer)
@@ -160,7 +204,7 @@ class SolveOptions:
         return options
 
     def _set(self, options: Any, name: str, kind: str) -> None:
-        """Sets the option of this name; UsageError for a value of another type than the field has."""
+        """Sets the option of this name. Raises UsageError if the value's type is not the field's."""
         value = getattr(self, name)
         try:
             setattr(options, name.rstrip("_"), value)
@@ -181,42 +225,70 @@ class _CallbackObserver:
     def start(self, facts: Mapping[str, Any]) -> None:
         pass
 
-    def end(self, report: SolveReport) -> None:
+    def end(self, report: Mapping[str, Any]) -> None:
         pass
 
 
-def stop_at_cost_ratio(ratio: float) -> Any:
-    """An observer that ends all columns once ‖B − AX‖, of all together, has fallen to this part of that at the start.
+class _Progress:
+    """Shows the iterations of a solver on the grid's rank 0."""
 
-    With several batches the solver raises UsageError.
+    def __init__(self) -> None:
+        self.most = 0
+        self.bar: Any = None
+        self.shown = 0.0
+        self.is_first = False
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.most, self.is_first = facts["max_iterations"], facts["rank"] == 0
+        if self.is_first and importlib.util.find_spec("tqdm") is not None:
+            self.bar = importlib.import_module("tqdm.auto").tqdm(total=self.most, desc=facts["solver"], unit="it")
+
+    def step(self, iteration: Iteration) -> bool:
+        if self.bar is not None:
+            self.bar.n = iteration.iteration
+            self.bar.set_postfix_str(f"{iteration.active_columns} columns, at most {max(iteration.tested_norms, default=0):.2g}")
+        elif self.is_first and (iteration.at_start or time.monotonic() - self.shown >= 1):
+            self.shown = time.monotonic()
+            print(f"iteration {iteration.iteration} of at most {self.most}: {iteration.active_columns} columns, tested norms at most "
+                  f"{max(iteration.tested_norms, default=0):.2g}", file=sys.stderr, flush=True)
+        return False
+
+    def end(self, report: Mapping[str, Any]) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def stop_at_cost_ratio(ratio: float) -> Any:
+    """An observer that ends all columns once ‖B − AX‖ over all columns has fallen to this part of its first value.
+
+    A solver with several batches raises UsageError.
     """
     return _native.stop_at_cost_ratio(ratio)
 
 
 def stop_on_non_finite() -> Any:
-    """An observer that ends all columns as soon as one of them is not finite."""
+    """An observer that ends all columns once one of them is not finite."""
     return _native.stop_on_non_finite()
 
 
-def _report(native: dict[str, Any]) -> SolveReport:
-    for name in ("column_iterations", "residual_norms", "normal_residual_norms", "operator_norms", "conditions",
-                 "reference_norms", "tested_norms"):
-        native[name] = np.asarray(native[name])
-    for record in native["history"]:
-        for name in ("columns", "residual_norms", "tested_norms"):
-            record[name] = np.asarray(record[name])
-    return native  # type: ignore[return-value]
+#: What other libraries call an option.
+_ELSEWHERE = {**dict.fromkeys(("niter", "maxiter", "iter_lim", "itnlim", "iiter"), "max_iterations"),
+              **dict.fromkeys(("tol", "rtol"), "tolerance"), "eps": "lambda_ (half of PyLops' eps)", "alpha": "step", "damps": "damp",
+              "x": "x0", "conlim": "condition_limit", "threshkind": "threshold"}
 
 
 def _options(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOptions:
-    values = {each.name: getattr(given, each.name) for each in fields(SolveOptions)} if given is not None else {}
+    names = [each.name for each in fields(SolveOptions)]
+    for name in changes:
+        if name not in names:
+            meant = _ELSEWHERE.get(name) or ", ".join(difflib.get_close_matches(name, names))
+            raise UsageError(f"there is no option {name}: " + (f"did you mean {meant}?" if meant else f"options are {', '.join(names)}"))
+    values = {name: getattr(given, name) for name in names} if given is not None else {}
     return SolveOptions(**{**values, **changes})
 
 
 def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> Matrix:
-    """The matrix that the solver takes for its guess and its result (collective with a guess in other memory)."""
-    if not isinstance(A, Operator):
-        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
+    """The matrix for the solver's guess and result (collective if the guess is in other memory)."""
     for name, each in (("the right-hand sides", B), ("the initial guess", x0), ("out", out)):
         if each is not None or name == "the right-hand sides":
             require_matrix(name, each)
@@ -230,113 +302,146 @@ def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> 
     return X
 
 
+#: A matrix; or, where there is one rank, a whole array: a vector, columns, or with the sizes of the space.
+Columns = Matrix | npt.NDArray[Any]
+
+
+def _solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, options: SolveOptions | None, changes: dict[str, Any],
+            solve_by: Callable[[Any, Any, Any, Any], dict[str, Any]]) -> tuple[Any, SolveReport]:
+    """X, as an array if B is one, and the report that solve_by(functions, B, X, options) returns."""
+    if not isinstance(A, Operator):
+        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix")
+    if isinstance(x0, np.ndarray):
+        x0 = A.domain.whole_on_one_rank(x0, A.dtype)
+
+    def solution(B: Matrix) -> Matrix:
+        nonlocal report
+        X = _solution(A, B, x0, out)
+        report = SolveReport(solve_by(functions_for(A.dtype), B.native, X.native, _options(options, changes).native(x0 is not None)))
+        return X
+
+    report = SolveReport()
+    X = on_arrays(A.range, A.domain, A.dtype, B, solution)
+    if A.grid.is_member and A.grid.rank == 0:
+        logging.getLogger("gridlops").info("%s", repr(report)[1:-1])
+    return X, report
+
+
 def solver_names() -> list[str]:
     """The names of all solvers that :func:`solve` calls."""
     return list(_native.solver_names())
 
 
-def solve(solver: str, A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, S: Operator | None = None,
+def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
           penalty: Proximal | None = None, variances: Matrix | None = None, out: Matrix | None = None,
-          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
-    B is in ``A.range``. Returns X, in ``A.domain``, and the report. ``x0`` is an initial guess. The result is written to ``out`` if
-    it is given, which may be x0, and shares no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the
-    preconditioner of "pcg", ``S`` the sparsifying operator of "ista" and "fista", ``penalty`` that of "proximal-gradient", and
-    ``variances``, which lies as X, gets the estimates of "lsqr". A column that does not converge is a result, not an error: see
-    ``report["reasons"]``. Raises ShapeError or UsageError, on all ranks, before anything is sent.
+    B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
+    is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
+    share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg",
+    ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
+    ``variances``, with the layout of X, gets the estimates of "lsqr". A column that does not converge is a result, not
+    an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
+    sends anything.
     """
-    X = _solution(A, B, x0, out)
-    native = _options(options, changes).native(x0 is not None)
-    given = (None if each is None else same_type(A, each).native for each in (M, S, penalty, variances))
-    return X, _report(functions_for(A.dtype).solve(solver, A.native, B.native, X.native, native, *given))
+    if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
+        A = identity(A.domain, A.range, A.dtype) @ A  # on one rank nothing moves
+    given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances)]
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 
 
-def cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j, as :func:`solve`.
+def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Otherwise like :func:`solve`.
 
-    Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, whatever the guess.
+    Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, for any guess.
     """
     return solve("cgls", A, B, x0, out=out, options=options, **changes)
 
 
-def lsqr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Least squares as :func:`cgls`, by LSQR: better on ill-conditioned problems.
+def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares by LSQR, which is better on ill-conditioned problems. Otherwise like :func:`cgls`.
 
-    ``variances``, which lies as X, gets estimates of the diagonal of (AᴴA + D²I)⁻¹ from below.
+    ``variances``, with the layout of X, gets estimates from below of the diagonal of (AᴴA + D²I)⁻¹.
     """
     return solve("lsqr", A, B, x0, variances=variances, out=out, options=options, **changes)
 
 
-def lsmr(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Least squares as :func:`lsqr`, by LSMR, whose ‖Aᴴr‖ falls monotonically."""
+def lsmr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares by LSMR, whose ‖Aᴴr‖ falls monotonically. Otherwise like :func:`lsqr`."""
     return solve("lsmr", A, B, x0, out=out, options=options, **changes)
 
 
-def block_cgls(A: Operator, B: Matrix, x0: Matrix | None = None, *, out: Matrix | None = None,
-               options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Least squares as :func:`cgls`, but all right-hand sides share one Krylov space. Columns must be uncut."""
+def block_cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+               options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares by block CGLS: all right-hand sides share one Krylov space.
+
+    Columns must be uncut. Otherwise like :func:`cgls`.
+    """
     return solve("block-cgls", A, B, x0, out=out, options=options, **changes)
 
 
-def cg(A: Operator, B: Matrix, x0: Matrix | None = None, *, M: Operator | None = None, out: Matrix | None = None,
-       options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients; otherwise as :func:`cgls`.
+def cg(A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, out: Matrix | None = None,
+       options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """(A + D²I) xⱼ = bⱼ for a Hermitian positive definite A, by conjugate gradients. Otherwise like :func:`cgls`.
 
-    A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, whatever the guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
+    The range of A must be its domain. Data of ``op = gl.matrix_mult(matrix)`` lie on other ranks than its models, so
+    take ``A = gl.identity(op.domain, op.range) @ op``. A column has converged when ‖b−Ax−D²x‖ ≤ tolerance · ‖b‖, for
+    any guess. ``M`` ≈ (A + D²I)⁻¹ is a preconditioner.
     """
     return solve("cg" if M is None else "pcg", A, B, x0, M=M, out=out, options=options, **changes)
 
 
 class DampingCurve(TypedDict):
-    """What a sweep of the damping found. Arrays have one entry for each damping; idle ranks have none."""
+    """The result of a sweep of the damping. Arrays have one entry for each damping; on idle ranks they are empty."""
 
     rule: str
     damps: npt.NDArray[np.float64]
     residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖
     x_norms: npt.NDArray[np.float64]
-    merits: npt.NDArray[np.float64]  #: what the rule compares: the curvature, or the GCV function; NaN where it is not known
+    merits: npt.NDArray[np.float64]  #: the rule compares them: the curvature, or the GCV function; NaN: unknown
     reasons: list[str]
-    chosen: int | None  #: the column; None if the rule can choose none
-    remark: str  #: why nothing was chosen, or what to think of the choice
+    chosen: int | None  #: the chosen column; None if the rule can choose none
+    remark: str  #: why the rule chose nothing, or how far to trust the choice
 
 
 def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, report: SolveReport, rule: str = "lcurve",
                   noise: float = 0) -> DampingCurve:
     """The curve of a sweep over one right-hand side b, and the damping that a rule chooses. Collective over the grid.
 
-    X and the report are those of a solver with ``damps=damps``, whose columns of B were copies of b. The rule is "lcurve" (the
-    corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv" needs as many
-    columns behind those of b, each filled with :func:`gcv_probe`, and is given ``damps`` once, the solver twice.
+    X and the report come from a solver with ``damps=damps`` and copies of b as the columns of B. The rule is "lcurve"
+    (the corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv"
+    needs as many further columns behind those of b, each filled with :func:`gcv_probe`: the solver takes ``damps``
+    twice, this function once.
     """
-    curve = functions_for(X.dtype).damping_curve(list(damps), list(report["residual_norms"]), report["reasons"], X.native, rule, noise)
+    curve = functions_for(X.dtype).damping_curve(list(damps), report["residual_norms"], report["reasons"], X.native, rule, noise)
     for name in ("damps", "residual_norms", "x_norms", "merits"):
         curve[name] = np.asarray(curve[name])
     return curve  # type: ignore[no-any-return]
 
 
 def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The elements in these rows of a vector of ±1, the same on all ranks, for :func:`damping_curve` by "gcv"."""
+    """These rows of a vector of ±1 for :func:`damping_curve` by "gcv". The vector is the same on all ranks."""
     return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
 
 
-def ista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
 
-    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts elements, "half" is half the sum of √|x|. With ``S`` the model is sparse as x = S z.
-    Column j has converged when a step moves it no further than max(tolerance·‖x‖, absolute_tolerance). It ends with "breakdown" if
-    the step is too large.
+    P is ‖x‖₁ for ``threshold="soft"``; "hard" counts non-zero elements, "half" is half the sum of √|x|. With ``S`` the
+    model is sparse as x = S z. Column j has converged when a step moves it by at most max(tolerance·‖x‖,
+    absolute_tolerance). It ends with "breakdown" if the step is too large.
     """
     return solve("ista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
-def fista(A: Operator, B: Matrix, x0: Matrix | None = None, *, S: Operator | None = None, out: Matrix | None = None,
-          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """The same as :func:`ista`, with momentum (FISTA)."""
+def fista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
+          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Like :func:`ista`, with momentum (FISTA)."""
     return solve("fista", A, B, x0, S=S, out=out, options=options, **changes)
 
 
@@ -349,30 +454,28 @@ class Proximal:
 
 
 def threshold_penalty(kind: str = "soft", sigma: float = 1, dtype: npt.DTypeLike = np.float64) -> Proximal:
-    """σ‖x‖₁ for "soft", σ times the number of elements that are not 0 for "hard", and so on."""
+    """σ‖x‖₁ for "soft", σ times the number of non-zero elements for "hard", and so on."""
     return Proximal(dtype, functions_for(dtype).threshold_penalty(kind, sigma))
 
 
 def box(lower: float, upper: float, dtype: npt.DTypeLike = np.float64) -> Proximal:
-    """0 where all elements are within [lower, upper], and else infinity."""
+    """0 if all elements are within [lower, upper], otherwise infinity."""
     return Proximal(dtype, functions_for(dtype).box(lower, upper))
 
 
-def proximal_gradient(A: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, lambda_: PerColumn = 1,
-                      out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+def proximal_gradient(A: Operator, g: Proximal, B: Columns, x0: Columns | None = None, *, lambda_: PerColumn = 1,
+                      out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ½‖A xⱼ − bⱼ‖² + λ g(xⱼ). Collective."""
     return solve("proximal-gradient", A, B, x0, penalty=g, out=out, options=options, lambda_=lambda_, **changes)
 
 
-def admm(A: Operator, L: Operator, g: Proximal, B: Matrix, x0: Matrix | None = None, *, tau: float = 1,
+def admm(A: Operator, L: Operator, g: Proximal, B: Columns, x0: Columns | None = None, *, tau: float = 1,
          inner_iterations: int = 20, inner_tolerance: float = 0, out: Matrix | None = None,
-         options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+         options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) by ADMM, with CGLS for x. With :func:`gradient` for L: total variation."""
-    X = _solution(A, B, x0, out)
-    native = _options(options, changes).native(x0 is not None)
     same_type(A, L, g)
-    return X, _report(functions_for(A.dtype).admm(A.native, L.native, g.native, B.native, X.native, native, tau,
-                                                  inner_iterations, inner_tolerance))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.admm(
+        A.native, L.native, g.native, b, x, how, tau, inner_iterations, inner_tolerance))
 
 
 #: ε²‖R x − d‖²: (R, ε) or (R, ε, d).
@@ -386,31 +489,28 @@ def _terms(A: Operator, weight: Operator | None, regularizers: Sequence[Regulari
     return (None if weight is None else same_type(A, weight).native), terms
 
 
-def normal_equations_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+def normal_equations_inversion(A: Operator, B: Columns, x0: Columns | None = None, *, weight: Operator | None = None,
                                regularizers: Sequence[Regularizer] = (), out: Matrix | None = None,
-                               options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
+                               options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves (AᴴWA + Σ ε²RᴴR + D²I) xⱼ = AᴴW bⱼ + Σ ε²Rᴴdⱼ by CG. Collective."""
-    X = _solution(A, B, x0, out)
     W, terms = _terms(A, weight, regularizers)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).normal_equations_inversion(A.native, B.native, X.native, W, terms, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.normal_equations_inversion(
+        A.native, b, x, W, terms, how))
 
 
-def regularized_inversion(A: Operator, B: Matrix, x0: Matrix | None = None, *, weight: Operator | None = None,
+def regularized_inversion(A: Operator, B: Columns, x0: Columns | None = None, *, weight: Operator | None = None,
                           regularizers: Sequence[Regularizer] = (), solver: str = "lsqr", out: Matrix | None = None,
-                          options: SolveOptions | None = None, **changes: Any) -> tuple[Matrix, SolveReport]:
-    """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; the weight is W^½ itself. Collective."""
-    X = _solution(A, B, x0, out)
+                          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; ``weight`` is W^½ itself. Collective."""
     W, terms = _terms(A, weight, regularizers)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).regularized_inversion(A.native, B.native, X.native, W, terms, solver, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.regularized_inversion(
+        A.native, b, x, W, terms, solver, how))
 
 
-def preconditioned_inversion(A: Operator, P: Operator, B: Matrix, x0: Matrix | None = None, *, solver: str = "lsqr",
+def preconditioned_inversion(A: Operator, P: Operator, B: Columns, x0: Columns | None = None, *, solver: str = "lsqr",
                              damps_x: bool = False, out: Matrix | None = None, options: SolveOptions | None = None,
-                             **changes: Any) -> tuple[Matrix, SolveReport]:
+                             **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with ``damps_x`` D damps x. Collective."""
-    X = _solution(A, B, x0, out)
     same_type(A, P)
-    native = _options(options, changes).native(x0 is not None)
-    return X, _report(functions_for(A.dtype).preconditioned_inversion(A.native, B.native, X.native, P.native, solver, damps_x, native))
+    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.preconditioned_inversion(
+        A.native, b, x, P.native, solver, damps_x, how))

@@ -91,7 +91,7 @@ GRIDLOPS_EXPORT void write_matrix(const std::string& name, const ConstDistMatrix
 
 // Arrays of one to five dimensions. A matrix whose rows are the elements of an array (see Space::dims) is
 // stored as an array. One column has the dims of that array. Any other number of columns becomes one more
-// dimension, the first.
+// dimension, the last.
 
 /// What a file of an array holds, and how it lies there.
 struct ArrayHeader {

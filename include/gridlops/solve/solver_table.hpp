@@ -62,7 +62,8 @@ struct SolverRow {
   ToleranceTest test;
   Feature features;
   const char* about;  ///< for help texts
-  /// How often an iteration reads or writes a vector of models, and a vector of data, outside its products.
+  /// How often an iteration without damping reads or writes a vector of models, and a vector of data, outside
+  /// its products: x += alpha * p counts 3, norm2(p) 1.
   double model_passes, data_passes;
 
   constexpr bool has(Feature wanted) const { return gridlops::has(features, wanted); }
@@ -110,11 +111,13 @@ inline constexpr std::array solver_rows{
 
 /// The row of a solver.
 constexpr const SolverRow& row_of(Solver solver) { return solver_rows[static_cast<std::size_t>(solver)]; }
-static_assert([] {
-  for (std::size_t k = 0; k < solver_rows.size(); ++k)
-    if (solver_rows[k].solver != static_cast<Solver>(k)) return false;
-  return true;
-}());
+static_assert(
+    [] {
+      for (std::size_t k = 0; k < solver_rows.size(); ++k)
+        if (solver_rows[k].solver != static_cast<Solver>(k)) return false;
+      return true;
+    }(),
+    "solver_rows needs a row for each value of enum Solver, in its order");
 
 /// The name used in reports: "cgls", "block-cgls", …; reports call cgls() in one pass "one-pass-cgls".
 constexpr const char* name_of(Solver solver) { return row_of(solver).name; }

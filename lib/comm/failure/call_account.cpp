@@ -98,7 +98,7 @@ class Arguments {
     }
   }
 
-  /// Checks an array that consists of one part per rank.
+  /// Checks an array of one part per rank.
   void whole(const ConstElements& all, std::span<const Index> part_counts, const char* role) const {
     array(all, role);
     same_count(all.count, std::accumulate(part_counts.begin(), part_counts.end(), Index{0}), role,

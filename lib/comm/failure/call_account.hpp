@@ -33,7 +33,7 @@ class WaitingTime {
   Clock::time_point begin_;
 };
 
-/// Counts what is sent during its lifetime separately, and the time as waiting.
+/// Counts the bytes sent during its lifetime separately, and the time as waiting.
 class AgreementAccount {
  public:
   explicit AgreementAccount(Communicator& comm)
@@ -113,9 +113,9 @@ class CallAccount {
 
   // Transports that read other ranks' memory call these to count it.
 
-  /// Counts a get of this many bytes from another rank, which is in progress.
+  /// Counts a get in progress of this many bytes from another rank.
   Request start_get(std::unique_ptr<PendingOperation> pending, Index bytes);
-  /// Counts this many bytes that were read in place.
+  /// Counts this many bytes read in place.
   void count_read(Index bytes);
   Traffic& traffic() { return traffic_; }
 
@@ -131,7 +131,7 @@ class CallAccount {
   Communicator& comm_;
   Traffic& traffic_;
   const bool compares_;
-  const char* name_ = nullptr;  // the operation that was counted last
+  const char* name_ = nullptr;  // the last operation counted
   std::optional<OperationRegion> region_;
 };
 

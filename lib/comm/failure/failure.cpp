@@ -52,7 +52,7 @@ void forget_check_level() { level_read.reset(); }
 namespace {
 
 thread_local FailureScope* current = nullptr;              // the outermost scope of this thread
-thread_local const std::exception_ptr* telling = nullptr;  // what this rank is telling the others
+thread_local const std::exception_ptr* telling = nullptr;  // the failure that this rank is telling the others
 bool out_of_step = false;
 
 /// The text of an exception; empty if there is none.
@@ -116,8 +116,8 @@ void reduce_and_tell(Communicator& comm, Elements values, ReduceOp op, Reduction
 
 namespace {
 
-/// Returns the lowest rank that has a failure, or comm.size() if none has. That is the first of these
-/// numbers; the reduction takes the minimum of each (collective over comm).
+/// Returns the lowest rank that has a failure, or comm.size() if none has (collective over comm). The
+/// reduction takes the minimum of each number; the first becomes this rank.
 template <class Number, std::size_t count>
 int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const std::exception_ptr& failure) {
   const auto mine = static_cast<Number>(failure != nullptr ? comm.rank() : comm.size());
@@ -297,7 +297,7 @@ std::string differences(const std::vector<std::string_view>& values) {
   return text;
 }
 
-/// Describes how the ranks differ, from what each of them is about to do.
+/// Describes how the ranks differ, from the texts of their next operations.
 std::string disagreement(const std::vector<std::string>& texts) {
   std::vector<std::vector<Argument>> calls(texts.size());
   std::transform(texts.begin(), texts.end(), calls.begin(), arguments_of);
@@ -342,8 +342,8 @@ std::vector<std::string> gathered_texts(Communicator& comm, const std::string& m
   return texts;
 }
 
-/// Throws what differs between the ranks, unless they differ only because some failed before naming all
-/// arguments (collective over comm). All ranks come to the same result.
+/// Throws an error that names the differences between the ranks (collective over comm), unless they differ
+/// only because some failed before naming all arguments. All ranks reach the same result.
 void require_agreement(Communicator& comm, const std::string& mine, const std::string& failure) {
   const std::vector<std::string> texts = gathered_texts(comm, mine), failures = gathered_texts(comm, failure);
   const std::string most = *std::max_element(texts.begin(), texts.end(), [](const auto& a, const auto& b) {

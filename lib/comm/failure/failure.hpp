@@ -12,17 +12,18 @@
 
 namespace gridlops {
 
-/// What ranks compare before they exchange data. off: nothing. entry: what they begin together (grids, first
-/// applications of operators, solvers, files). all: also each application of an operator, what runs within
-/// solvers, and copies. An operation that agrees on memory anyway compares its arguments in every setting.
+/// What ranks compare before they exchange data. off: nothing. entry: operations that they begin together
+/// (grids, first applications of operators, solvers, files). all: also each application of an operator,
+/// operations within solvers, and copies. An operation that agrees on memory anyway compares its arguments in
+/// every setting.
 enum class Check { off, entry, all };
 
 /// The value of the environment variable GRIDLOPS_CHECK at the first call within a session; entry if it is
-/// not set. Throws UsageError if it is none of the names above.
+/// not set. Throws UsageError for any other value.
 Check check_level();
-/// Makes the next call read the variable again. Called at the beginning of a session.
+/// Makes the next call read the variable again. Each session calls it at its beginning.
 void forget_check_level();
-/// The value as a text, which the ranks compare.
+/// The value as a text, for ranks to compare.
 std::string check_level_text();
 
 /// The only all_reduce that tells of failures: `failure` is this rank's, or null. If there is one, says_so()
@@ -62,8 +63,8 @@ class FailureScope {
   /// Notes that the caller's code runs in this scope, on all ranks, so that one of them may fail alone.
   void note_callers_code() { outermost_->ran_callers_code_ = true; }
 
-  /// Throws what was kept, if this is the outermost scope. If the caller's code ran in it, all ranks throw
-  /// (then collective over comm).
+  /// Throws the kept exception, if this is the outermost scope. If the caller's code ran in it, all ranks
+  /// throw (then collective over comm).
   void close(Communicator& comm);
 
   /// Sums the values over the ranks, or takes the maximum; op is sum or max (collective over comm). The
@@ -91,9 +92,9 @@ class FailureScope {
 
   /// A scope within `around`; the outermost one if `around` is null.
   explicit FailureScope(FailureScope* around);
-  /// Call only while an exception is being handled.
+  /// Call only in a handler of an exception.
   void keep_current();
-  /// Called by reduce() if a rank has failed.
+  /// reduce() calls it if a rank has failed.
   [[noreturn]] void throw_kept(Communicator& comm);
 
   FailureScope* const outermost_;
@@ -120,8 +121,8 @@ struct SentFailure {
 /// The exception that a FailureScope of this thread keeps, or that this rank is telling in a reduction; null
 /// if none.
 std::exception_ptr failure_to_tell();
-/// "; this rank had yet to tell the others of: TEXT", for the message with which the process may have to end;
-/// empty if there is no such exception.
+/// "; this rank had yet to tell the others of: TEXT", for the process's last message; empty if there is no
+/// such exception.
 std::string kept_failure_text();
 /// Whether some ranks wait for messages that others skipped, so that no rank can go on. Errors then leave
 /// every scope.

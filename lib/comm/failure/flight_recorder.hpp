@@ -14,8 +14,8 @@ namespace gridlops {
 /// The name in messages: "all_reduce".
 const char* name_of(CommOperation operation);
 
-/// One operation in which this process takes part, for the messages with which a job may have to end. Ranks
-/// send it to each other unchanged.
+/// One operation in which this process takes part, for the last messages of a job. Ranks send it to each
+/// other unchanged.
 struct OperationRecord {
   using Clock = std::chrono::steady_clock;
   enum class State : std::int32_t { none, running, waiting, returned, leaving };

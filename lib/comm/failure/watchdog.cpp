@@ -88,7 +88,7 @@ struct Watchdog::Word {
   std::int32_t told_by, type_of_failure, status;  // of the failure
 };
 
-/// What is known of a rank from its own messages: when it sent the last one, and when it last made progress.
+/// The facts about a rank from its own messages: when it sent the last one, and when it last made progress.
 struct Watchdog::State {
   Clock::time_point heard{}, got_on{};
   OperationRecord doing;
@@ -138,7 +138,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// The memory of a message that is still on its way is leaked.
+// Leaks the memory of messages that are still on their way.
 Watchdog::~Watchdog() {
   thread_ = {};
   Away::end();
@@ -287,8 +287,8 @@ void Watchdog::hear(const std::string& text, int from, Clock::time_point now) {
   }
 }
 
-// News takes `steps_` steps to the farthest rank, and must arrive well before the limit. A rank that does not
-// answer is asked rarely, because messages that it does not take stay in memory.
+// News takes `steps_` steps to the farthest rank, and must arrive well before the limit. This rank asks a
+// silent rank only rarely, because messages that the other does not receive stay in memory.
 void Watchdog::ask(Clock::time_point now) {
   const auto interval = duration_of(std::min(patience(now), notice_seconds) / (4 + 2 * steps_));
   if (now - got_on_ < interval) return;
@@ -401,8 +401,8 @@ bool Watchdog::am_lowest_heard_since(Clock::time_point since) const {
                       [&](const State& state) { return state.heard >= since; });
 }
 
-// All ranks that listen hear of it and do the same, so that each can say what it knows. Ranks that answered
-// in the second half of the limit are alive.
+// Every rank that listens learns of it and does the same, so that each can print its own facts. Ranks that
+// answered in the second half of the limit are alive.
 void Watchdog::give_up(Clock::time_point now) {
   if (!std::exchange(is_in_vain_, true)) spread(Word::in_vain, now);
   const auto since = now - duration_of(timeout_seconds_ / 2);

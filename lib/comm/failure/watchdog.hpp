@@ -23,26 +23,25 @@ std::vector<int> neighbours_of(int rank, int size);
 /// Finds out whether ranks wait for each other in vain, while they wait.
 ///
 /// A rank makes progress when it begins to wait, begins an operation, works in the library (AtWork), or calls
-/// keep_alive(). A rank that has waited for a while asks its neighbours what they know, on a communicator
-/// used for nothing else: when any rank last made progress and, if none has for long, what each rank does.
-/// Neighbours answer while they wait, at the beginning of operations, and in keep_alive(); while they work, a
-/// thread answers for them. So news of any rank reaches all others in a few steps. If no rank is known to
-/// have made progress for GRIDLOPS_TIMEOUT seconds, the ranks wait in vain. A rank with nothing to do may
-/// wait for hours while others work. A rank that computes outside the library counts as lost only after that
-/// long a silence.
+/// keep_alive(). A rank that has waited for a while asks its neighbours, on a communicator of the watchdog's
+/// own, when any rank last made progress and, if none has for long, what each rank does. Neighbours answer
+/// while they wait, at the beginning of operations, and in keep_alive(); while they work, a thread answers
+/// for them. So news of any rank reaches all others in a few steps. If no news of progress arrives for
+/// GRIDLOPS_TIMEOUT seconds, the ranks wait in vain. A rank with nothing to do may wait for hours while
+/// others work. A rank that computes outside the library counts as lost only after that long a silence.
 class Watchdog {
  public:
   using Clock = OperationRecord::Clock;
 
   /// Collective over comm, which has the ranks of the session. The lowest rank's limit applies to all; 0
-  /// means no limit, and then nothing is watched.
+  /// means no limit, and then the watchdog does nothing.
   Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck);
-  /// Collective, unless the ranks were found to wait in vain, or an exception unwinds the stack.
+  /// Collective, unless the watchdog found that ranks wait in vain, or an exception unwinds the stack.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// The session's watchdog, or null if nothing is watched.
+  /// The session's watchdog; null without a limit.
   static Watchdog* current() { return current_; }
   /// When this rank should next look for questions while it does not wait.
   static Clock::time_point next_answer() { return next_answer_; }
@@ -63,7 +62,7 @@ class Watchdog {
   [[noreturn]] void tell_failure(Clock::time_point now);
   /// Makes each later communication of this rank throw a CommunicationError with this text.
   void end_communication(const std::string& text);
-  /// Whether a rank has skipped messages that others wait for, so that nothing more can be sent.
+  /// Whether a rank has skipped messages that others wait for. Then no rank can send anything more.
   bool is_out_of_step() const { return told_by_ >= 0; }
 
   /// For tests.
@@ -79,7 +78,7 @@ class Watchdog {
   void listen(Clock::time_point now);
   void hear(const std::string& text, int from, Clock::time_point now);
   void ask(Clock::time_point now);
-  /// What this rank knows, as a message of that kind.
+  /// This rank's facts, as a message of that kind.
   std::string words(int kind, Clock::time_point now);
   /// Sends a message to a neighbour. Returns false, and sends nothing, while the previous message to it is
   /// still on its way.
@@ -94,7 +93,7 @@ class Watchdog {
   [[noreturn]] void throw_told() const;
   /// Excludes this time from the time waited.
   void leave_out(Clock::duration time);
-  /// Which ranks have been silent since then, and what the others do.
+  /// The ranks that have been silent since then, and the operations of all others.
   std::string state_of_ranks(Clock::time_point since) const;
   [[noreturn]] void give_up(Clock::time_point now);
 
@@ -105,7 +104,7 @@ class Watchdog {
   int rank_ = 0, steps_ = 0;  // to the farthest rank
   double timeout_seconds_ = 0;
   WhenStuck when_stuck_;
-  std::vector<State> states_;  // as far as known, by rank
+  std::vector<State> states_;  // the latest news, by rank
   std::vector<Letter> neighbours_;
   std::list<Letter> incoming_;
   Clock::time_point got_on_, any_got_on_, failure_heard_{}, next_look_{};

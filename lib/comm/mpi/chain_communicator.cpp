@@ -17,7 +17,7 @@ Index piece_elements(ElementType type) { return std::min(piece_bytes / size_of(t
 
 }  // namespace
 
-// If messages are cut smaller than usual, as in tests, the threshold shrinks with them.
+// Tests cut messages into smaller pieces; then the threshold shrinks with them.
 bool ChainBroadcasts::is_faster(const Elements& reals, int ranks) const {
   return ranks >= chain_least_ranks && reals.count > 0 &&
          reals.count >= least_bytes_ / piece_bytes * piece_elements(reals.type);

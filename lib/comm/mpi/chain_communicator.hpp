@@ -10,26 +10,26 @@
 namespace gridlops {
 
 /// Pipelined chain broadcasts: the operand travels from rank to rank in pieces, and each rank passes a piece
-/// on as soon as it has it. Once the first piece has reached the end of the chain all links carry data at
-/// once: with s ranks a broadcast of N bytes takes the time of about N + (s − 2) pieces on one link, where a
-/// binomial tree takes N·log₂ s.
+/// on as soon as it has it. Once the first piece has reached the end of the chain, all links carry data at
+/// once. With s ranks, a broadcast of N bytes takes about as long as N bytes and s − 2 pieces on one link; a
+/// binomial tree takes as long as N·log₂ s bytes.
 ///
-/// A rank in the middle must pass on pieces even while it waits for something else, or the ranks behind it
-/// would wait for ever. So a communicator and those split off from it share one list of broadcasts under way;
-/// they block in no call of MPI, and wait by wait_for().
+/// A rank in the middle must pass on pieces even while it waits for another operation, or the ranks behind it
+/// would wait for ever. So a communicator and those split off from it share one list of unfinished
+/// broadcasts. They never block in a call of MPI, but wait by wait_for().
 class ChainBroadcasts {
  public:
-  /// A chain is taken to be faster than MPI's own broadcast from so many bytes on.
+  /// From this many bytes on, a chain counts as faster than MPI's own broadcast.
   explicit ChainBroadcasts(Index least_bytes) : least_bytes_(least_bytes) {}
 
-  /// Whether it is for this array of reals among so many ranks.
+  /// Whether a chain is faster for this array of reals among this many ranks.
   bool is_faster(const Elements& reals, int ranks) const;
 
-  /// Broadcasts an array of reals. All ranks of the group give the same tag, which nobody else uses
+  /// Broadcasts an array of reals. All ranks of the group give the same tag; no other operation may use it
   /// meanwhile.
   std::unique_ptr<PendingOperation> start(const MpiGroup& group, const Elements& reals, int root, int tag);
 
-  /// Returns when the operation is complete. Meanwhile it passes on what arrives.
+  /// Returns when the operation is complete. Meanwhile it passes on arriving pieces.
   void wait_for(PendingOperation& operation);
   /// Returns when this rank has nothing left to pass on.
   void drain();
@@ -42,7 +42,7 @@ class ChainBroadcasts {
   std::vector<Broadcast*> running_;
 };
 
-/// The transport "chain": large broadcasts are pipelined. Ranks pass their pieces on while they wait.
+/// The transport "chain", which pipelines large broadcasts. Ranks pass their pieces on while they wait.
 class ChainCommunicator final : public MpiCommunicator {
  public:
   ChainCommunicator(const MpiGroup& group, std::shared_ptr<Traffic> traffic,

@@ -57,22 +57,22 @@ Machine my_machine(const MpiGroup& group) {
   return machine;
 }
 
-/// How many ranks the machine with the fewest (the most) ranks has.
+/// The number of ranks on the machine with the fewest (op is min) or the most (max).
 int ranks_on_a_machine(const Machine& mine, Communicator& comm, ReduceOp op) {
   std::array<std::int32_t, 1> ranks{mine.ranks};
   comm.all_reduce(ranks, op);
   return ranks[0];
 }
 
-/// Throws UsageError or CommunicationError with the reason, alike on all ranks, where the ranks of one
-/// machine cannot share memory.
+/// Throws UsageError or CommunicationError with the reason, the same on all ranks, if the ranks of a machine
+/// cannot share memory.
 void require_shared_memory(const Machine& machine, Communicator& comm) {
   auto neighbours = comm.split(machine.first_rank, comm.rank());
   try {
     attempt(comm, [&] { SharedWindow trial(*neighbours); });
   } catch (const Error& error) {
-    // While an exception unwinds the stack, a communicator is not freed, because other ranks may be
-    // elsewhere. Here all ranks throw, so it can be.
+    // While an exception unwinds the stack, the destructor does not free the communicator, because other
+    // ranks may be elsewhere. Here all ranks throw, so all can free it.
     if (error.known_to() == KnownTo::all_ranks) neighbours = nullptr;
     throw;
   }
@@ -112,7 +112,7 @@ const std::vector<std::string>& host_transports() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm) {
-  // Ranks of a session watch the others until these have come, whether those are of the session or not.
+  // Ranks of a session watch until all others have come, even those outside the session.
   MpiGroup group = duplicate_of(MpiGroup::of(comm, true));
   group.is_watched = are_all_watched(group);
   return std::make_unique<MpiCommunicator>(group, std::make_shared<Traffic>());

@@ -11,10 +11,10 @@ namespace gridlops {
 
 class MpiWindow;
 
-/// What carries a collective operation: MPI calls, or messages between all ranks that take part.
+/// The means of a collective operation: an MPI call, or messages between all its ranks.
 enum class Carrier { blocking_call, non_blocking_call, messages };
 
-/// For an operation that is complete on return, among watched ranks. `bytes`: of the operand of MPI's call;
+/// The carrier of a blocking operation among watched ranks. `bytes`: of the operand of MPI's call;
 /// `bytes_of_messages`: of all messages that one rank would get. Both must be the same on all ranks.
 Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages);
 
@@ -29,9 +29,9 @@ class MpiCommunicator : public Communicator {
 
   std::string transport() const override { return "mpi"; }
   const MpiGroup& group() const { return group_; }
-  /// The window of the communicators that are made of this one with the transport "one-sided", once there is
-  /// one. They share it as long as this lives: ranks part with those communicators at different times, and
-  /// Open MPI's windows of communicators that are split off disturb each other.
+  /// The window of all communicators made from this one with the transport "one-sided"; null before the
+  /// first. They share it as long as this communicator lives, because ranks destroy them at different times,
+  /// and because in Open MPI windows of split communicators disturb each other.
   std::shared_ptr<MpiWindow>& kept_window() { return kept_window_; }
   [[noreturn]] void abort(ExitStatus status) override;
 
@@ -44,11 +44,11 @@ class MpiCommunicator : public Communicator {
   Pending do_broadcast(Elements data, int root, Completion) override;
 
  private:
-  /// The communicator of a group that is split off, with the same transport (collective over the group).
+  /// Makes the communicator of a split-off group, with the same transport (collective over the group).
   virtual std::unique_ptr<Communicator> make_child(const MpiGroup& group) const;
   virtual Transfer new_transfer() const;
-  /// What carries an operation on so many bytes of all ranks' parts together, or of an operand whose copies
-  /// are so many bytes together.
+  /// The carrier of an operation. `bytes`: of all ranks' parts together; `bytes_of_copies`: of all copies of
+  /// an operand together.
   virtual Carrier carrier(Completion completion, Index bytes, std::optional<Index> bytes_of_copies) const;
 
   Pending do_barrier(Completion) override;

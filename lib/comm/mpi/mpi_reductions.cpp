@@ -20,7 +20,7 @@ namespace {
 constexpr Index one_step_bytes = Index{16} * 1024;
 
 /// Open MPI 4.1's MPI_Reduce_scatter copies long operands into new memory. Its MPI_Ireduce moves rounds of 32
-/// KiB, and begins each within an MPI call, which a computing rank does not make.
+/// KiB and begins each round within an MPI call; a computing rank makes none.
 bool takes_messages(const ConstElements& operand, int ranks) {
   return ranks <= reduce_by_messages_most_ranks && operand.bytes() > reduce_by_messages_above_bytes;
 }
@@ -78,7 +78,7 @@ void reduce_in_rank_order(const std::vector<const void*>& contributions, ReduceO
     case ElementType::f64:
       return reduce_as<double>(contributions, op, out);
     case ElementType::byte:
-      break;  // refused by CallAccount
+      break;  // CallAccount has refused it
   }
 }
 
@@ -97,7 +97,7 @@ MpiCommunicator::Pending MpiCommunicator::do_reduce(ConstElements in, Elements o
   return finish(std::move(transfer), completion);
 }
 
-// On the root, in and out may be the same place.
+// On the root, in and out may be the same array.
 void MpiCommunicator::start_reduction(MpiTransfer& transfer, ConstElements in, Elements out, ReduceOp op,
                                       int root, Completion completion) const {
   const bool in_place = rank() == root && in.data == out.data;
@@ -178,7 +178,7 @@ MpiCommunicator::Pending MpiCommunicator::reduce_scatter_by_rank(ConstElements a
   return finish(std::move(transfer), completion);
 }
 
-// One message is received directly into the result, the others into scratch memory.
+// One message arrives directly in the result, all others in scratch memory.
 void MpiCommunicator::reduce_received(MpiTransfer& transfer, ConstElements in, ReduceOp op, Elements out,
                                       int tag) const {
   bool out_is_free = size() > 1 && in.data != out.data;

@@ -51,7 +51,7 @@ struct Cause {
   ExitStatus status = ExitStatus::internal;
 };
 
-/// Call only while an exception is being handled.
+/// Call only in a handler of an exception.
 Cause cause_of_current_exception() {
   const std::string type = readable(abi::__cxa_current_exception_type()->name());
   const auto status = static_cast<ExitStatus>(SentFailure(std::current_exception()).status);
@@ -92,8 +92,8 @@ double timeout_from_environment() {
   return seconds;
 }
 
-/// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in
-/// some thousand runs (its issue 10117), after all ranks have done their work.
+/// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in a
+/// few thousand runs (its issue 10117), after all ranks have done their work.
 void finalize_mpi() {
   static std::string explanation;
   static std::array<std::pair<int, struct sigaction>, 3> previous{
@@ -148,7 +148,7 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   world_ = make_mpi_communicator(comm);
 }
 
-// If some ranks did not come, the rest does nothing in which they would have to take part.
+// If some ranks did not come, the rest makes no collective call.
 MpiSession::~MpiSession() {
   bool all_came = std::uncaught_exceptions() == 0;
   if (!all_came && ends_job_) end_job_because({"an exception left the session"});

@@ -65,10 +65,10 @@ void for_each_chunk(Index total, Action&& action) {
   }
 }
 
-/// Ends requests whose operands are about to be destroyed. They get a second to complete, which they do if
-/// all ranks throw alike. Then it cancels receives. If others remain, MPI would go on using memory that by
-/// then has another owner. So this rank makes no further MPI call, its next communication throws, and without
-/// a Watchdog the job ends here. Returns false if requests remain.
+/// Ends requests whose operands are about to be destroyed. They get a second to complete, which is enough if
+/// all ranks throw the same error. Then it cancels receives. If other requests remain, MPI could still use
+/// memory that then has another owner. So this rank makes no further MPI call, its next communication throws,
+/// and without a Watchdog the job ends here. Returns false if requests remain.
 bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noexcept;
 
 /// Several MPI requests in progress, and possibly a last step on this rank alone. No message depends on that
@@ -76,8 +76,8 @@ bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noex
 class MpiTransfer : public PendingOperation {
  public:
   explicit MpiTransfer(const MpiGroup& group) : group_(group) {}
-  /// Where requests are left, as after an error, or because an exception unwinds the stack, their operands
-  /// may be gone in a moment: see let_go().
+  /// If requests remain, after an error or while an exception unwinds the stack, their operands may soon be
+  /// gone: see let_go().
   ~MpiTransfer() override;
   MpiTransfer(const MpiTransfer&) = delete;
   MpiTransfer& operator=(const MpiTransfer&) = delete;
@@ -98,7 +98,7 @@ class MpiTransfer : public PendingOperation {
       start(name, count, begin, arguments...);
     }
   }
-  /// Send and receive arrays of reals, in chunks. Nothing is sent for an empty array.
+  /// Send and receive arrays of reals, in chunks. An empty array sends nothing.
   void send(const ConstElements& data, int destination, int tag);
   void receive(const Elements& data, int source, int tag);
 

@@ -57,7 +57,7 @@ void free_when_mpi_ends(MPI_Win window) {
 
 }  // namespace
 
-// A rank alone gets nothing from others, and Open MPI may have no window for it.
+// A single rank gets nothing from others, and Open MPI may have no window for it.
 MpiWindow::MpiWindow(const MpiGroup& group) : group_(group) {
   if (group.size == 1) return;
   const BlockingCall call(group);

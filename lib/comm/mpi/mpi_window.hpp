@@ -9,8 +9,8 @@
 
 namespace gridlops {
 
-/// A dynamic MPI window, in one access epoch for its whole lifetime: the owner of memory makes no call for a
-/// get to be answered. Whether a get makes progress while the owner computes depends on the MPI library.
+/// A dynamic MPI window, in one access epoch for its whole lifetime: a get needs no call of the memory's
+/// owner. Whether a get makes progress while the owner computes depends on the MPI library.
 class MpiWindow {
  public:
   /// Collective over the group. Throws CommunicationError if MPI has no windows there.
@@ -27,8 +27,8 @@ class MpiWindow {
   /// Makes this rank's writes visible to gets that other ranks begin after they learn of this call.
   void synchronize();
 
-  /// Lets others get from this memory until detach() has been called for it as often as attach(). Returns
-  /// false if MPI cannot attach it, because it overlaps other attached memory. Not collective.
+  /// Lets others get from this memory until the owner has called detach() for it as often as attach().
+  /// Returns false if MPI cannot attach it, because it overlaps other attached memory. Not collective.
   bool attach(const void* memory, Index bytes);
   void detach(const void* memory);
 
@@ -66,7 +66,7 @@ class RmaWindow {
 
   /// All ranks begin the same rounds.
   Round begin_round() { return ++round_; }
-  /// Whether what was attached in a round is still attached, on all ranks.
+  /// Whether memory attached in a round is still attached, on all ranks.
   bool holds(Round round) const { return round_ - round < rounds_held; }
 
   /// Lets others get from this memory in this round, and until a later publish() detaches it. Returns false
@@ -76,8 +76,8 @@ class RmaWindow {
   void detach(const void* memory);
 
   /// Publishes this rank's block, and returns all ranks' blocks (collective). Others get the block's current
-  /// contents. All gets of earlier rounds must be complete: memory of rounds that are no longer held is
-  /// detached.
+  /// contents. All gets of earlier rounds must be complete, because publish() detaches memory of rounds that
+  /// are no longer held.
   std::vector<RemoteBlock> publish(const void* mine, Index stride);
 
   /// Gets rows × cols elements from an address in another rank's memory, with `stride` elements from one
@@ -103,7 +103,7 @@ class RmaWindow {
 };
 
 /// Opens a window, and checks that all ranks can get from each other through it (collective over comm, whose
-/// handle the group has). Throws UsageError on all ranks alike if MPI refuses that, and says what to try.
+/// handle the group has). Throws the same UsageError on all ranks if MPI refuses that, with advice.
 std::shared_ptr<MpiWindow> open_window(Communicator& comm, const MpiGroup& group);
 
 /// The one window of a communicator whose transport is "one-sided" (collective over it at the first call).

@@ -12,7 +12,8 @@
 namespace gridlops {
 
 /// The transports "shared" and "mixed": ranks of one machine read each other's memory in place. "mixed" is
-/// for ranks of several machines; what is split off from it is "shared" where its ranks are on one.
+/// for ranks of several machines. A communicator split off from it is "shared" if its ranks are on one
+/// machine.
 class SharedCommunicator final : public MpiCommunicator {
  public:
   /// "mixed" takes the first rank on this rank's machine, "shared" none.
@@ -21,8 +22,8 @@ class SharedCommunicator final : public MpiCommunicator {
 
   std::string transport() const override { return is_shared_ ? "shared" : "mixed"; }
   PeerAccess peer_access() const override { return is_shared_ ? PeerAccess::in_place : PeerAccess::none; }
-  /// The ranks' blocks (collective at the first call). Throws alike on all ranks where they cannot read each
-  /// other's memory.
+  /// The ranks' blocks (collective at the first call). Throws the same error on all ranks if they cannot read
+  /// each other's memory.
   SharedWindow& window() {
     if (window_ == nullptr) window_ = std::make_unique<SharedWindow>(*this);
     return *window_;

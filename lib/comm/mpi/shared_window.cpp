@@ -42,7 +42,7 @@ PeerMemory::~PeerMemory() {
     for (const Mapping& mapping : of_rank) munmap(const_cast<void*>(mapping.memory), mapping.bytes);
 }
 
-// A file at least doubles in size each time it grows, so it is mapped only a few times.
+// A file at least doubles in size each time it grows, so this rank maps it only a few times.
 const std::byte* PeerMemory::at(int rank, const SharedAddress& address) {
   std::vector<Mapping>& of_rank = mappings_[gridlops::at(rank)];
   const auto fits = [&](const Mapping& mapping) {

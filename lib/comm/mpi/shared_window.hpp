@@ -38,15 +38,15 @@ class PeerMemory {
   std::vector<std::vector<Mapping>> mappings_;  // by rank
 };
 
-/// Blocks that the ranks of one machine publish to each other, to be read in place, round by round, without
-/// messages: each rank writes its own flags, which the others poll. All ranks go through the same rounds in
-/// the same order. In a round a rank publishes one block, reads blocks of others, and says that it has
-/// finished reading. It must leave its block unchanged until all ranks that may read it have said so, and
-/// must wait for that before it publishes another block two rounds later.
+/// Blocks that the ranks of one machine publish to each other, round by round, for the others to read in
+/// place. There are no messages: each rank writes its own flags, and the others poll them. All ranks go
+/// through the same rounds in the same order. In a round a rank publishes one block, reads blocks of others,
+/// and says that it has finished reading. It must leave its block unchanged until all ranks that may read it
+/// have said so, and must wait for that before it publishes another block two rounds later.
 class SharedWindow {
  public:
-  /// Collective over comm, which must outlive this. Throws on all ranks alike if they cannot read each
-  /// other's memory.
+  /// Collective over comm, which must outlive this. Throws the same error on all ranks if they cannot read
+  /// each other's memory.
   explicit SharedWindow(Communicator& comm);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
@@ -85,7 +85,7 @@ class SharedWindow {
   };
   /// The page that one rank writes and the others read. Each of the two flags has a cache line of its own.
   struct Page {
-    int owner;                                    // this rank; who reads the page checks it
+    int owner;                                    // this rank; readers of the page check it
     alignas(64) std::atomic<Round> published{0};  // the last round that has a block
     alignas(64) std::atomic<Round> read{0};       // the last round that this rank has finished
     alignas(64) Published blocks[2]{};            // of even rounds, and of odd ones

@@ -56,7 +56,7 @@ BlasInfo blas_info() {
   info.path = path_of_blas();
   info.library = library_name(ask<const char*>("openblas_get_config", ""), info.path);
   info.kernel = ask<const char*>("openblas_get_corename", "");
-  info.threads = ask("openblas_get_num_threads", 1);
+  info.threads = ask("openblas_get_num_threads", ask("mkl_get_max_threads", 1));
   info.best_kernel = name_of(best_instruction_set());
   const char* pinned = std::getenv("OPENBLAS_CORETYPE");
   if (pinned != nullptr && !info.kernel.empty()) {

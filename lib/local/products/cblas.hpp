@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cblas.h>
-
 #include <complex>
 
 #include "gridlops/base/types.hpp"
+#include "local/products/cblas_header.hpp"
 
 namespace gridlops::cblas {
 

@@ -26,7 +26,7 @@ Band::Band(Index n, Index lower, Index upper, Index head, Index tail,
   require<UsageError>(n >= 0 && lower >= 0 && upper >= 0 && head >= 0 && tail >= 0, "a band of order ", n,
                       " with ", lower, " and ", upper, " diagonals beside the main one and ", head, " and ",
                       tail, " rows at its ends has a negative size");
-  // No row between reaches an end of the matrix, so all rows between have the same weights.
+  // No row between head and tail reaches an end of the matrix, so all these rows have the same weights.
   head_ = std::min(n, std::max(head_, lower));
   tail_ = std::min(n - head_, std::max(tail_, upper));
   const Index sets = head_ + tail_ < n ? head_ + 1 + tail_ : n;
@@ -50,8 +50,7 @@ Band Band::transposed() const {
 Band product(const Band& A, const Band& B) {
   const Index n = A.size();
   require<ShapeError>(B.size() == n, "bands of order ", n, " and ", B.size(), " have no product");
-  // A row between of the product combines a row between of A with the rows between of B that A's weights
-  // reach.
+  // An inner row of the product combines an inner row of A with the inner rows of B that A's weights reach.
   const Index head = std::max(A.head(), A.lower() + B.head()),
               tail = std::max(A.tail(), A.upper() + B.tail());
   return {n, A.lower() + B.lower(), A.upper() + B.upper(), head, tail, [&](Index i, Index j) {
@@ -70,8 +69,8 @@ struct Stencil {
   std::vector<double> weights;
 };
 
-/// The band with this stencil, relative to the row, wherever it fits within `margin` rows of either end, and
-/// with these stencils at the ends; the last rows mirror the first ones with this sign.
+/// The band with this stencil, relative to the row, in the interior, and with these stencils at the ends. The
+/// last rows mirror the first ones, with this sign.
 Band band_of(Index n, const Stencil& interior, Index head, Index tail, double factor,
              const std::vector<Stencil>& first_rows, double mirror_sign) {
   const auto reach = static_cast<Index>(interior.weights.size()) - 1 + interior.first;
@@ -154,7 +153,8 @@ Band box_smoothing(Index n, Index length) {
     const auto L = static_cast<double>(length);
     return std::max(0.0, (L - static_cast<double>(std::abs(k))) / (L * L));
   };
-  // The weight of the sample at an end for all samples beyond it, seen from a row at this distance.
+  // For a row at this distance from an end: the weight of the end's sample, which stands for all samples
+  // beyond it.
   const auto beyond = [&](Index distance) {
     double sum = 0;
     for (Index k = distance + 1; k < length; ++k) sum += 2 * triangle(k);

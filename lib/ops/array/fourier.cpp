@@ -39,7 +39,7 @@ class Fourier final : public LibraryOperator<T> {
   mutable std::unique_ptr<LineTransform<T>> transform_;
 };
 
-/// The lines along a dimension of this rank's block, before their scale is known.
+/// The lines along a dimension of this rank's block, without their scale.
 FourierLines lines_along(const Space& space, int dim, Index time_zero) {
   const Dims& dims = space.dims;
   require<ShapeError>(0 <= dim && dim < dims.count(), "a Fourier transform along dimension ", dim, " of ",

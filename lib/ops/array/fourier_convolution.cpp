@@ -92,7 +92,7 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
     H = on_pairs<T>(multiplication<std::complex<T>>(with_samples(space, dim, frequencies), dim,
                                                     eigenvalues(filter, centre, n, frequencies)));
   }
-  // The zeros behind the samples receive what the filter spreads there, and are then dropped.
+  // The filter spreads beyond the samples into the zeros behind them, which the operator then drops.
   return product(cut, product(adjoint(F), product(H, product(F, adjoint(cut)))));
 }
 

@@ -51,7 +51,7 @@ class LocalOperator final : public Base {
     const MatrixView<T> result = out.local();
     const bool in_place = alpha == T(1) && beta == T(0) && (result.contiguous() || !sums);
     const MatrixView<T> target = in_place ? result : memory_.matrix(result.rows, result.cols);
-    // A rank whose function throws still takes part in the sum: the others wait for it there.
+    // A rank whose function throws still takes part in the sum, because the others wait for it there.
     FailureScope failures;
     failures.run([&] {
       if (target.cols > 0) product(in.local(), target);

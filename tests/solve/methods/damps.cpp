@@ -227,8 +227,9 @@ TEST_CASE("Dampings and tolerances that cannot be are refused with value and col
     tolerances.tolerance = {1, 1e-3, -1};
     says(refusal(cgls<double>, tolerances), "tolerance is -1");
     const SolveOptions damped = with_damps({1, 2, 3});
-    says(refusal(block_cgls<double>, damped),
-         "damps is an option of cgls, lsqr, lsmr, cg, minres, and means nothing to block-cgls");
+    says(refusal(block_cgls<double>, damped), "damps is an option of " +
+                                                  names_of(solvers_with(Feature::damping_per_column)) +
+                                                  ", and means nothing to block-cgls");
     says(refusal(fista<double>, damped), "damp is an option of");
     says(message_of<Error>([&] {
            preconditioned_inversion<double>(A, B, X, {.P = identity<double>(A->domain()), .damps_x = true},

@@ -31,7 +31,7 @@ Solution<T> solve_sparse(bool momentum, const LinearOperator<T>& A, const Linear
   return {std::move(report), everywhere(X), A.cols()};
 }
 
-/// ISTA and FISTA for one right-hand side, dense, in extended precision, as the definitions say.
+/// A dense problem with one right-hand side in extended precision, and ISTA and FISTA as the definitions say.
 template <Scalar T>
 class NaiveSparse {
  public:

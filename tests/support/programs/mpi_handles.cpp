@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI lets a program replace its functions. These count handles.
+// MPI lets a program replace its functions. These replacements count handles.
 #include "support/programs/mpi_main.hpp"
 
 #include <mpi.h>
@@ -13,7 +13,7 @@ struct {
   int communicators = 0, windows = 0, types = 0;
 } open_now;
 
-/// Notes a handle that was made.
+/// Counts a new handle.
 template <class Handle>
 int made(int code, const Handle* handle, Handle none, int& count) {
   if (code == MPI_SUCCESS && *handle != none) ++count;
@@ -47,8 +47,8 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* copy) { return made_comm(PMPI_Comm_dup
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* part) {
   return made_comm(PMPI_Comm_split(comm, color, key, part), part);
 }
-/// With GRIDLOPS_TEST_MACHINES=0011, say, the first two ranks of a communicator seem to be on one machine and
-/// the next two on another.
+/// GRIDLOPS_TEST_MACHINES=0011 makes the first two ranks of a communicator seem to be on one machine, and the
+/// next two on another.
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* part) {
   const char* const machines = std::getenv("GRIDLOPS_TEST_MACHINES");
   int rank = 0;

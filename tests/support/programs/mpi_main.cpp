@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The main of test programs that run on several ranks. Rank 0 reports as usual; another rank's output appears
-// only if a test case failed there, and then at once. A failure on any rank fails the job, and a test case
-// that lasts too long ends it: ranks that wait for one that left a test case early would wait for ever.
+// The main of test programs that run on several ranks. Rank 0 reports as usual. Another rank prints only if a
+// test case fails there, and then at once. A failure on any rank fails the job. A test case that takes too
+// long ends the job, because ranks would wait for ever for one that left the test case early.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 
 using gridlops::Communicator;
 
-constexpr int skipped = 77;  // as Meson understands it
+constexpr int skipped = 77;  // Meson's status for a skipped test
 
 std::string setting(const char* name, const char* otherwise) {
   const char* text = std::getenv(name);
@@ -33,7 +33,7 @@ std::string setting(const char* name, const char* otherwise) {
 Communicator* the_world = nullptr;
 std::array<char, 512> hang_message{};
 
-/// Standard output, kept in a file that is gone when the process ends.
+/// Captures standard output in a file that disappears when the process ends.
 class CapturedOutput {
  public:
   CapturedOutput() : file_(std::tmpfile()) {
@@ -45,7 +45,7 @@ class CapturedOutput {
     if (file_ != nullptr) std::fclose(file_);
   }
 
-  /// Writes what came so far to standard error, and forgets it.
+  /// Writes the captured text to standard error, and forgets it.
   void show(int rank) {
     std::cout.flush();
     std::fflush(stdout);
@@ -75,9 +75,12 @@ struct RankListener : ListenerBase {
   using ListenerBase::ListenerBase;
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
-    std::snprintf(hang_message.data(), hang_message.size(), "rank %d hangs in test case \"%s\"\n",
-                  the_world->rank(), info.name.c_str());
-    alarm(static_cast<unsigned>(std::atoi(setting("GRIDLOPS_TEST_CASE_SECONDS", "120").c_str())));
+    const std::string seconds = setting("GRIDLOPS_TEST_CASE_SECONDS", "120");
+    std::snprintf(hang_message.data(), hang_message.size(),
+                  "rank %d is not done after %s s of test case \"%s\": it hangs, or the machine is busy; "
+                  "GRIDLOPS_TEST_CASE_SECONDS sets this limit\n",
+                  the_world->rank(), seconds.c_str(), info.name.c_str());
+    alarm(static_cast<unsigned>(std::atoi(seconds.c_str())));
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
@@ -105,7 +108,7 @@ std::shared_ptr<gridlops::Backend> gridlops::testing::make_backend() {
 
 namespace {
 
-/// Runs the test cases, and returns the exit status, the same on all ranks.
+/// Runs the test cases. Returns the exit status, which is the same on all ranks.
 int run_tests(gridlops::MpiSession& session, int argc, char** argv) {
   the_world = &session.world();
   std::unique_ptr<Communicator> other_world;

@@ -7,7 +7,7 @@ from spack.package import *
 class Gridlops(MesonPackage):
     """Distributed linear operators and least-squares solvers for many right-hand sides, on MPI, and on GPUs with NCCL."""
 
-    # The repository that this recipe is in.
+    # The repository of this recipe.
     git = Path(__file__).resolve().parents[5].as_uri()
 
     license("BSD-3-Clause")
@@ -42,7 +42,7 @@ class Gridlops(MesonPackage):
     conflicts("%clang@:13", msg="C++20 needs clang++ 14 or newer")
 
     def setup_build_environment(self, env):
-        # For MPIs that have no package of pkg-config.
+        # For MPIs without a pkg-config file.
         env.set("MPICXX", self.spec["mpi"].mpicxx)
 
     def meson_args(self):

@@ -3,7 +3,7 @@ from spack.package import *
 
 
 class Kissfft(CMakePackage):
-    """A fast Fourier transform for any size. Only its header for C++ is needed."""
+    """A fast Fourier transform for any size. GridLOps needs only its C++ header."""
 
     homepage = "https://github.com/mborgerding/kissfft"
     git = "https://github.com/mborgerding/kissfft.git"

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/space.hpp"
+#include "use_cases/mdd_data.hpp"
+
+namespace gridlops::program {
+
+/// Reads the headers of --kernel and --data into the sizes of `arguments` and the type of its elements
+/// (collective over world). Throws UsageError or InputError on all ranks unless the arrays fit each other.
+void read_mdd_sizes(Communicator& world, MddArguments& arguments);
+
+/// Reads the kernel (collective over the grid): each rank its slices of an array of frequencies, or its
+/// receivers of an array in time, which it transforms. Returns spectra as fredholm() takes them.
+template <Scalar R>
+DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Space& kernel);
+
+/// Reads the data into `data`, arrays of (samples, receivers) in this space (collective over the grid).
+template <Scalar R>
+void read_data(const MddArguments& arguments, const Space& space, DistMatrix<R>& data);
+
+}  // namespace gridlops::program
