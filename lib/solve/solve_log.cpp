@@ -112,8 +112,9 @@ std::vector<double> SolveLog<T>::limits() const {
   std::vector<double> all = options_.tolerance.value_or(unset).values();
   for (const std::optional<double>& tolerance : {options_.atol, options_.btol})
     all.push_back(tolerance.value_or(unset));
-  all.insert(all.end(), {options_.condition_limit, options_.residual_ratio,
-                         static_cast<double>(options_.max_iterations)});
+  for (const double limit :
+       {options_.condition_limit, options_.residual_ratio, static_cast<double>(options_.max_iterations)})
+    all.push_back(limit);
   return all;
 }
 
