@@ -11,17 +11,23 @@ COMM = MPI.COMM_WORLD
 
 
 def everywhere(matrix):
-    """A distributed matrix as a whole on every rank, idle ones too."""
-    return COMM.bcast(matrix.gather() if matrix.grid.is_member else None)
+    """A distributed matrix as a whole on every rank, idle ones too; the rows of arrays block by block."""
+    return COMM.bcast(matrix.gather_rows(0) if matrix.grid.is_member else None)
 
 
 def on_rank(grid, array):
     return array if grid.is_member and grid.rank == 0 else None
 
 
+def in_blocks(space, array):
+    """The matrix in a space with these rows, those of arrays block by block."""
+    X = gl.zeros(space, array.shape[1], array.dtype)
+    X.scatter_rows(on_rank(space.grid, np.asfortranarray(array)), 0)
+    return X
+
+
 def unit_columns(space, dtype):
-    n = space.dimension
-    return gl.zeros(space, n, dtype).scatter(on_rank(space.grid, np.eye(n, dtype=dtype)))
+    return in_blocks(space, np.eye(space.dimension, dtype=dtype))
 
 
 def forward(op):
@@ -176,8 +182,7 @@ def measure(grid, request):
     op, D = garden.grow(request["tree"], space)
     found = {"expected": D, "forward": forward(op), "backward": backward(op), "dot": op.dot_test(columns=2, seed=request["seed"]),
              "norm": op.estimate_norm(steps=10), "shape": op.shape}
-    X = gl.zeros(op.domain, 3, dtype).scatter(on_rank(grid, integers(1, (op.shape[1], 3), dtype)))
-    Y = gl.zeros(op.range, 3, dtype).scatter(on_rank(grid, integers(2, (op.shape[0], 3), dtype)))
+    X, Y = in_blocks(op.domain, integers(1, (op.shape[1], 3), dtype)), in_blocks(op.range, integers(2, (op.shape[0], 3), dtype))
     op.apply(X, Y, alpha=2, beta=-1)
     found["apply"] = everywhere(Y), integers(1, (op.shape[1], 3), dtype), integers(2, (op.shape[0], 3), dtype)
     if request["wrong"]:
@@ -186,7 +191,7 @@ def measure(grid, request):
         value, vector, _, converged = op.power_iteration(max_iterations=60, tolerance=1e-5)
         found["power"] = value, everywhere(vector)[:, 0], converged
     if request["solve"]:
-        B = gl.zeros(op.range, 2, dtype).scatter(on_rank(grid, integers(3, (op.shape[0], 2), dtype)))
+        B = in_blocks(op.range, integers(3, (op.shape[0], 2), dtype))
         if request["solve"] == "regularized":
             more = gl.identity(op.domain, dtype=dtype)
             x, report = gl.regularized_inversion(op, B, regularizers=[(more, 0.5)], max_iterations=200)
