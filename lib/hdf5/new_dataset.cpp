@@ -134,10 +134,10 @@ Index make_dataset(const std::string& path, const ArrayName& name, const ArrayHe
   haddr_t offset = HADDR_UNDEF;
   try {
     const Handle access = driver.access();
-    const Handle file = h5::owned<OutputError>(
-        is_new ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id())
-               : H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()),
-        H5Fclose, name.text, ": cannot write its file");
+    const Handle file =
+        h5::owned<OutputError>(is_new ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id())
+                                      : H5Fopen(path.c_str(), H5F_ACC_RDWR, access.id()),
+                               H5Fclose, name.text, ": cannot write its file");
     if (!is_new && is_replaced(file, name))
       h5::checked<OutputError>(H5Ldelete(file.id(), name.dataset.c_str(), H5P_DEFAULT), name.text,
                                ": cannot be replaced");
