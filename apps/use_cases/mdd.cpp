@@ -166,8 +166,10 @@ Action define_mdd(Options& options) {
                "Real traces, samples x receivers, or samples x receivers x shots: each shot is a right-hand "
                "side. The convolution is a sum over samples and sources, periodic in time. --dtype is that "
                "of the files");
-  options.whole("--time-zero", arguments->first_sample, "K", 0,
-                "The sample of the data, and of the model, that is time 0 [0]");
+  options
+      .whole("--time-zero", arguments->first_sample, "K", 0,
+             "The sample of the data, and of the model, that is time 0 [0]")
+      ->needs(kernel);
   options.whole("--nf", arguments->asked_frequencies, "N", 1,
                 "How many frequencies are kept, from 0 on [400; own data: all]");
   options.group("Generated data");

@@ -142,7 +142,10 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
   if (arguments.first_sample >= arguments.own_samples)
     throw UsageError(fmt::format("--time-zero {}: the data have {} samples", arguments.first_sample,
                                  arguments.own_samples));
-  arguments.common.type = is_double(kernel.type) || is_double(data.type) ? ScalarType::f64 : ScalarType::f32;
+  if (is_double(kernel.type) != is_double(data.type))
+    throw InputError(fmt::format("{} is {}, but {} is {}: both must be of one precision", arguments.kernel,
+                                 name_of(kernel.type), arguments.data, name_of(data.type)));
+  arguments.common.type = is_double(data.type) ? ScalarType::f64 : ScalarType::f32;
 }
 
 template <Scalar R>

@@ -217,6 +217,7 @@ def test_own_data(suite):
     np.save(suite.folder / "complex.npy", data + 1j)
     np.save(suite.folder / "none.npy", data[:, :, :0])
     np.save(suite.folder / "four.npy", data[:, :4])
+    np.save(suite.folder / "double.npy", g)
     for options, status, words in [(("--kernel", "time.npy"), 2, ["--kernel and --data go together"]),
                                    (("--kernel", "shot.npy", "--data", "data.npy"), 65, ["shot.npy", "32 x 5", "--kernel"]),
                                    (("--kernel", "time.npy", "--data", "four.npy"), 65, ["time.npy has 5 receivers", "four.npy has 4"]),
@@ -227,6 +228,8 @@ def test_own_data(suite):
                                    (("--kernel", "time.npy", "--data", "data.npy", "--nf", 18), 2, ["--nf 18", "17"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--time-zero", 32), 2, ["--time-zero 32", "32 samples"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--nx", 4), 2, ["--nx", "--kernel"]),
+                                   (("--kernel", "double.npy", "--data", "data.npy"), 65, ["double.npy is f64", "data.npy is f32", "one precision"]),
+                                   (("--time-zero", 3), 2, ["--time-zero", "--kernel"]),
                                    (("--kernel", "missing.npy", "--data", "data.npy"), 65, ["missing.npy"])]:
         run = suite.run("mdd", *options, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, run.status, run.errors)

@@ -97,14 +97,12 @@ def write_array(X: Matrix, target: Any, like: str = "") -> None:
 
 
 def from_zarr(space: Space, path: str | os.PathLike[str]) -> Matrix:
-    """:func:`read_array` of the array of zarr in this folder or store, by the package ``zarr``, of versions 2 and 3."""
+    """:func:`read_array` of the array of zarr in this folder or store, opened by the package ``zarr``."""
     return read_array(space, _open(space.grid, path, "r"))
 
 
 def to_zarr(X: Matrix, path: str | os.PathLike[str], chunks: Sequence[int] | None = None) -> None:
     """Makes an array of zarr, with these chunks or those that zarr chooses, and writes a matrix as the array of its space."""
-    import zarr
-
     space = X.space
     if space is None:
         raise ShapeError("this matrix was made of a layout, not in a space: gridlops.zeros(space) makes one in a space")
@@ -112,6 +110,8 @@ def to_zarr(X: Matrix, path: str | os.PathLike[str], chunks: Sequence[int] | Non
     options: dict[str, Any] = {} if chunks is None else {"chunks": tuple(chunks)}
 
     def make() -> None:
+        import zarr
+
         if space.grid.comm.rank == 0:
             zarr.open(os.fspath(path), mode="w", shape=shape, dtype=X.dtype.str, **options)
 

@@ -202,18 +202,20 @@ class Matrix:
         too, or ShapeError, on all ranks.
         """
         self._require_rows_in_order("scatter_array(array)")
-        array = np.empty(0)
+        rows: npt.NDArray[Any] | None = None
 
         def check() -> None:
-            nonlocal array
+            nonlocal rows
             array = whole_array(whole, self.dtype)
             if array.ndim == 1:
                 array = array[:, np.newaxis]
             if array.shape != self.shape:
                 raise ShapeError(f"an array of shape {array.shape} does not fit a matrix of {self.shape[0]} x {self.shape[1]}")
 
+            rows = np.asfortranarray(array)
+
         self.grid.told_by(root, check)
-        self.scatter_rows(np.asfortranarray(array) if self.grid.comm.rank == root else None, root)
+        self.scatter_rows(rows, root)
         return self
 
     def _require_rows_in_order(self, instead: str) -> None:

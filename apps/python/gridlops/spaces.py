@@ -111,21 +111,20 @@ class Space:
         The array has the sizes of the space, whatever its cuts, or is a vector. Right-hand sides are a last dimension. Its type
         is that of the matrix, in any order of bytes, or becomes ``dtype`` without loss. Raises UsageError or ShapeError on all ranks.
         """
-        array = np.empty(0)
+        rows: npt.NDArray[Any] | None = None
 
-        def facts() -> tuple[str, int]:
-            nonlocal array
+        def put_in_order() -> tuple[str, int]:
+            nonlocal rows
             array = whole_array(whole, dtype)
-            nrhs = self.form_of(array.shape).nrhs
-            return type_name(array.dtype), 1 if nrhs is None else nrhs
-
-        name, nrhs = self.grid.told_by(root, facts)
-        rows = None
-        if self.grid.comm.rank == root:
-            rows = np.empty((self.dimension, nrhs), name, order="F")
+            form = self.form_of(array.shape)
+            nrhs = 1 if form.nrhs is None else form.nrhs
+            rows = np.empty((self.dimension, nrhs), array.dtype, order="F")
             array = array.reshape(*self._sizes(), nrhs)
             for box, part in self._parts():
                 rows[part] = array[box].reshape(part.stop - part.start, nrhs)
+            return type_name(array.dtype), nrhs
+
+        name, nrhs = self.grid.told_by(root, put_in_order)
         X = zeros(self, nrhs, name)
         X.scatter_rows(rows, root)
         return X
