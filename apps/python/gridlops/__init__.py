@@ -41,8 +41,9 @@ from .grids import Cut, Grid, Layout
 from .matrices import Matrix, SupportsDLPack
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
+from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
-from .solvers import (DampingCurve, Iteration, IterationRecord, Observer, Proximal, SolveOptions, SolveReport,
+from .solvers import (DampingCurve, Iteration, Observer, Proximal, SolveOptions,
                       admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
                       normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, solve, solver_names, stop_at_cost_ratio,
                       stop_on_non_finite, threshold_penalty)
@@ -56,5 +57,5 @@ if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\
                       f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
                       "mpi4py mpi4py'")
 
-_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "session", "solvers", "spaces")
+_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "reports", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

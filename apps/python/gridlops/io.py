@@ -13,7 +13,6 @@ import os
 from typing import Any, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _native
 from .errors import InputError, ShapeError

@@ -7,7 +7,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .solvers import DampingCurve, SolveReport
+from .reports import SolveReport
+from .solvers import DampingCurve
 
 
 def _axes(axes: Any) -> Any:
