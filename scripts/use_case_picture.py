@@ -3,7 +3,8 @@
 """Draws the files that `gridlops lsm|mdd|poststack|reflectivity --save FOLDER --cost FOLDER/cost.txt` saves.
 
 use_case_picture.py CASE FOLDER [--output FILE.png]: model, data, initial guess, inversion, difference, and the cost of
-each iteration. Axes have metres and seconds; --spacing and --interval set the distance between samples.
+each iteration. Where the data were your own, there is no model and no difference. Axes have metres and seconds;
+--spacing and --interval set the distance between samples.
 """
 import argparse
 from pathlib import Path
@@ -55,8 +56,8 @@ def sections(case, arrays, spacing, interval):
             else:
                 made[name] = Section(last_two(array), ("x", "m", 0, spacing), ("z", "m", 0, spacing))
         elif case == "mdd":
-            section = last_two(array).T  # saved as (time, position)
-            first = -(section.shape[1] // 2) * interval
+            section = (array if array.ndim == 2 else array[..., array.shape[2] // 2]).T  # saved as (time, position)
+            first = -(section.shape[1] // 2) * interval if "model" in arrays else 0
             across = ("receiver" if name == "data" else "x", "m", -(section.shape[0] // 2) * spacing, spacing)
             made[name] = Section(section, across, ("time", "s", first, interval))
         else:
@@ -80,12 +81,13 @@ def main():
     parser.add_argument("--interval", type=float, help="seconds between samples")
     arguments = parser.parse_args()
     case, folder = arguments.case, arguments.folder
-    names = [name for name in ("model", FIRST_GUESS[case], "data", "inverted") if name]
-    missing = [name for name in names if not (folder / f"{name}.npy").exists()]
-    if missing:
-        parser.error(f"{folder} has no {missing[0]}.npy; let gridlops {case} --save {folder} make it")
+    names = [name for name in ("model", FIRST_GUESS[case], "data", "inverted") if name and (folder / f"{name}.npy").exists()]
+    if "inverted" not in names:
+        parser.error(f"{folder} has no inverted.npy; let gridlops {case} --save {folder} make it")
     arrays = {name: np.load(folder / f"{name}.npy") for name in names}
-    arrays["difference"] = arrays["inverted"] - arrays["model"]
+    has_model = "model" in arrays
+    if has_model:
+        arrays["difference"] = arrays["inverted"] - arrays["model"]
     spacing = arguments.spacing or SPACING[case]
     interval = arguments.interval or INTERVAL[case]
     drawn = sections(case, arrays, spacing, interval)
@@ -95,7 +97,7 @@ def main():
     figure, grid = plt.subplots(2, (count + 1) // 2, figsize=(5 * ((count + 1) // 2), 9), constrained_layout=True)
     panels = list(grid.flat)
     centred = case != "poststack"  # log impedance is positive
-    limit = np.abs(drawn["model"].array).max()
+    limit = np.abs(drawn["model" if has_model else "inverted"].array).max()
     for axes, (name, section) in zip(panels, drawn.items()):
         own_scale = name in ("data", "migrated", "adjoint")
         section.draw(axes, name, None if own_scale or name == "difference" else limit,
@@ -109,8 +111,10 @@ def main():
         axes.set_axis_off()
     output = arguments.output or folder / f"{case}.png"
     figure.savefig(output, dpi=110)
-    error = np.linalg.norm(arrays["difference"]) / np.linalg.norm(arrays["model"])
-    print(f"{output}: the inversion differs from the model by {100 * error:.1f} %")
+    print(output)
+    if has_model:
+        error = np.linalg.norm(arrays["difference"]) / np.linalg.norm(arrays["model"])
+        print(f"The inversion differs from the model by {100 * error:.1f} %.")
 
 
 if __name__ == "__main__":

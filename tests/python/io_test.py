@@ -1,30 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files of matrices and arrays from Python: NumPy's, HDF5's, zarr's, and any object that can be indexed."""
-import pathlib
-import shutil
-import tempfile
-
 import numpy as np
 import pytest
-from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, on_root, whole
 
 import gridlops as gl
 from gridlops import _native
-
-
-@pytest.fixture(name="folder")
-def folder_of_all_ranks():
-    path = pathlib.Path(COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None))
-    yield path
-    COMM.Barrier()
-    if COMM.rank == 0:
-        shutil.rmtree(path)
-
-
-def on_root(action):
-    if COMM.rank == 0:
-        action()
-    COMM.Barrier()
 
 
 def spaces():

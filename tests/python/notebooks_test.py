@@ -12,7 +12,7 @@ PROGRAMS = sorted((ROOT / "docs/notebooks").glob("*.py"))
 
 def text_of(program):
     text = program.read_text(encoding="utf-8")
-    for module in ("matplotlib", "pylops_mpi"):
+    for module in ("matplotlib", "pylops_mpi", "segyio"):
         if module in text or module == "matplotlib":
             pytest.importorskip(module)
     return text
@@ -37,4 +37,4 @@ def test_as_a_notebook(program, tmp_path):
 
 
 def test_there_are_some():
-    assert len(PROGRAMS) >= 4
+    assert len(PROGRAMS) >= 5

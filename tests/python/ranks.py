@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests of the Python package share, and a plug-in of pytest, which every rank runs: they begin each test together."""
 import functools
+import pathlib
+import shutil
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -20,6 +23,21 @@ TYPES = ("float32", "float64", "complex64", "complex128")
 
 @pytest.fixture(autouse=True)
 def together():
+    COMM.Barrier()
+
+
+@pytest.fixture(name="folder")
+def folder_of_all_ranks():
+    path = pathlib.Path(COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None))
+    yield path
+    COMM.Barrier()
+    if COMM.rank == 0:
+        shutil.rmtree(path)
+
+
+def on_root(action):
+    if COMM.rank == 0:
+        action()
     COMM.Barrier()
 
 

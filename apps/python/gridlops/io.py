@@ -3,8 +3,8 @@
 
 A name ends in ``.npy``, or is that of a dataset: ``file.h5:/group/dataset``, with ``@0:3,:,5`` for a part of it, or
 ``file.mat:/name`` in a MATLAB file of version 7.3, which can only be read. Arrays may also be objects with ``shape``, ``dtype``
-and ``[…]``, such as those of zarr and h5py, and NumPy's memory maps. Everything here is collective over ``grid.comm``, and raises on
-all ranks what goes wrong on one.
+and ``[…]``, such as those of zarr and h5py, NumPy's memory maps, and the traces of a SEG-Y file that :func:`open_survey` has. Everything here is
+collective over ``grid.comm``, and raises on all ranks what goes wrong on one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from . import _native
 from .errors import InputError, ShapeError
 from .grids import Grid
 from .matrices import Matrix, functions_for, type_name
+from .segy import Survey, open_survey
 from .spaces import Space, zeros
 
 

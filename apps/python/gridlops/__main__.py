@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python3 -m gridlops import``: arrays of SEG-Y files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import os
+import pathlib
+import resource
+import sys
+import tempfile
+from typing import Any, Callable, Iterator
+
+import numpy as np
+from mpi4py import MPI
+
+from .errors import Error, OutputError, UsageError
+from .segy import Survey, scan
+
+_AXES = ("source", "receiver", "time")
+_BUFFER = 64 << 20  # bytes of traces that are in memory
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def _field_and_value(text: str) -> tuple[int, int]:
+    byte, value = text.split("=")
+    return int(byte), int(value)
+
+
+def _order(text: str) -> tuple[int, ...]:
+    order = tuple(_AXES.index(word) for word in text.split(","))
+    if sorted(order) != [0, 1, 2]:
+        raise ValueError
+    return order
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m gridlops", description="Work with files for GridLOps.")
+    command = parser.add_subparsers(dest="command", required=True).add_parser(
+        "import", help="make arrays of a SEG-Y file", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Makes arrays of a SEG-Y file: the traces, and the positions of sources and receivers, in the order in which the file\n"
+                    "has them. Headers are read first, then the traces, a few at a time. Runs on one process.",
+        epilog="example:\n  python3 -m gridlops import line.segy line.h5\n"
+               "  mpirun -n 4 gridlops lsm --data line.h5:/traces --geometry line.h5:/positions@:,::2 --save image")
+    command.add_argument("file", metavar="FILE.segy")
+    command.add_argument("output", metavar="OUTPUT", help="a new HDF5 file, whose name ends in .h5 or .hdf5, with datasets traces, sources, receivers, and "
+                         "positions, which are those of the sources, then of the receivers; or a folder for these arrays as .npy files")
+    command.add_argument("--sources", type=_whole_numbers, default=[73, 77, 49], metavar="BYTES",
+                         help="the fields of a trace header that tell sources apart, by the bytes where they begin, from 1 on: x, y and depth [73,77,49]. "
+                         "Byte 49 is taken below byte 45")
+    command.add_argument("--receivers", type=_whole_numbers, default=[81, 85, 41], metavar="BYTES",
+                         help="the same for receivers [81,85,41]. Byte 41 is an elevation, and becomes a depth. For a stack: --sources 189 --receivers 193")
+    command.add_argument("--order", type=_order, default=(0, 1, 2), metavar="AXES", help="of the traces' dimensions [source,receiver,time]")
+    command.add_argument("--only", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE",
+                         help="leave out all traces but those with this value in a field of their header, such as 29=12. Dead traces are left out anyway")
+    command.add_argument("--fill", action="store_true", help="let pairs of source and receiver without a trace be zero; refused otherwise")
+    command.add_argument("--interval", type=float, metavar="S", help="seconds between samples, if the headers do not say")
+    command.add_argument("--little-endian", action="store_true", help="the file has little-endian numbers")
+    return parser
+
+
+@contextlib.contextmanager
+def _new_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A temporary file that takes this name at the end, or disappears."""
+    path = pathlib.Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
+    made = pathlib.Path(name)
+    try:
+        os.fchmod(handle, (path.stat().st_mode if path.exists() else 0o666 & ~_umask()) & 0o777)
+        os.close(handle)
+        yield made
+        with made.open("rb") as written:
+            os.fsync(written.fileno())
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _copy_traces(survey: Survey, order: tuple[int, ...], make: Callable[[tuple[int, ...], tuple[int, ...]], Any]) -> None:
+    """Fills the array that make(shape, shape of a block) returns, some sources at a time."""
+    traces = survey.traces
+    each = max(1, _BUFFER // max(1, traces.dtype.itemsize * traces.shape[1] * traces.shape[2]))
+    each = min(each, traces.shape[0])
+    shape = tuple(traces.shape[axis] for axis in order)
+    target = make(shape, tuple((each, *traces.shape[1:])[axis] for axis in order))
+    for begin in range(0, traces.shape[0], each):
+        block = slice(begin, min(begin + each, traces.shape[0]))
+        target[tuple(block if axis == 0 else slice(None) for axis in order)] = traces[block].transpose(order)
+
+
+def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], output: pathlib.Path) -> None:
+    facts = {"interval": survey.interval, "start": survey.start, "axes": ",".join(_AXES[axis] for axis in order)}
+    if output.suffix in (".h5", ".hdf5"):
+        try:
+            import h5py
+        except ImportError as error:
+            raise UsageError("HDF5 files are written by the package h5py: pip install h5py; or name a folder") from error
+        with _new_file(output) as made, h5py.File(made, "w") as file:
+            def make_dataset(shape: tuple[int, ...], block: tuple[int, ...]) -> Any:
+                # Blocks of sources are contiguous unless sources come later: then a chunk has a part of a block.
+                chunks = None if order[0] == 0 else tuple(size if axis == 0 else min(size, 64) for axis, size in zip(order, block))
+                return file.create_dataset("traces", shape, survey.dtype, chunks=chunks)
+
+            _copy_traces(survey, order, make_dataset)
+            file["traces"].attrs.update(facts)
+            for name, array in arrays.items():
+                file[name] = array
+        return
+    output.mkdir(exist_ok=True)
+    with _new_file(output / "traces.npy") as made:
+        _copy_traces(survey, order, lambda shape, block: np.lib.format.open_memmap(made, "w+", survey.dtype, shape))
+    for name, array in arrays.items():
+        with _new_file(output / f"{name}.npy") as made, made.open("wb") as file:
+            np.save(file, array)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit status (docs/errors.md)."""
+    given = _parser().parse_args(arguments)
+    try:
+        if MPI.COMM_WORLD.size > 1:
+            raise UsageError(f"import runs on one process, and not on {MPI.COMM_WORLD.size}")
+        survey = scan(given.file, given.sources, given.receivers, dict(given.only), given.fill, given.interval, given.little_endian)
+        print(survey)
+        arrays = {"sources": survey.sources, "receivers": survey.receivers}
+        if survey.sources.shape[1] == survey.receivers.shape[1]:
+            arrays["positions"] = np.concatenate([survey.sources, survey.receivers])
+        try:
+            _write(survey, arrays, given.order, pathlib.Path(given.output))
+        except OSError as error:
+            raise error if isinstance(error, Error) else OutputError(f"{given.output} cannot be written: {error}") from error
+    except Error as error:
+        print(f"gridlops import: {error}", file=sys.stderr)
+        return error.status
+    for name, array in itertools.chain([("traces", survey.traces)], arrays.items()):
+        print(f"{given.output}: {name}, {' x '.join(str(array.shape[axis]) for axis in (given.order if name == 'traces' else range(array.ndim)))}")
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

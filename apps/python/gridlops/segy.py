@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Surveys in SEG-Y files, as arrays of (source, receiver, time). Needs the package ``segyio``."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from .errors import InputError, UsageError
+from .grids import Grid
+
+# Where the fields of a trace header begin, counted from 1 (SEG-Y revision 1, table 3).
+TRACE_KIND, SOURCE_ELEVATION, SOURCE_DEPTH, RECEIVER_ELEVATION = 29, 45, 49, 41
+ELEVATION_SCALAR, COORDINATE_SCALAR, START = 69, 71, 109
+DEAD = 2  # of TRACE_KIND
+_SCALED = {**dict.fromkeys((41, 45, 49, 53, 57, 61, 65), ELEVATION_SCALAR), **dict.fromkeys((73, 77, 81, 85, 181, 185), COORDINATE_SCALAR)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What the headers of a SEG-Y file say. ``traces`` reads the rest when it is indexed."""
+
+    path: str
+    sources: npt.NDArray[np.float64]  #: one row of header values for each source, in the order of the file: x, y, depth
+    receivers: npt.NDArray[np.float64]  #: the same for each receiver
+    numbers: npt.NDArray[np.int64]  #: (sources, receivers): which trace of the file was recorded there, from 0 on, or -1
+    samples: int  #: of a trace
+    interval: float  #: between samples, in seconds
+    start: float  #: the time of the first sample, in seconds
+    dtype: str  #: float32, or float64 where samples are integers of 32 bits
+    left_out: int  #: traces that are dead, or that ``only`` leaves out
+    little_endian: bool
+
+    @property
+    def missing(self) -> int:
+        """How many pairs of source and receiver have no trace."""
+        return int((self.numbers < 0).sum())
+
+    @property
+    def traces(self) -> Traces:
+        """The array (source, receiver, time), for :func:`gridlops.io.read_array`."""
+        return Traces(self)
+
+    def __str__(self) -> str:
+        sources, receivers = self.numbers.shape
+        return (f"{self.path}: {sources} sources x {receivers} receivers x {self.samples} samples of {1e3 * self.interval:g} ms from {1e3 * self.start:g} ms on; "
+                f"{self.missing} pairs without a trace, {self.left_out} traces left out")
+
+
+class Traces:
+    """The array of a survey's traces. Indexing, by slices and integers, reads the traces that it asks for; others are zero."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.survey = survey
+        self.shape = (*survey.numbers.shape, survey.samples)
+        self.ndim = 3
+        self.dtype = np.dtype(survey.dtype)
+
+    def __getitem__(self, box: Any) -> npt.NDArray[Any]:
+        source, receiver, time = (*(box if isinstance(box, tuple) else (box,)), *[slice(None)] * 3)[:3]
+        numbers = np.asarray(self.survey.numbers[source, receiver])
+        times = np.arange(self.survey.samples)[time]
+        lines = np.zeros((numbers.size, *times.shape), self.dtype)
+        with _opened(self.survey.path, self.survey.little_endian) as file:
+            for line in np.argsort(numbers, axis=None):  # in the order of the file
+                if numbers.flat[line] >= 0:
+                    lines[line] = file.trace.raw[int(numbers.flat[line])][time]
+        return lines.reshape(numbers.shape + times.shape)
+
+
+@contextlib.contextmanager
+def _opened(path: str, little_endian: bool) -> Iterator[Any]:
+    try:
+        import segyio
+    except ImportError as error:
+        raise UsageError("SEG-Y files are read by the package segyio: pip install segyio") from error
+    try:
+        with segyio.open(path, ignore_geometry=True, strict=False, endian="little" if little_endian else "big") as file:
+            yield file
+    except (RuntimeError, ValueError, OSError, KeyError, IndexError) as error:
+        raise error if isinstance(error, InputError) else InputError(f"{path} cannot be read as SEG-Y: {error}") from error
+
+
+def _field(file: Any, byte: int) -> npt.NDArray[np.float64]:
+    """A field of all trace headers, scaled as SEG-Y says: by a factor, or by the reciprocal of a negative one."""
+    import segyio
+
+    if byte not in segyio.field.Field._tr_keys:  # pylint: disable=protected-access
+        raise UsageError(f"no field of a SEG-Y trace header begins at byte {byte}: it may be one of {', '.join(map(str, segyio.field.Field._tr_keys))}")
+    values = file.attributes(byte)[:].astype(np.float64)
+    if byte in _SCALED:
+        scalar = file.attributes(_SCALED[byte])[:].astype(np.float64)
+        values *= np.where(scalar > 0, scalar, 1 / np.where(scalar < 0, -scalar, 1))
+    return values
+
+
+def _positions(file: Any, fields: Sequence[int], chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """The different values of these fields, in the order of the file, and which of them each trace has."""
+    columns = []
+    for byte in fields:
+        values = _field(file, byte)
+        if byte == SOURCE_DEPTH:
+            values -= _field(file, SOURCE_ELEVATION)
+        columns.append(-values if byte == RECEIVER_ELEVATION else values)
+    values, first, which = np.unique(np.stack(columns, axis=1)[chosen], axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return values[order] + 0.0, np.argsort(order)[which.ravel()]
+
+
+def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
+         only: Mapping[int, int] | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+    """:func:`open_survey` on one rank alone."""
+    path = os.fspath(path)
+    if not sources or not receivers:
+        raise UsageError("sources and receivers are told apart by fields of the trace header: name the byte where one begins")
+    with _opened(path, little_endian) as file:
+        chosen = np.ones(file.tracecount, bool)
+        for byte, value in (only or {}).items():
+            chosen &= _field(file, byte) == value
+        if TRACE_KIND not in (only or {}):
+            chosen &= _field(file, TRACE_KIND) != DEAD
+        if not chosen.any():
+            raise InputError(f"{path}: none of its {chosen.size} traces is left to be read")
+        rows, row = _positions(file, sources, chosen)
+        columns, column = _positions(file, receivers, chosen)
+        traces = np.flatnonzero(chosen)
+        starts = np.unique(_field(file, START)[chosen])
+        if len(starts) > 1:
+            raise InputError(f"{path}: traces begin at different times, from {starts[0]:g} to {starts[-1]:g} ms (byte {START} of their headers)")
+        interval = _interval(file, path) if interval is None else interval
+        dtype, samples = ("float64" if file.dtype == np.dtype("i4") else "float32"), len(file.samples)
+    numbers = np.full((len(rows), len(columns)), -1, np.int64)
+    numbers[row[::-1], column[::-1]] = traces[::-1]  # the first of several
+    survey = Survey(path, rows, columns, numbers, samples, interval, float(starts[0]) / 1e3, dtype, int((~chosen).sum()), little_endian)
+    again = traces[numbers[row, column] != traces]
+    if again.size:
+        twin = numbers[row, column][traces == again[0]][0]
+        raise InputError(f"{path}: {again.size} traces have the source and the receiver of another one; the first are traces {twin + 1} and {again[0] + 1}, "
+                         "counted from 1. Tell them apart by more fields, or choose some by a field, such as only={29: 12}")
+    if survey.missing and not fill:
+        source, receiver = np.argwhere(numbers < 0)[0]
+        raise InputError(f"{survey}. The first without is source {source} at {rows[source].tolist()} with receiver {receiver} at {columns[receiver].tolist()}. "
+                         "Zeros take their place if you ask for that: fill")
+    return survey
+
+
+def _interval(file: Any, path: str) -> float:
+    import segyio
+
+    stated = {file.bin[segyio.BinField.Interval], file.header[0][segyio.TraceField.TRACE_SAMPLE_INTERVAL]} - {0}
+    if len(stated) != 1:
+        raise InputError(f"{path}: the interval between samples is {' or '.join(map(str, sorted(stated))) or 'nowhere'} microseconds, by the file's and the first trace's header; give one in seconds: interval")
+    return float(stated.pop()) / 1e6
+
+
+def open_survey(grid: Grid, path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
+                only: Mapping[int, int] | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+    """The survey in a SEG-Y file. Rank 0 reads all trace headers (collective over ``grid.comm``; errors are raised on all ranks).
+
+    Traces with equal values in the header fields ``sources``, which are named by the byte where they begin, counted from 1, have
+    one source, and alike for ``receivers``. Coordinates are scaled as their headers say. A depth is below the datum: byte 49 less
+    the elevation at byte 45, and minus the elevation at byte 41. For a stack, name its lines: ``sources=[189], receivers=[193]``.
+
+    Dead traces are left out, and all but those whose fields have the values of ``only``, such as ``{29: 12}``. Each pair of source and
+    receiver must have one trace; with ``fill`` it may have none, and zeros stand there.
+    """
+    found: list[Survey] = []
+
+    def on_root() -> None:
+        if grid.comm.rank == 0:
+            found.append(scan(path, sources, receivers, only, fill, interval, little_endian))
+
+    _native.attempt(grid.all_ranks, on_root)
+    survey: Survey = grid.comm.bcast(found[0] if found else None)
+    return survey

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Surveys in SEG-Y files: arrays and positions are what segyio wrote, and what is not regular is named."""
+import itertools
+
+import numpy as np
+import pytest
+from ranks import COMM, expect_error, grids, on_root
+
+import gridlops as gl
+from gridlops.__main__ import main
+
+segyio = pytest.importorskip("segyio")
+
+SOURCES = np.array([[100.5, 20, 6], [112.5, 20, 6], [124.5, -20, 6], [136.5, -20, 7]])
+RECEIVERS = np.array([[300, 0.25, 30], [310, 0.25, 31], [320, 0.5, 32]])
+SAMPLES = 7
+
+
+def header(source, receiver):
+    """The header of a trace: coordinates in hundredths, elevations in tenths; sources below a surface 4 above the datum."""
+    return {71: -100, 73: round(100 * source[0]), 77: round(100 * source[1]), 81: round(100 * receiver[0]), 85: round(100 * receiver[1]),
+            69: -10, 45: 40, 49: round(10 * (source[2] + 4)), 41: round(-10 * receiver[2]), 29: 1}
+
+
+def survey():
+    """Headers of all pairs in an order that is neither's, and the array of their traces."""
+    values = np.arange(len(SOURCES) * len(RECEIVERS) * SAMPLES).reshape(len(SOURCES), len(RECEIVERS), SAMPLES) % 97 - 48
+    pairs = sorted(itertools.product(range(len(SOURCES)), range(len(RECEIVERS))), key=lambda pair: (pair != (0, 0), pair[0] * pair[1] % 4, pair))
+    return [(header(SOURCES[i], RECEIVERS[j]), values[i, j]) for i, j in pairs], values
+
+
+def write(path, traces, kind=5, endian="big", interval=4000):
+    spec = segyio.spec()
+    spec.samples, spec.format, spec.tracecount, spec.endian = np.arange(len(traces[0][1])), kind, len(traces), endian
+    with segyio.create(path, spec) as file:
+        file.bin[segyio.BinField.Interval] = interval
+        for number, (fields, samples) in enumerate(traces):
+            file.header[number] = fields
+            file.trace[number] = np.asarray(samples, file.dtype)
+
+
+def in_order_of_file(positions, traces, fields):
+    """Which of the positions come first, second, … in the file."""
+    seen = list(dict.fromkeys(tuple(trace[0][byte] for byte in fields) for trace in traces))
+    keys = [tuple(header(p, p)[byte] for byte in fields) for p in positions]
+    return [keys.index(key) for key in seen]
+
+
+def test_arrays_and_positions(folder):
+    traces, values = survey()
+    rows, columns = in_order_of_file(SOURCES, traces, (73, 77, 49)), in_order_of_file(RECEIVERS, traces, (81, 85, 41))
+    assert rows != sorted(rows)
+    for kind, endian in ((1, "big"), (5, "big"), (5, "little"), (3, "big"), (2, "big")):
+        name = folder / f"line{kind}{endian}.segy"
+        on_root(lambda name=name, kind=kind, endian=endian: write(name, traces, kind, endian))
+        for grid in grids():
+            found = gl.io.open_survey(grid, name, little_endian=endian == "little")
+            assert (found.sources == SOURCES[rows]).all() and (found.receivers == RECEIVERS[columns]).all()
+            assert (found.interval, found.start, found.missing, found.left_out) == (0.004, 0, 0, 0)
+            wanted = values[rows][:, columns]
+            for cut in range(3):
+                space = gl.Space.array(grid, wanted.shape, cut)
+                X = gl.io.read_array(space, found.traces)
+                assert X.dtype == (np.float64 if kind == 2 else np.float32)
+                assert (X.local.ravel() == wanted[space.local_box].ravel()).all() if X.local.size else True
+
+
+def test_indexing_is_that_of_numpy(folder):
+    traces, values = survey()
+    on_root(lambda: write(folder / "line.segy", traces))
+    found = gl.io.open_survey(gl.Grid(), folder / "line.segy")
+    rows, columns = in_order_of_file(SOURCES, traces, (73, 77, 49)), in_order_of_file(RECEIVERS, traces, (81, 85, 41))
+    wanted = values[rows][:, columns]
+    for box in ((slice(None),) * 3, (slice(1, 3), slice(0, 0), slice(None)), (2, slice(None), 3), (slice(3, None, -2), 1, slice(1, 6, 2)),
+                1, (0, 1), (0, 1, 2), (slice(0, 2), -1, -1)):
+        assert np.array_equal(found.traces[box], wanted[box]) and found.traces[box].dtype == np.float32
+
+
+def test_what_is_not_regular(folder):
+    grid, (traces, values) = gl.Grid(), survey()
+    on_root(lambda: write(folder / "gap.segy", traces[:-2]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "gap.segy"), "4 sources x 3 receivers", "2 pairs without a trace", "fill")
+    found = gl.io.open_survey(grid, folder / "gap.segy", fill=True)
+    holes = found.numbers < 0
+    assert found.missing == 2 and (found.traces[:][holes] == 0).all() and (np.abs(found.traces[:][~holes]).sum(axis=-1) > 0).all()
+
+    again = [*traces, (traces[4][0], traces[4][1] + 1)]
+    on_root(lambda: write(folder / "again.segy", again))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "again.segy"), "traces 5 and 13", "only")
+    components = [({**fields, 29: kind}, samples + kind) for kind in (12, 13) for fields, samples in traces]
+    on_root(lambda: write(folder / "components.segy", components))
+    for kind in (12, 13):
+        found = gl.io.open_survey(grid, folder / "components.segy", only={29: kind})
+        assert found.traces[:].sum() == values.sum() + kind * values.size and found.left_out == len(traces)
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "components.segy", only={29: 14}), "none of its 24 traces")
+
+    dead = [*traces, ({**header([0, 0, 0], [0, 0, 0]), 29: 2}, traces[0][1])]
+    on_root(lambda: write(folder / "dead.segy", dead))
+    found = gl.io.open_survey(grid, folder / "dead.segy")
+    assert found.traces.shape == values.shape and found.left_out == 1
+
+
+def test_stacks_by_other_fields(folder):
+    image = np.arange(2 * 5 * 3).reshape(2, 5, 3)
+    on_root(lambda: write(folder / "stack.segy", [({189: 10 + i, 193: 400 - j}, image[i, j]) for i in range(2) for j in range(5)]))
+    found = gl.io.open_survey(gl.Grid(), folder / "stack.segy", sources=[189], receivers=[193])
+    assert found.sources.tolist() == [[10], [11]] and found.receivers.ravel().tolist() == [400, 399, 398, 397, 396]
+    assert (found.traces[:] == image).all()
+
+
+def test_wrong_files_and_arguments(folder):
+    grid, (traces, _) = gl.Grid(), survey()
+    name = folder / "line.segy"
+    on_root(lambda: write(name, traces))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "none.segy"), "none.segy")
+    expect_error(gl.UsageError, lambda: gl.io.open_survey(grid, name, sources=[74]), "byte 74")
+    expect_error(gl.UsageError, lambda: gl.io.open_survey(grid, name, sources=[]), "name the byte")
+    on_root(lambda: write(folder / "starts.segy", [({**fields, 109: 8 * (number == 3)}, samples) for number, (fields, samples) in enumerate(traces)]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "starts.segy"), "from 0 to 8 ms")
+    on_root(lambda: write(folder / "no_interval.segy", traces, interval=0))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "no_interval.segy"), "interval")
+    assert gl.io.open_survey(grid, folder / "no_interval.segy", interval=0.002).interval == 0.002
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="one process is enough")
+def test_damaged_files(folder):
+    """Whatever a file holds, it is read, or refused by an error of ours."""
+    rng = np.random.default_rng(1)
+    write(folder / "line.segy", survey()[0])
+    good = (folder / "line.segy").read_bytes()
+    refused = 0
+    for number in range(600):
+        damaged = bytearray(good)
+        if number % 2:
+            del damaged[rng.integers(len(good)):]
+        else:
+            places = rng.integers(3200, len(good), 8)
+            places[:2] = 3200 + rng.integers(12, 30, 2)  # the binary header's sizes and format
+            for place in places:
+                damaged[place] = rng.integers(256)
+        (folder / "damaged.segy").write_bytes(damaged)
+        try:
+            found = gl.io.open_survey(gl.Grid(), folder / "damaged.segy", fill=True)
+            if found.numbers.size * found.samples < 10**7:
+                assert found.traces[:].shape == found.traces.shape
+        except (gl.InputError, gl.UsageError):
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
+def test_import(folder, capsys, monkeypatch):
+    traces, values = survey()
+    write(folder / "line.segy", traces)
+    found = gl.io.open_survey(gl.Grid(), folder / "line.segy")
+    wanted = found.traces[:]
+    monkeypatch.setattr("gridlops.__main__._BUFFER", 2 * 4 * values[0].size)  # two sources at a time
+    for axes in ("source,receiver,time", "time,receiver,source", "receiver,time,source"):
+        order = [("source", "receiver", "time").index(axis) for axis in axes.split(",")]
+        assert main(["import", str(folder / "line.segy"), str(folder / "arrays"), "--order", axes]) == 0
+        assert (np.load(folder / "arrays/traces.npy") == wanted.transpose(order)).all()
+        assert (np.load(folder / "arrays/positions.npy") == np.concatenate([found.sources, found.receivers])).all()
+        assert " x ".join(str(values.shape[axis]) for axis in order) in capsys.readouterr().out
+        h5py = pytest.importorskip("h5py")
+        assert main(["import", str(folder / "line.segy"), str(folder / "line.h5"), "--order", axes]) == 0
+        with h5py.File(folder / "line.h5") as file:
+            assert (file["traces"][...] == wanted.transpose(order)).all() and file["traces"].attrs["interval"] == 0.004
+            assert (file["sources"][...] == found.sources).all() and (file["receivers"][...] == found.receivers).all()
+    assert sorted(path.name for path in folder.iterdir()) == ["arrays", "line.h5", "line.segy"]
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
+def test_import_that_fails_leaves_nothing(folder, capsys):
+    write(folder / "gap.segy", survey()[0][:-2])
+    for arguments, status, word in ((["gap.segy", "out.h5"], 65, "2 pairs"), (["none.segy", "out.h5"], 65, "none.segy"), (["gap.segy", "none/out.h5", "--fill"], 74, "none"),
+                                    (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74")):
+        assert main(["import", *(str(folder / name) if "." in name else name for name in arguments)]) == status
+        assert word in capsys.readouterr().err
+        assert [path.name for path in folder.iterdir()] == ["gap.segy"]
+    with pytest.raises(SystemExit) as ended:
+        main(["import", "a", "b", "--order", "time,time,source"])
+    assert ended.value.code == 2
+
+
+@pytest.mark.skipif(COMM.size == 1, reason="about several processes")
+def test_import_on_several_processes(folder, capsys):
+    assert main(["import", "line.segy", str(folder / "line.h5")]) == 2 and "one process" in capsys.readouterr().err
