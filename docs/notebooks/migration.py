@@ -21,7 +21,7 @@ first = comm.rank == 0
 folder = pathlib.Path(comm.bcast(tempfile.mkdtemp() if first else None))
 grid = gl.Grid()
 nx, nz, spacing, velocity = 41, 30, 8.0, 1000.0                      # the image: points, metres, metres per second
-image = gl.Space.array(grid, (nx, nz), columns="uncut")
+image = gl.Space.array(grid, (nx, nz), axis="uncut")                # whole on every rank
 
 t = np.arange(-30, 31) * 0.004
 wavelet = (1 - 2 * (np.pi * 20 * t) ** 2) * np.exp(-((np.pi * 20 * t) ** 2))

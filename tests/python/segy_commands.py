@@ -12,6 +12,7 @@ import tempfile
 
 import numpy as np
 
+CAN_DRAW = importlib.util.find_spec("matplotlib") is not None
 ROOT, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:])
 
 
@@ -26,6 +27,8 @@ def run(folder, ranks):
         (folder / name).symlink_to(target)
     printed = ""
     for command in commands():
+        if command.startswith("scripts/pictures") and not CAN_DRAW:
+            continue
         words = command.replace("mpirun -n 4", f"{ROOT}/tests/support/launch {ranks}").replace("python3 ", sys.executable + " ").split()
         done = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(BUILD / "apps/python")}, capture_output=True, encoding="utf-8", check=False)
         assert done.returncode in (0, 3), (command, done.returncode, done.stdout, done.stderr)
@@ -34,7 +37,7 @@ def run(folder, ranks):
 
 
 def main():
-    for module in ("segyio", "h5py", "mpi4py", "matplotlib"):
+    for module in ("segyio", "h5py", "mpi4py"):
         if importlib.util.find_spec(module) is None:
             print(f"skipped: {sys.executable} has no {module}")
             return 77
@@ -49,12 +52,12 @@ def main():
             printed, found[ranks] = run(folder, ranks)
             assert "9 sources x 24 receivers x 256 samples" in printed and "traces, 256 x 24 x 3" in printed, printed
             assert all(int(peak) < 1000 for peak in re.findall(r"peak memory: (\d+) MiB", printed)), printed
-            assert (folder / "survey/mdd.png").stat().st_size > 10000
+            assert not CAN_DRAW or (folder / "survey/mdd.png").stat().st_size > 10000
             response = np.load(folder / "survey/response.npy")
     error = np.linalg.norm(found[4] - response) / np.linalg.norm(response)
     apart = np.linalg.norm(found[4] - found[1]) / np.linalg.norm(response)
     print(f"The model differs from the response by {error:.3f}, and on one rank from that on four by {apart:.1e}.")
-    return 0 if error < 0.5 and apart < 1e-3 else 1
+    return 0 if error < 0.05 and apart < 1e-3 else 1
 
 
 sys.exit(main())

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Surveys in SEG-Y files: arrays and positions are what segyio wrote, and what is not regular is named."""
-import itertools
-
 import numpy as np
 import pytest
 from ranks import COMM, expect_error, grids, on_root
@@ -25,7 +23,7 @@ def header(source, receiver):
 def survey():
     """Headers of all pairs in an order that is neither's, and the array of their traces."""
     values = np.arange(len(SOURCES) * len(RECEIVERS) * SAMPLES).reshape(len(SOURCES), len(RECEIVERS), SAMPLES) % 97 - 48
-    pairs = sorted(itertools.product(range(len(SOURCES)), range(len(RECEIVERS))), key=lambda pair: (pair != (0, 0), pair[0] * pair[1] % 4, pair))
+    pairs = np.random.default_rng(2).permutation(list(np.ndindex(len(SOURCES), len(RECEIVERS))))
     return [(header(SOURCES[i], RECEIVERS[j]), values[i, j]) for i, j in pairs], values
 
 
@@ -50,7 +48,7 @@ def test_arrays_and_positions(folder):
     traces, values = survey()
     rows, columns = in_order_of_file(SOURCES, traces, (73, 77, 49)), in_order_of_file(RECEIVERS, traces, (81, 85, 41))
     assert rows != sorted(rows)
-    for kind, endian in ((1, "big"), (5, "big"), (5, "little"), (3, "big"), (2, "big")):
+    for kind, endian in ((1, "big"), (5, "big"), (5, "little"), (2, "big")):
         name = folder / f"line{kind}{endian}.segy"
         on_root(lambda name=name, kind=kind, endian=endian: write(name, traces, kind, endian))
         for grid in grids():

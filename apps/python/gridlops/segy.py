@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
-from .errors import InputError, UsageError
+from .errors import Error, InputError, UsageError
 from .grids import Grid
 
 # Where the fields of a trace header begin, counted from 1 (SEG-Y revision 1, table 3).
@@ -81,32 +81,48 @@ def _opened(path: str, little_endian: bool) -> Iterator[Any]:
     except ImportError as error:
         raise UsageError("SEG-Y files are read by the package segyio: pip install segyio") from error
     try:
+        _check_binary_header(path, little_endian)
         with segyio.open(path, ignore_geometry=True, strict=False, endian="little" if little_endian else "big") as file:
             yield file
     except (RuntimeError, ValueError, OSError, KeyError, IndexError) as error:
-        raise error if isinstance(error, InputError) else InputError(f"{path} cannot be read as SEG-Y: {error}") from error
+        raise error if isinstance(error, Error) else InputError(f"{path} cannot be read as SEG-Y: {error}") from error
 
 
-def _field(file: Any, byte: int) -> npt.NDArray[np.float64]:
+def _check_binary_header(path: str, little_endian: bool) -> None:
+    """Refuses what segyio takes for IBM floats, or ends the process for."""
+    with open(path, "rb") as file:
+        start = file.read(3226)
+    samples, kind = (int.from_bytes(start[place: place + 2], "little" if little_endian else "big", signed=True) for place in (3220, 3224))
+    if len(start) == 3226 and (samples <= 0 or kind not in (1, 2, 3, 5, 8)):
+        raise InputError(f"{path}: its binary header has traces of {samples} samples in format {kind}, but 1 to 32767 samples in format 1, 2, 3, 5 or 8 can be "
+                         f"read; is the file {'big' if little_endian else 'little'}-endian?")
+
+
+def _field(file: Any, little_endian: bool, byte: int) -> npt.NDArray[np.float64]:
     """A field of all trace headers, scaled as SEG-Y says: by a factor, or by the reciprocal of a negative one."""
     import segyio
 
-    if byte not in segyio.field.Field._tr_keys:  # pylint: disable=protected-access
-        raise UsageError(f"no field of a SEG-Y trace header begins at byte {byte}: it may be one of {', '.join(map(str, segyio.field.Field._tr_keys))}")
-    values = file.attributes(byte)[:].astype(np.float64)
+    def of_all_traces(byte: int) -> npt.NDArray[np.float64]:
+        if little_endian:  # segyio 1.8 gives wrong attributes of two bytes
+            return np.array([header[byte] for header in file.header], np.float64)
+        return file.attributes(byte)[:].astype(np.float64)
+
+    if byte not in segyio.tracefield.keys.values():
+        raise UsageError(f"no field of a SEG-Y trace header begins at byte {byte}: segyio.tracefield.keys names those that do")
+    values = of_all_traces(byte)
     if byte in _SCALED:
-        scalar = file.attributes(_SCALED[byte])[:].astype(np.float64)
+        scalar = of_all_traces(_SCALED[byte])
         values *= np.where(scalar > 0, scalar, 1 / np.where(scalar < 0, -scalar, 1))
     return values
 
 
-def _positions(file: Any, fields: Sequence[int], chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _positions(field: Callable[[int], npt.NDArray[np.float64]], fields: Sequence[int], chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """The different values of these fields, in the order of the file, and which of them each trace has."""
     columns = []
     for byte in fields:
-        values = _field(file, byte)
+        values = field(byte)
         if byte == SOURCE_DEPTH:
-            values -= _field(file, SOURCE_ELEVATION)
+            values -= field(SOURCE_ELEVATION)
         columns.append(-values if byte == RECEIVER_ELEVATION else values)
     values, first, which = np.unique(np.stack(columns, axis=1)[chosen], axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -120,23 +136,25 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
     if not sources or not receivers:
         raise UsageError("sources and receivers are told apart by fields of the trace header: name the byte where one begins")
     with _opened(path, little_endian) as file:
+        field = functools.partial(_field, file, little_endian)
         chosen = np.ones(file.tracecount, bool)
         for byte, value in (only or {}).items():
-            chosen &= _field(file, byte) == value
+            chosen &= field(byte) == value
         if TRACE_KIND not in (only or {}):
-            chosen &= _field(file, TRACE_KIND) != DEAD
+            chosen &= field(TRACE_KIND) != DEAD
         if not chosen.any():
             raise InputError(f"{path}: none of its {chosen.size} traces is left to be read")
-        rows, row = _positions(file, sources, chosen)
-        columns, column = _positions(file, receivers, chosen)
+        rows, row = _positions(field, sources, chosen)
+        columns, column = _positions(field, receivers, chosen)
         traces = np.flatnonzero(chosen)
-        starts = np.unique(_field(file, START)[chosen])
+        starts = np.unique(field(START)[chosen])
         if len(starts) > 1:
             raise InputError(f"{path}: traces begin at different times, from {starts[0]:g} to {starts[-1]:g} ms (byte {START} of their headers)")
         interval = _interval(file, path) if interval is None else interval
         dtype, samples = ("float64" if file.dtype == np.dtype("i4") else "float32"), len(file.samples)
     numbers = np.full((len(rows), len(columns)), -1, np.int64)
-    numbers[row[::-1], column[::-1]] = traces[::-1]  # the first of several
+    first = np.unique(row * len(columns) + column, return_index=True)[1]  # of several with one source and receiver
+    numbers[row[first], column[first]] = traces[first]
     survey = Survey(path, rows, columns, numbers, samples, interval, float(starts[0]) / 1e3, dtype, int((~chosen).sum()), little_endian)
     again = traces[numbers[row, column] != traces]
     if again.size:
@@ -171,11 +189,6 @@ def open_survey(grid: Grid, path: str | os.PathLike[str], sources: Sequence[int]
     receiver must have one trace; with ``fill`` it may have none, and zeros stand there.
     """
     found: list[Survey] = []
-
-    def on_root() -> None:
-        if grid.comm.rank == 0:
-            found.append(scan(path, sources, receivers, only, fill, interval, little_endian))
-
-    _native.attempt(grid.all_ranks, on_root)
+    grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, fill, interval, little_endian)))
     survey: Survey = grid.comm.bcast(found[0] if found else None)
     return survey
