@@ -32,7 +32,7 @@ void sleep_until_done(Request request) {
 Ranks make_ranks(Communicator& world, const std::string& device, const std::string& transport) {
   if (device != "gpu") return {make_host_communicator(world, transport), make_host_backend()};
   const std::shared_ptr<Backend> gpu = make_gpu_of_rank(world);
-  return {make_gpu_communicator(world, gpu, transport == "auto" ? "nccl" : transport), gpu};
+  return {make_gpu_communicator(world, gpu, transport), gpu};
 }
 
 std::shared_ptr<const ProcessGrid> make_grid(const Ranks& ranks, GridShape shape) {
@@ -49,11 +49,6 @@ MachineModel model_of(const Machine& machine, const Ranks& ranks) {
   std::array<std::int32_t, 1> in_place{ranks.comm->peer_access() == PeerAccess::in_place};
   ranks.comm->all_reduce(in_place, ReduceOp::min);
   return machine.model(ranks.comm->transport(), in_place[0] != 0);
-}
-
-std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
-  const int devices = gpu_info().devices, rank = rank_on_host(comm);
-  return attempt(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
 }
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }

@@ -35,10 +35,6 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<
 /// What the machine's file says of the transport of these ranks (collective over them).
 MachineModel model_of(const Machine& machine, const Ranks& ranks);
 
-/// The GPU of this rank, for device "gpu" (collective over comm). Throws UsageError on all ranks if any rank
-/// has none.
-std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm);
-
 /// The transport that carries the grid's data; empty on idle ranks.
 std::string transport_of(const ProcessGrid& grid);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gridlops/comm/failure.hpp"
@@ -40,6 +42,38 @@ std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, const p
   const MatrixView<T> view = view_of<T>(info);
   return std::make_shared<Matrix<T>>(
       Matrix<T>{DistMatrix<T>(std::move(grid), layout, view), keep(block), writable});
+}
+
+/// The same for a block in the memory of a GPU, of which Python knows the address.
+template <Scalar T>
+std::shared_ptr<Matrix<T>> make_device_view(GridPtr grid, const Layout& layout, std::uintptr_t address,
+                                            std::tuple<Index, Index, Index> shape_and_stride,
+                                            py::object memory, bool writable) {
+  const auto [rows, cols, stride] = shape_and_stride;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  const MatrixView<T> view(reinterpret_cast<T*>(address), rows, cols, stride);
+  return std::make_shared<Matrix<T>>(
+      Matrix<T>{DistMatrix<T>(std::move(grid), layout, view), keep(std::move(memory)), writable});
+}
+
+/// Copies this rank's block into an array in host memory, or back.
+template <Scalar T>
+void download(const Matrix<T>& X, const py::buffer& array) {
+  const py::buffer_info info = array.request(true);
+  const MatrixView<T> to = view_of<T>(info);
+  const MatrixView<const T> from = X.matrix.local();
+  if (from.empty()) return;
+  for (Index j = 0; j < to.cols; ++j)
+    X.matrix.grid()->backend()->download(from.column(j), to.column(j), to.rows * Index{sizeof(T)});
+}
+template <Scalar T>
+void upload(const py::buffer& array, Matrix<T>& X) {
+  const py::buffer_info info = array.request();
+  const MatrixView<T> from = view_of<T>(info);
+  const MatrixView<T> to = X.output().local();
+  if (to.empty()) return;
+  for (Index j = 0; j < from.cols; ++j)
+    X.matrix.grid()->backend()->upload(from.column(j), to.column(j), from.rows * Index{sizeof(T)});
 }
 
 /// If one rank lacks memory, all ranks of the grid learn of it.
@@ -91,6 +125,13 @@ void bind_type(py::module_ native) {
       .def_property_readonly("layout", [](const M& X) { return X.matrix.layout(); })
       .def_property_readonly("owned", [](const M& X) { return X.matrix.owned(); })
       .def_readonly("writable", &M::writable)
+      .def_property_readonly(
+          "address", [](const M& X) { return reinterpret_cast<std::uintptr_t>(X.matrix.local().data); })
+      .def_property_readonly("block",
+                             [](const M& X) {
+                               const MatrixView<const T> local = X.matrix.local();
+                               return std::tuple(local.rows, local.cols, local.stride);
+                             })
       .def_property_readonly("rows",
                              [](const M& X) {
                                return std::pair(X.matrix.local_row_range().begin,
@@ -102,6 +143,9 @@ void bind_type(py::module_ native) {
   const py::call_guard<py::gil_scoped_release> unlocked;
   native.def("allocate", allocate<T>, unlocked);
   native.def("view", make_view<T>);
+  native.def("device_view", make_device_view<T>);
+  native.def("download", download<T>);
+  native.def("upload", upload<T>);
   native.def(
       "redistribute",
       [](T alpha, const M& from, T beta, M& to) { redistribute<T>(alpha, from.matrix, beta, to.output()); },

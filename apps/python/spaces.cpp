@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -61,12 +62,14 @@ py::list boxes(const Space& space) {
 /// MPI_Comm of an mpi4py communicator. Collective over it.
 std::pair<GridPtr, std::shared_ptr<Communicator>> make_grid(std::uintptr_t address,
                                                             std::optional<std::pair<int, int>> shape,
-                                                            const std::string& transport) {
+                                                            const std::string& transport, bool on_gpu) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   const auto mpi = make_mpi_communicator(*reinterpret_cast<const MPI_Comm*>(address));
   const GridShape grid = shape ? GridShape{shape->first, shape->second} : near_square(mpi->size());
-  std::shared_ptr<Communicator> comm = make_host_communicator(*mpi, transport);
-  auto made = std::make_shared<ProcessGrid>(*comm, grid, make_host_backend());
+  const std::shared_ptr<Backend> backend = on_gpu ? make_gpu_of_rank(*mpi) : make_host_backend();
+  std::shared_ptr<Communicator> comm =
+      on_gpu ? make_gpu_communicator(*mpi, backend, transport) : make_host_communicator(*mpi, transport);
+  auto made = std::make_shared<ProcessGrid>(*comm, grid, backend);
   return {std::move(made), std::move(comm)};
 }
 
@@ -91,6 +94,10 @@ void bind_grid(py::module_& native) {
       .def_property_readonly(
           "transport",
           [](const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : "none"; })
+      .def_property_readonly("queue",
+                             [](const ProcessGrid& grid) {
+                               return reinterpret_cast<std::uintptr_t>(grid.backend()->native_queue());
+                             })
       .def("traffic", traffic_of);
   py::class_<Communicator, std::shared_ptr<Communicator>>(native, "Communicator");
   native.def("make_grid", make_grid, py::call_guard<py::gil_scoped_release>());

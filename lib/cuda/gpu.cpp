@@ -51,10 +51,11 @@ std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
   const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(backend.get());
   require<UsageError>(gpu != nullptr, "a communicator for GPUs needs the backend of one, not '",
                       backend->name(), "'; make_gpu_backend() makes it");
-  require<UsageError>(transport == "nccl" || transport == "mpi", "transport '", transport,
+  const bool by_nccl = transport == "nccl" || transport == "auto";
+  require<UsageError>(by_nccl || transport == "mpi", "transport '", transport,
                       "' does not carry data of GPUs; nccl and mpi do");
   std::unique_ptr<Communicator> own = host.split(0, host.rank());
-  if (transport == "nccl")
+  if (by_nccl)
     return std::make_unique<cuda::NcclCommunicator>(std::move(own), gpu->context(), cuda::usual_formation());
   if (cuda::mpi_takes_device_memory(*own, *backend))
     return std::make_unique<cuda::DirectCommunicator>(std::move(own), gpu->context(),

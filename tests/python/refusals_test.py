@@ -46,6 +46,11 @@ def test_blocks_that_cannot_be_read_in_place():
     assert (gl.from_local(A.range, nothing_masked).local[:, 0] == block).all()
 
 
+def test_a_gpu_where_there_is_none():
+    expect_error(gl.UsageError, lambda: gl.Grid(device="gpu"), "no GPU can be used")
+    assert gl.Grid().device == "cpu"  # ranks still understand each other
+
+
 def test_options_of_another_type():
     A, B = problem()
     for name, value, text in (("max_iterations", 10.0, "max_iterations is 10.0; it must be a whole number"), ("tolerance", "small", "a number, one for each column, or None"),

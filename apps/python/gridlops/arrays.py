@@ -143,7 +143,7 @@ def _transposed_slices(kernel: Space, G: Matrix) -> tuple[Space, Matrix]:
         raise ShapeError(f"the kernel, {G!r}, is not one column in {kernel!r}: kernel.scatter_array(G) makes one")
     result = zeros(space, 1, G.dtype)
     if G.local.size:
-        result.local[:, 0] = G.local[:, 0].reshape(-1, nx, ny).transpose(0, 2, 1).ravel()
+        result.take_local(G.host_copy().reshape(-1, nx, ny).transpose(0, 2, 1).reshape(-1, 1))
     return space, result
 
 

@@ -41,11 +41,17 @@ class Grid:
     Collective over ``comm``. Ranks beyond P·Q are idle: they own nothing, and what is collective over the grid returns
     at once on them. ``shape`` is near to square unless it is given. ``transport`` says how data travel between ranks
     ("mpi", "chain", "one-sided", "shared", "mixed", "auto"). The communicator is duplicated.
+
+    With ``device="gpu"`` each rank takes a GPU of its host, where matrices then lie and are multiplied; their transport is
+    "nccl", "mpi" or "auto", which is "nccl". Raises UsageError on all ranks if one has no GPU.
     """
 
-    def __init__(self, comm: MPI.Comm | None = None, shape: tuple[int, int] | None = None, *, transport: str = "mpi") -> None:
+    def __init__(self, comm: MPI.Comm | None = None, shape: tuple[int, int] | None = None, *, transport: str = "mpi", device: str = "cpu") -> None:
+        if device not in ("cpu", "gpu"):
+            raise UsageError(f"there is no device {device!r}: a grid is on 'cpu' or 'gpu'")
         self.comm: MPI.Comm = MPI.COMM_WORLD if comm is None else comm
-        self.native, self.all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport)
+        self.device = device
+        self.native, self.all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport, device == "gpu")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,6 +82,14 @@ class Grid:
     def transport(self) -> str:
         """What carries the data, and "none" on idle ranks."""
         return self.native.transport
+
+    @property
+    def stream(self) -> int:
+        """The address of the CUDA stream of this rank's GPU, which does all work of the grid in order: ``cupy.cuda.ExternalStream(grid.stream)``.
+
+        0 on a CPU.
+        """
+        return self.native.queue
 
     def traffic(self) -> dict[str, Any]:
         """What this rank sent and received on this grid: bytes_sent, bytes_received, …, seconds_waiting."""

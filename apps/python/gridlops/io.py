@@ -53,7 +53,8 @@ def read_array(space: Space, source: Any) -> Matrix:
     if not is_name:
         def take() -> None:
             box = (*space.local_box, X.cols) if form.nrhs is not None else space.local_box
-            X.local[...] = np.asarray(source[box]).reshape(X.local.shape) if X.local.size else 0
+            if X.local.size:
+                X.take_local(np.asarray(source[box]).reshape(X.local.shape))
 
         _native.attempt(space.grid.all_ranks, take)
     elif space.sizes:
@@ -90,7 +91,7 @@ def write_array(X: Matrix, target: Any, like: str = "") -> None:
     def put(turn: int) -> None:
         if space.grid.comm.rank == turn and space.grid.is_member and X.owned and X.local.size:
             box = (*space.local_box, X.cols) if X.shape[1] != 1 else space.local_box
-            target[box] = X.local.reshape([part.stop - part.start for part in box])
+            target[box] = X.host_copy().reshape([part.stop - part.start for part in box])
 
     for turn in range(space.grid.comm.size):
         _native.attempt(space.grid.all_ranks, lambda turn=turn: put(turn))

@@ -84,6 +84,52 @@ def _as_numpy(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
                          "blocks are in the memory of the host, copy it there") from error
 
 
+class DeviceBlock:
+    """A block in the memory of a GPU, not a copy, for libraries that take the CUDA array interface: ``cupy.asarray(X.local)``.
+
+    They order their work after that of the grid's stream, which the interface names. Before the grid uses what they write, they must
+    have done it, or do it on :attr:`Grid.stream`.
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        rows, cols, stride = matrix.native.block
+        self.shape, self.dtype, self.size = (rows, cols), matrix.dtype, rows * cols
+        itemsize = matrix.dtype.itemsize
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": self.shape, "typestr": matrix.dtype.str, "strides": (itemsize, stride * itemsize),
+            "data": (matrix.native.address if self.size else 0, not matrix.native.writable), "stream": matrix.grid.stream}
+        self._kept = matrix.native
+
+    def __repr__(self) -> str:
+        return f"<DeviceBlock {self.shape[0]} x {self.shape[1]}, {self.dtype.name}>"
+
+
+def _device_block(grid: Grid, block: Any) -> tuple[npt.DTypeLike, int, tuple[int, int, int], bool]:
+    """Element type, address, (rows, columns, stride) and whether it may be written, of an array in the memory of a GPU."""
+    if not hasattr(block, "__cuda_array_interface__"):
+        raise UsageError(f"a {type(block).__name__} cannot be a block on a GPU: take an array that has __cuda_array_interface__, of CuPy or PyTorch, "
+                         "or let matrix.take_local copy an array of NumPy there")
+    facts = block.__cuda_array_interface__
+    name, shape = type_name(facts["typestr"]), tuple(facts["shape"])
+    if facts.get("mask") is not None or len(shape) not in (1, 2) or not np.dtype(facts["typestr"]).isnative:
+        raise UsageError(f"an array of shape {shape} and type {facts['typestr']}{' with a mask' if facts.get('mask') is not None else ''} cannot be a block, "
+                         "which has rows and columns, in this machine's order of bytes, and no mask")
+    rows, cols = (*shape, 1)[:2]
+    size = np.dtype(name).itemsize
+    strides = facts.get("strides") or tuple(size * int(np.prod(shape[k + 1:])) for k in range(len(shape)))
+    step, stride = (*strides, rows * size)[:2]
+    if rows > 1 and step != size or cols > 1 and (stride % size or stride < rows * size):
+        raise UsageError(f"a block of {rows} x {cols} with strides of {step} and {stride} bytes is not in column-major (Fortran) order, so that it cannot "
+                         "be used in place: cupy.asfortranarray(block)")
+    if facts.get("stream") is not None and facts["stream"] != grid.stream:
+        if not hasattr(block, "__dlpack__"):
+            raise UsageError(f"work on the {type(block).__name__} may still go on, on stream {facts['stream']}, and it has no __dlpack__ to make the grid's "
+                             "stream wait: synchronise that stream, and give an array whose stream is None")
+        block.__dlpack__(stream=grid.stream)
+    address, read_only = facts["data"]
+    return name, address, (rows, cols, stride // size if cols > 1 else rows), not read_only
+
+
 class Matrix:
     """A matrix on a process grid. Every rank has one block of it, as its layout says.
 
@@ -117,10 +163,14 @@ class Matrix:
 
         The block has the shape that the layout gives this rank (a vector is one column), one of the four element types,
         and columns without gaps inside: column-major (Fortran) order, as ``numpy.asfortranarray`` makes it. Idle ranks
-        give an empty block. No element is masked or of swapped bytes. It is an array of NumPy, or of another library by DLPack, in the memory of the host. A matrix
-        of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
+        give an empty block. No element is masked or of swapped bytes. It is an array of NumPy, or of another library by
+        DLPack, in the memory of the host; on a grid of GPUs, one that has ``__cuda_array_interface__``, whose stream the grid's then waits for.
+        A matrix of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
         UsageError or ShapeError, on this rank alone.
         """
+        if grid.device == "gpu":
+            dtype, *facts, writable = _device_block(grid, block)
+            return cls.of(grid, dtype, functions_for(dtype).device_view(grid.native, layout, *facts, block, writable))
         array = host_array(block)
         array = array.reshape(-1, 1) if array.ndim == 1 else array
         native = functions_for(array.dtype).view(grid.native, layout, array, array.flags.writeable)
@@ -137,17 +187,38 @@ class Matrix:
         return self.layout.shape
 
     @property
-    def local(self) -> npt.NDArray[Any]:
-        """This rank's block, not a copy: rows × columns, column-major. It is 0 × 0 on idle ranks."""
-        return np.asarray(self.native)
+    def local(self) -> Any:
+        """This rank's block, not a copy: rows × columns, column-major. It is 0 × 0 on idle ranks.
+
+        An array of NumPy, or on a grid of GPUs a :class:`DeviceBlock`.
+        """
+        return np.asarray(self.native) if self.grid.device == "cpu" else DeviceBlock(self)
+
+    def host_copy(self) -> npt.NDArray[Any]:
+        """A copy of this rank's block as an array of NumPy, wherever the block lies."""
+        array = np.empty(self.native.block[:2], self.dtype, order="F")
+        functions_for(self.dtype).download(self.native, array)
+        return array
+
+    def take_local(self, array: npt.ArrayLike) -> Matrix:
+        """This rank's block becomes a copy of an array of NumPy, wherever the block lies. Not collective."""
+        if self.grid.device == "cpu":
+            self.local[...] = array
+            return self
+        block = np.empty(self.native.block[:2], self.dtype, order="F")
+        block[...] = array
+        functions_for(self.dtype).upload(block, self.native)
+        return self
 
     def __dlpack__(self, **options: Any) -> Any:
         """This rank's block for another library, not a copy. NumPy before 2.1 refuses if it is read-only."""
+        if self.grid.device == "gpu":
+            raise BufferError("this block is in the memory of a GPU: cupy.asarray(matrix.local) or torch.as_tensor(matrix.local) is it")
         return self.local.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The host."""
-        return self.local.__dlpack_device__()
+        """The host, or CUDA's number of it and 0."""
+        return (2, 0) if self.grid.device == "gpu" else self.local.__dlpack_device__()
 
     @property
     def rows(self) -> slice:
@@ -171,8 +242,7 @@ class Matrix:
         """
         i = np.arange(self.rows.start, self.rows.stop) if self.space is None else self.space.local_elements()
         j = np.arange(self.cols.start, self.cols.stop)[np.newaxis, :]
-        self.local[...] = value(i[:, np.newaxis], j)
-        return self
+        return self.take_local(value(i[:, np.newaxis], j))
 
     def zeros_like(self) -> Matrix:
         """A matrix of zeros with the same layout (collective)."""
@@ -181,7 +251,7 @@ class Matrix:
     def copy(self) -> Matrix:
         """The same elements in memory of their own (collective)."""
         result = self.zeros_like()
-        result.local[...] = self.local
+        functions_for(self.dtype).copy(self.native, result.native)
         return result
 
     def redistribute(self, layout: Layout) -> Matrix:
@@ -238,7 +308,7 @@ class Matrix:
         if self.grid.comm.size > 1:
             raise UsageError(f"each of {self.grid.comm.size} ranks has a part of this matrix: matrix.local is this rank's block, and "
                              "space.gather_array(matrix) or matrix.gather() the whole on one rank")
-        return np.array(self.local, dtype) if copy else np.asarray(self.local, dtype)
+        return np.asarray(self.local if self.grid.device == "cpu" and not copy else self.host_copy(), dtype)
 
     def column_dots(self, other: Matrix) -> npt.NDArray[Any]:
         """xⱼᴴ yⱼ for each column, on every rank (collective; one reduction)."""

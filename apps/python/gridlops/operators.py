@@ -92,10 +92,9 @@ class Operator:
 
         def conjugated(product: Callable[[Matrix, Matrix], Matrix]) -> Callable[[Matrix, Matrix], None]:
             def apply(given: Matrix, result: Matrix) -> None:
-                conjugate = given.copy()
-                np.conjugate(given.local, out=conjugate.local)
+                conjugate = given.zeros_like().take_local(np.conjugate(given.host_copy()))
                 product(conjugate, result)
-                np.conjugate(result.local, out=result.local)
+                result.take_local(np.conjugate(result.host_copy()))
             return apply
 
         return function_operator(self.domain, self.range, conjugated(self.apply_adjoint), conjugated(self.apply), self.dtype)
@@ -295,6 +294,10 @@ def local_operator(range: Space, domain: Space, forward: Callable[[Block, Block]
     ``grid_rows``       ``grid_cols``       a matrix of blocks; both sum over a row or column of the grid
     ==================  ==================  =========================================================
     """
+    if range.grid.device == "gpu":
+        raise UsageError("blocks of a grid on GPUs are not arrays of NumPy: gridlops.function_operator gives its functions matrices, and "
+                         "cupy.asarray(X.local) is their block")
+
     def of_arrays(function: Callable[[Block, Block], None]) -> Callable[[Any, Any], None]:
         return lambda given, result: function(np.asarray(given), np.asarray(result))
 

@@ -181,8 +181,9 @@ def from_local(space: Space, block: npt.NDArray[Any] | SupportsDLPack, nrhs: int
 
     ``nrhs`` is the number of all columns; needed only where columns are cut over ranks.
     """
-    array = host_array(block)
-    columns = (1 if array.ndim == 1 else array.shape[1]) if nrhs is None else nrhs
+    array = block if space.grid.device == "gpu" else host_array(block)
+    shape = tuple(array.shape)  # type: ignore[union-attr]
+    columns = (*shape, 1)[1] if nrhs is None else nrhs
     matrix = Matrix.from_local(space.grid, space.layout(columns), array)
     matrix.space = space
     return matrix

@@ -7,6 +7,7 @@
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/comm/communicator.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/local/backend.hpp"
 
 namespace gridlops {
@@ -27,6 +28,13 @@ GRIDLOPS_EXPORT GpuInfo gpu_info();
 /// the GPU with this number, modulo the number of devices: each rank then has its own if there are enough.
 GRIDLOPS_EXPORT int rank_on_host(Communicator& comm);
 
+/// The GPU that this rank should take (collective over comm). Throws UsageError on all ranks if any rank has
+/// none.
+inline std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
+  const int devices = gpu_info().devices, rank = rank_on_host(comm);
+  return attempt(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
+}
+
 /// Whether the MPI library says, rightly or wrongly, that it accepts addresses of GPU memory. Not collective.
 GRIDLOPS_EXPORT bool mpi_claims_device_memory();
 
@@ -34,7 +42,7 @@ GRIDLOPS_EXPORT bool mpi_claims_device_memory();
 /// backend (collective over host, which is duplicated and not otherwise touched). Each rank passes its own
 /// backend. The operands of one operation must be in the same kind of memory on all ranks.
 ///
-/// With the transport "nccl", device operands travel by NCCL, except in send and receive: NCCL has no tags,
+/// With the transport "nccl", or "auto", device operands travel by NCCL, except in send and receive: NCCL has no tags,
 /// so these go through the host. With "mpi", MPI gets the device addresses themselves, and transport() says
 /// "mpi-direct", under three conditions: the library says that it accepts them, a test on memory of the
 /// backend confirms it on all ranks, and the environment does not set GRIDLOPS_DEVICE_MPI=staged. Otherwise

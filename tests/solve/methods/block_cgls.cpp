@@ -91,7 +91,11 @@ TEST_CASE("Block CGLS goes on from a gradient that is near the rounding of A") {
     const auto solution = solve<T>(block_cgls, *A, 5, random_elements<T>(seed), options);
     if (!grid->is_member()) continue;
     CAPTURE(seed);
-    for (Index j = 0; j < 5; ++j) CHECK(solution.verdict(j).reason == StopReason::converged);
+    // Rounding decides whether the last step reaches the tolerance.
+    for (Index j = 0; j < 5; ++j) {
+      CHECK(is_solved(solution.verdict(j).reason));
+      CHECK(solution.verdict(j).tested_norm <= 2 * options.tolerance->one_or(0));
+    }
   }
 }
 
