@@ -42,15 +42,15 @@ GRIDLOPS_EXPORT bool mpi_claims_device_memory();
 /// backend (collective over host, which is duplicated and not otherwise touched). Each rank passes its own
 /// backend. The operands of one operation must be in the same kind of memory on all ranks.
 ///
-/// With the transport "nccl", or "auto", device operands travel by NCCL, except in send and receive: NCCL has no tags,
-/// so these go through the host. With "mpi", MPI gets the device addresses themselves, and transport() says
-/// "mpi-direct", under three conditions: the library says that it accepts them, a test on memory of the
-/// backend confirms it on all ranks, and the environment does not set GRIDLOPS_DEVICE_MPI=staged. Otherwise
-/// transport() says "mpi-staged", and operands travel through page-locked host memory, where copies and
-/// messages overlap; reductions and all_to_all always travel that way. Host operands always use the transport
-/// of `host`. An operation on device operands runs after all work given to the backend before it. Work given
-/// to the backend after the operation, or after its request's wait(), runs after the operation. The host need
-/// not wait.
+/// With the transport "nccl", or "auto", device operands travel by NCCL, except in send and receive: NCCL has
+/// no tags, so these go through the host. With "mpi", MPI gets the device addresses themselves, and
+/// transport() says "mpi-direct", under three conditions: the library says that it accepts them, a test on
+/// memory of the backend confirms it on all ranks, and the environment does not set
+/// GRIDLOPS_DEVICE_MPI=staged. Otherwise transport() says "mpi-staged", and operands travel through
+/// page-locked host memory, where copies and messages overlap; reductions and all_to_all always travel that
+/// way. Host operands always use the transport of `host`. An operation on device operands runs after all work
+/// given to the backend before it. Work given to the backend after the operation, or after its request's
+/// wait(), runs after the operation. The host need not wait.
 ///
 /// Throws UsageError on all ranks if this build lacks the transport, or if the backend is not a GPU's.
 GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_gpu_communicator(Communicator& host,
