@@ -98,7 +98,7 @@ def write_array(X: Matrix, target: Any, like: str = "") -> None:
 
 
 def from_zarr(space: Space, path: str | os.PathLike[str]) -> Matrix:
-    """:func:`read_array` of the array of zarr in this folder or store, opened by the package ``zarr``."""
+    """:func:`read_array` of the array of zarr in this folder or store, opened by the package ``zarr`` (2.13 and 3.1 are tried)."""
     return read_array(space, _open(space.grid, path, "r"))
 
 
