@@ -53,6 +53,8 @@ class Job:
             options["precondition"] = "column-norms"
             lengths = np.sqrt((abs(properties.wide(problem.A)) ** 2).sum(axis=0))
             problem.d = np.where(lengths > 0, 1 / np.where(lengths > 0, lengths, 1), 1).astype(problem.A.dtype)
+        if case["guard"]:
+            options["guard"] = case["guard"]
         if case["condition_limit"]:
             options["conlim"] = case["condition_limit"]
         if problem.X0 is not None:
@@ -117,6 +119,7 @@ class Job:
         one = self.case["vector"] and self.problem.B.shape[1] == 1
         require(X.ndim == (1 if one and not self.problem.damp_varies else 2), "program, dimensions of X", X.shape)
         X = X.reshape(self.problem.A.shape[1], -1)
+        require(all(column["reason"] != "corrupted" for column in columns), f"guard, {solver}", "calls sound numbers corrupted:", columns)
         solved = all(column["reason"] in SOLVED for column in columns)
         require((self.status == 0) == solved, f"program, status and verdicts, {solver}", self.what(), columns)
         facts = (report["rows"], report["cols"], report["nrhs"], report["dtype"], X.dtype.name)
