@@ -71,13 +71,16 @@ def run_missing(study, folder, programs):
     prepare(folder)
     missing = [run for run in study.runs if not run.result(folder).exists()]
     print(f"{study.name}: {len(study.runs)} runs, {len(study.runs) - len(missing)} of them done")
-    failures = 0
+    failures, begin = 0, time.monotonic()
     for k, run in enumerate(missing, 1):
-        begin = time.monotonic()
-        print(f"[{k}/{len(missing)}] {run.section} on {run.ranks} ranks: {' '.join(run.words)}", flush=True)
+        repetition = f", repetition {run.turn} of {run.turns}" if run.turns > 1 else ""
+        print(f"[{k}/{len(missing)}] {run.section} on {run.ranks} ranks{repetition}: {' '.join(run.words)}", flush=True)
+        before = time.monotonic()
         status = start(study, run, folder, programs)
         if status in DONE and run.result(folder).exists():
-            print(f"        {time.monotonic() - begin:.1f} s", flush=True)
+            now = time.monotonic()
+            left = f"; about {(now - begin) / k * (len(missing) - k) / 60:.0f} min left" if k < len(missing) else ""
+            print(f"        {now - before:.1f} s{left}", flush=True)
             continue
         failures += 1
         log = Path(folder, "logs", f"{run.name}.txt")

@@ -35,7 +35,8 @@ class Run:
     words: list  # of the program's command line, without the result's file
     grid: tuple | None = None
     restarts: bool = False  # on a signal it saves its state, from which it can resume
-    turn: int = 1
+    turn: int = 1  # of the repetitions that are runs of their own
+    turns: int = 1
     name: str = field(init=False)
 
     def __post_init__(self):
@@ -198,7 +199,7 @@ def program_runs(table, kind, study):
         sized = {name: str(grown(int(value), count, grows)) if name in grows else value for name, value in options.items()}
         runs += [Run(table.title, kind, count, "gridlops",
                      [command, "--quiet", *option_words(sized), "--grid", f"{grid[0]}x{grid[1]}", "--transport", transport], grid,
-                     restarts=command == "solve", turn=turn)
+                     restarts=command == "solve", turn=turn, turns=repetitions)
                  for grid in grids_on(rules, count) for transport in transports for turn in range(1, repetitions + 1)]
     return runs, rules
 

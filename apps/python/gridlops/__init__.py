@@ -57,5 +57,5 @@ if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\
                       f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
                       "mpi4py mpi4py'")
 
-_MODULES = ("arrays", "errors", "grids", "matrices", "operators", "reports", "segy", "session", "solvers", "spaces")
+_MODULES = ("arrays", "errors", "grids", "io", "matrices", "operators", "plot", "reports", "segy", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]
