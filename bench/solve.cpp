@@ -157,12 +157,13 @@ Result measure(const Case& what, const SolverRun& method, int repetitions, Limit
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);
   result.launches = counts.launches;
   Problem<T> problem(what, method);
-  meter.measure<T>(*what.grid);
+  RecentLimits<T> recent(*what.grid, meter);
   std::vector<double> totals;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const MachineLimits limits = meter.measure<T>(*what.grid);
+    const MachineLimits limits = recent.get();
     const double waited = what.grid->comm().traffic().seconds_waiting;
     totals.push_back(problem.run());
+    recent.add_work(totals.back());
     const double waiting = what.grid->comm().traffic().seconds_waiting - waited;
     result.samples.push_back({problem.seconds_per_iteration(), limits,
                               sum(*what.grid, waiting) / what.grid->comm().size() / totals.back()});

@@ -41,29 +41,51 @@ struct Sample {
   double waiting = 0;  ///< for data and for other ranks: the share of the time, mean over the ranks
 };
 
-/// Times apply() in each repetition (collective over the grid). Measures the limits before it, except while a
-/// measurement takes longer than the repetitions since the last one. apply() must return only when this rank's
-/// work is done.
+/// The limits while a measurement goes on. They change with the load of the machine, but small work does not
+/// pay for measuring them each time.
+template <Scalar T>
+class RecentLimits {
+ public:
+  /// Warms up (collective over the grid).
+  RecentLimits(const ProcessGrid& grid, LimitMeter& meter) : grid_(grid), meter_(meter) {
+    meter_.measure<T>(grid_);
+  }
+
+  /// Measures them, unless that takes longer than the work since the last time (collective over the grid).
+  const MachineLimits& get() {
+    if (working_ < measuring_) return limits_;
+    const double begin = now();
+    limits_ = meter_.measure<T>(grid_);
+    measuring_ = maximum(grid_, now() - begin);
+    working_ = 0;
+    return limits_;
+  }
+
+  /// Says how long all ranks have worked.
+  void add_work(double seconds) { working_ += seconds; }
+
+ private:
+  const ProcessGrid& grid_;
+  LimitMeter& meter_;
+  MachineLimits limits_;
+  double measuring_ = 0, working_ = 0;  // seconds
+};
+
+/// Measures the limits and then times apply(), in each repetition (collective over the grid). apply() must
+/// return only when this rank's work is done.
 template <Scalar T, class Apply>
 std::vector<Sample> samples(const ProcessGrid& grid, LimitMeter& meter, int repetitions, const Apply& apply) {
-  meter.measure<T>(grid);
-  MachineLimits limits;
-  double measuring = 0, applying = 0;  // seconds of the last measurement, and of what came after it
+  RecentLimits<T> recent(grid, meter);
   std::vector<Sample> all;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    if (applying >= measuring) {
-      const double begin = now();
-      limits = meter.measure<T>(grid);
-      measuring = maximum(grid, now() - begin);
-      applying = 0;
-    }
+    const MachineLimits limits = recent.get();
     apply();  // refills the caches after the measurement of limits
     grid.comm().barrier();
     const double waited = grid.comm().traffic().seconds_waiting, begin = now();
     apply();
     const double mine = now() - begin, waiting = grid.comm().traffic().seconds_waiting - waited;
     const double seconds = maximum(grid, mine);
-    applying += 2 * seconds;
+    recent.add_work(2 * seconds);
     all.push_back({seconds, limits, sum(grid, waiting) / grid.comm().size() / seconds});
   }
   return all;
