@@ -77,14 +77,14 @@ def test_indexing_is_that_of_numpy(folder):
 def test_what_is_not_regular(folder):
     grid, (traces, values) = gl.Grid(), survey()
     on_root(lambda: write(folder / "gap.segy", traces[:-2]))
-    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "gap.segy"), "4 sources x 3 receivers", "2 pairs without a trace", "fill")
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "gap.segy"), "2 of the 4 x 3 pairs", "fill")
     found = gl.io.open_survey(grid, folder / "gap.segy", fill=True)
     holes = found.numbers < 0
     assert found.missing == 2 and (found.traces[:][holes] == 0).all() and (np.abs(found.traces[:][~holes]).sum(axis=-1) > 0).all()
 
     again = [*traces, (traces[4][0], traces[4][1] + 1)]
     on_root(lambda: write(folder / "again.segy", again))
-    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "again.segy"), "traces 5 and 13", "only")
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "again.segy"), "1 traces", "trace 13", "of trace 5.", "only")
     components = [({**fields, 29: kind}, samples + kind) for kind in (12, 13) for fields, samples in traces]
     on_root(lambda: write(folder / "components.segy", components))
     for kind in (12, 13):
@@ -170,7 +170,7 @@ def test_import(folder, capsys, monkeypatch):
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
 def test_import_that_fails_leaves_nothing(folder, capsys):
     write(folder / "gap.segy", survey()[0][:-2])
-    for arguments, status, word in ((["gap.segy", "out.h5"], 65, "2 pairs"), (["none.segy", "out.h5"], 65, "none.segy"), (["gap.segy", "none/out.h5", "--fill"], 74, "none"),
+    for arguments, status, word in ((["gap.segy", "out.h5"], 65, "2 of the 4 x 3 pairs"), (["none.segy", "out.h5"], 65, "none.segy"), (["gap.segy", "none/out.h5", "--fill"], 74, "none"),
                                     (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74")):
         assert main(["import", *(str(folder / name) if "." in name else name for name in arguments)]) == status
         assert word in capsys.readouterr().err

@@ -152,20 +152,20 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
             raise InputError(f"{path}: traces begin at different times, from {starts[0]:g} to {starts[-1]:g} ms (byte {START} of their headers)")
         interval = _interval(file, path) if interval is None else interval
         dtype, samples = ("float64" if file.dtype == np.dtype("i4") else "float32"), len(file.samples)
+    pairs, first = np.unique(row * len(columns) + column, return_index=True)
+    if pairs.size < traces.size:
+        again = np.setdiff1d(np.arange(traces.size), first)[0]
+        twin = first[np.searchsorted(pairs, row[again] * len(columns) + column[again])]
+        raise InputError(f"{path}: {traces.size - pairs.size} traces have the source and the receiver of an earlier one; trace {traces[again] + 1}, counted from 1, "
+                         f"those of trace {traces[twin] + 1}. Tell them apart by more fields, or choose some by a field, such as only={{29: 12}}")
+    if pairs.size < len(rows) * len(columns) and not fill:
+        gaps = np.flatnonzero(pairs != np.arange(pairs.size))
+        source, receiver = divmod(int(gaps[0]) if gaps.size else pairs.size, len(columns))
+        raise InputError(f"{path}: {len(rows) * len(columns) - pairs.size} of the {len(rows)} x {len(columns)} pairs of a source and a receiver have no trace. The first is "
+                         f"source {source} at {rows[source].tolist()} with receiver {receiver} at {columns[receiver].tolist()}. fill lets zeros stand there")
     numbers = np.full((len(rows), len(columns)), -1, np.int64)
-    first = np.unique(row * len(columns) + column, return_index=True)[1]  # of several with one source and receiver
-    numbers[row[first], column[first]] = traces[first]
-    survey = Survey(path, rows, columns, numbers, samples, interval, float(starts[0]) / 1e3, dtype, int((~chosen).sum()), little_endian)
-    again = traces[numbers[row, column] != traces]
-    if again.size:
-        twin = numbers[row, column][traces == again[0]][0]
-        raise InputError(f"{path}: {again.size} traces have the source and the receiver of another one; the first are traces {twin + 1} and {again[0] + 1}, "
-                         "counted from 1. Tell them apart by more fields, or choose some by a field, such as only={29: 12}")
-    if survey.missing and not fill:
-        source, receiver = np.argwhere(numbers < 0)[0]
-        raise InputError(f"{survey}. The first without is source {source} at {rows[source].tolist()} with receiver {receiver} at {columns[receiver].tolist()}. "
-                         "Zeros take their place if you ask for that: fill")
-    return survey
+    numbers.flat[pairs] = traces[first]
+    return Survey(path, rows, columns, numbers, samples, interval, float(starts[0]) / 1e3, dtype, int((~chosen).sum()), little_endian)
 
 
 def _interval(file: Any, path: str) -> float:
@@ -173,7 +173,8 @@ def _interval(file: Any, path: str) -> float:
 
     stated = {file.bin[segyio.BinField.Interval], file.header[0][segyio.TraceField.TRACE_SAMPLE_INTERVAL]} - {0}
     if len(stated) != 1:
-        raise InputError(f"{path}: the interval between samples is {' or '.join(map(str, sorted(stated))) or 'nowhere'} microseconds, by the file's and the first trace's header; give one in seconds: interval")
+        raise InputError(f"{path}: the headers of the file and of its first trace have {' and '.join(map(str, sorted(stated))) or 'no'} microseconds between "
+                         "samples; say how many seconds it is: interval")
     return float(stated.pop()) / 1e6
 
 
