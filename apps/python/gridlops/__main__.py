@@ -87,16 +87,16 @@ def _umask() -> int:
     return mask
 
 
-def _copy_traces(survey: Survey, order: tuple[int, ...], make: Callable[[tuple[int, ...], tuple[int, ...]], Any]) -> None:
-    """Fills the array that make(shape, shape of a block) returns, some sources at a time."""
+def _copy_traces(survey: Survey, order: tuple[int, ...], make: Callable[[tuple[int, ...], tuple[int, ...]], Callable[[], Any]]) -> None:
+    """Makes an array by make(shape, shape of a block), and fills what it returns a function for, some sources at a time."""
     traces = survey.traces
     each = max(1, _BUFFER // max(1, traces.dtype.itemsize * traces.shape[1] * traces.shape[2]))
     each = min(each, traces.shape[0])
     shape = tuple(traces.shape[axis] for axis in order)
-    target = make(shape, tuple((each, *traces.shape[1:])[axis] for axis in order))
+    array = make(shape, tuple((each, *traces.shape[1:])[axis] for axis in order))
     for begin in range(0, traces.shape[0], each):
         block = slice(begin, min(begin + each, traces.shape[0]))
-        target[tuple(block if axis == 0 else slice(None) for axis in order)] = traces[block].transpose(order)
+        array()[tuple(block if axis == 0 else slice(None) for axis in order)] = traces[block].transpose(order)
 
 
 def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], output: pathlib.Path) -> None:
@@ -110,7 +110,8 @@ def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], outpu
             def make_dataset(shape: tuple[int, ...], block: tuple[int, ...]) -> Any:
                 # Blocks of sources are contiguous unless sources come later: then a chunk has a part of a block.
                 chunks = None if order[0] == 0 else tuple(size if axis == 0 else min(size, 64) for axis, size in zip(order, block))
-                return file.create_dataset("traces", shape, survey.dtype, chunks=chunks)
+                dataset = file.create_dataset("traces", shape, survey.dtype, chunks=chunks)
+                return lambda: dataset
 
             _copy_traces(survey, order, make_dataset)
             file["traces"].attrs.update(facts)
@@ -119,7 +120,11 @@ def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], outpu
         return
     output.mkdir(exist_ok=True)
     with _new_file(output / "traces.npy") as made:
-        _copy_traces(survey, order, lambda shape, block: np.lib.format.open_memmap(made, "w+", survey.dtype, shape))
+        def make_file(shape: tuple[int, ...], _: tuple[int, ...]) -> Any:
+            np.lib.format.open_memmap(made, "w+", survey.dtype, shape)
+            return lambda: np.lib.format.open_memmap(made, "r+")  # a block at a time stays in memory
+
+        _copy_traces(survey, order, make_file)
     for name, array in arrays.items():
         with _new_file(output / f"{name}.npy") as made, made.open("wb") as file:
             np.save(file, array)
