@@ -215,6 +215,15 @@ def check_sizes(suite, rng):
             true = norms(square, case.B, X, damp)[1]
             found = np.array([column["normal_residual_norm"] for column in report["columns"]])
             suite.check((np.abs(found - true) <= 1e-6 * true).all(), "normal residual norms of cg", power, found, true)
+    for solver in [*LEAST_SQUARES, "cg"]:  # x is smaller than any number, so 0 is what there is
+        case = Case(suite, (A.T @ A if solver == "cg" else A) * 1e150, (A.T @ B if solver == "cg" else B) * 1e-200)
+        X, report = case.solve("--solver", solver, status=3)
+        if X is not None:
+            residual, gradient, _ = norms(case.A, case.B, X)
+            suite.check(not X.any() and reasons(report) == ["breakdown"] * 2, "x below all numbers", solver, X, reasons(report))
+            for column, r, g in zip(report["columns"], residual, gradient):
+                found = [column["residual_norm"] / r, column["normal_residual_norm"] / g, column["tested_norm"]]
+                suite.check(np.allclose(np.array(found, float), 1, rtol=1e-12), "its norms", solver, found)
     counts = []
     for power in (0, 300, -300, 480, -480):
         case = Case(suite, A * 2.0**power, B * 2.0**(-power // 2))

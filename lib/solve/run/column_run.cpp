@@ -159,7 +159,8 @@ bool ColumnRun<T>::verify() {
   batch_.block.restore();
   saved_.ask_again();
   if (guard_.is_on()) guard_.check_residuals(*this, true);
-  const TrueNorms norms = batch_.solve.method.true_norms(*this);
+  TrueNorms norms = batch_.solve.method.true_norms(*this);
+  if (drop_vanished(norms.x)) norms = batch_.solve.method.true_norms(*this);
   std::vector<char> goes_on(batch_.verdicts.all().size(), 0);
   for (Index j = 0; j < batch_.block.count(); ++j) {
     ColumnState& state = column(j);
@@ -178,6 +179,20 @@ bool ColumnRun<T>::verify() {
 }
 
 template <Scalar T>
+bool ColumnRun<T>::drop_vanished(const ColumnScalars& x_norms) {
+  bool has_vanished = false;
+  for (Index j = 0; j < batch_.block.count(); ++j) {
+    const double given = std::ldexp(x_norms[j], -column(j).scale.x());
+    const bool vanishes = x_norms[j] > 0 && given < static_cast<double>(std::numeric_limits<Real<T>>::min());
+    if (!vanishes) continue;
+    column(j).reason = StopReason::breakdown;
+    batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
+    has_vanished = true;
+  }
+  return has_vanished;
+}
+
+template <Scalar T>
 void ColumnRun<T>::write_report() {
   const T nan(std::numeric_limits<Real<T>>::quiet_NaN());
   scale_.undo(batch_.solve.X, batch_.block.columns());
@@ -186,8 +201,6 @@ void ColumnRun<T>::write_report() {
     const double x_norm = std::ldexp(state.x_norm, -state.scale.x());
     if (x_norm > static_cast<double>(std::numeric_limits<Real<T>>::max()))
       state.reason = StopReason::non_finite;
-    if (x_norm < static_cast<double>(std::numeric_limits<Real<T>>::min()) && state.x_norm > 0)
-      state.reason = StopReason::breakdown;
     if (state.reason == StopReason::non_finite)
       batch_.kernels().fill(nan, column_block(batch_.solve.state.x(), j));
   }

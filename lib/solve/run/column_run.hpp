@@ -111,6 +111,9 @@ class ColumnRun {
   void take_exact_zeros();
   void iterate();
   bool verify();
+  /// Ends columns whose x is smaller than the numbers of its type: 0 takes its place. Returns true if there
+  /// is one.
+  bool drop_vanished(const ColumnScalars& x_norms);
   void write_report();
 
   void begin_descents();
