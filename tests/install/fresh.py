@@ -55,7 +55,7 @@ CASES = [
 def make_project(folder, source):
     (folder / "scripts").mkdir(parents=True)
     shutil.copy(source / "scripts/fresh_debian", folder / "scripts")
-    (folder / "good").write_text("mkdir -p demo build-wheels; echo picture >demo/demo.png; echo wheel >build-wheels/a.whl; echo good is done\n",
+    (folder / "good").write_text("mkdir -p demo build-packages; echo picture >demo/demo.png; echo wheel >build-packages/a.whl; echo good is done\n",
                                  encoding="utf-8")
     (folder / "more").write_text("echo more is done\n", encoding="utf-8")
     (folder / "bad").write_text("echo bad fails; exit 3\n", encoding="utf-8")

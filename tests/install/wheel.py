@@ -133,7 +133,7 @@ def make_and_try(source, releases):
     for release in releases:
         if is_skipped([source / "scripts/wheel", release]):
             return 77
-        wheel, = (source / "build-wheels" / release).glob("*.whl")
+        wheel, = (source / "build-packages" / release).glob("*.whl")
         if is_skipped([source / "scripts/fresh_debian", "--release", release, "--with", wheel,
                        f"apt-get -qq -y install --no-install-recommends python3 && tests/install/wheel.py --here {wheel.name}"]):
             return 77
