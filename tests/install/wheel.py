@@ -106,7 +106,7 @@ def try_here(wheel):
     of_system.pip("install", wheel)
     of_system.solve("Debian's Open MPI")
     print("MPICH beside Open MPI:")
-    other.import_fails("mpi4py uses 'MPICH", "but GridLOps another MPI (Open MPI", "MPI4PY_LIBMPI=libmpi.so.40")
+    other.import_fails("mpi4py uses 'MPICH", "but GridLOps uses another MPI: Open MPI", "MPI4PY_LIBMPI=libmpi.so.40")
     run([other.python, "-c", "import gridlops"], cwd=scratch, env={**os.environ, "MPI4PY_LIBMPI": "libmpi.so.40"})
 
     apt_install("python3-numpy", "python3-mpi4py")

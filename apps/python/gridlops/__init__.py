@@ -51,7 +51,7 @@ except ImportError as _error:
 # Handles of communicators mean something to one MPI only.
 if _libraries[0] != _libraries[1]:
     _theirs, _ours = (text.splitlines()[0] for text in _libraries)
-    raise ImportError(f"mpi4py uses {_theirs!r}, but GridLOps another MPI ({_ours}). {_ONE_MPI}")
+    raise ImportError(f"mpi4py uses {_theirs!r}, but GridLOps uses another MPI: {_ours}. {_ONE_MPI}")
 
 from . import io, plot
 from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo, kirchhoff,
