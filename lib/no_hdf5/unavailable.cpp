@@ -12,7 +12,7 @@ namespace {
       message(name.text,
               ": is a dataset in an HDF5 file, but this library was built without HDF5; "
               "install it (on Debian libhdf5-openmpi-dev), and configure and build again, or give "
-              "a .npy file"));
+              "a .npy file; in Python, read_array() and write_array() take datasets of h5py"));
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ CASES = [
     ("another release", {}, [*OTHER, GOOD, SOURCES], 0, ["fresh other: sh good", " other"], [(GOOD, "OK"), (SOURCES, "OK")]),
     ("another release, of which the mirror has one suite", {"apt-get": UPDATE_FAILS}, [*OTHER, GOOD, SOURCES], 0, ["http://nowhere/ other"],
      [(GOOD, "OK"), (SOURCES, "OK")]),
+    ("a file that git does not know", {}, ["--with", "new", "sh new"], 0, ["new is done"], [("sh new", "OK")]),
     ("no other release", {"debootstrap": "exit 1"}, [*OTHER, GOOD], 77, ["no fresh other"], [(GOOD, "SKIP")]),
     ("a release without commands", {}, OTHER, 2, ["usage"], []),
 ]
@@ -54,17 +55,19 @@ CASES = [
 def make_project(folder, source):
     (folder / "scripts").mkdir(parents=True)
     shutil.copy(source / "scripts/fresh_debian", folder / "scripts")
-    (folder / "good").write_text("mkdir -p demo; echo picture >demo/demo.png; echo good is done\n", encoding="utf-8")
+    (folder / "good").write_text("mkdir -p demo build-packages; echo picture >demo/demo.png; echo wheel >build-packages/a.whl; echo good is done\n",
+                                 encoding="utf-8")
     (folder / "more").write_text("echo more is done\n", encoding="utf-8")
     (folder / "bad").write_text("echo bad fails; exit 3\n", encoding="utf-8")
     git = ["git", "-C", folder, "-c", "user.name=tests", "-c", "user.email=tests@localhost"]
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "All"]):
         subprocess.run([*git, *words], check=True)
     (folder / "good").write_text("echo what is not committed does not count; exit 1\n", encoding="utf-8")
+    (folder / "new").write_text("echo new is done\n", encoding="utf-8")
 
 
 def check(source, stand_ins, commands):
-    """The run, the log, whether the picture came, and what was left."""
+    """The run, the log, whether the picture and the wheel came, and what was left."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
         make_project(scratch / "project", source)
@@ -80,7 +83,8 @@ def check(source, stand_ins, commands):
         out = scratch / "project/build-fresh" / (OTHER[1] if commands[0] == OTHER[0] else RELEASE)
         kept = out / "meson-logs/testlog.json"
         log = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
-        return run, log, (out / "demo.png").exists(), sorted(path.name for path in (scratch / "tmp").iterdir())
+        has_results = (out / "demo.png").exists() and (out / "a.whl").exists()
+        return run, log, has_results, sorted(path.name for path in (scratch / "tmp").iterdir())
 
 
 def main(source):
@@ -89,12 +93,12 @@ def main(source):
         return 77
     failures = 0
     for what, stand_ins, commands, status, words, results in CASES:
-        run, log, has_picture, left = check(source, stand_ins, commands)
+        run, log, has_results, left = check(source, stand_ins, commands)
         found = [(entry["name"].split(" on a fresh")[0], entry["result"]) for entry in log]
         missing = [word for word in words if word not in run.stdout]
-        if run.returncode != status or missing or found != results or left or has_picture != ((GOOD, "OK") in results):
+        if run.returncode != status or missing or found != results or left or has_results != ((GOOD, "OK") in results):
             failures += 1
-            print(f"FAILED: {what}: status {run.returncode}, without {missing}, log {found}, picture {has_picture},"
+            print(f"FAILED: {what}: status {run.returncode}, without {missing}, log {found}, results {has_results},"
                   f" left {left}:\n{run.stdout}")
     print(f"{len(CASES)} cases, {failures} failed")
     return 1 if failures else 0

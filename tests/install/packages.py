@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks the recipes in scripts/packages: packages.py SOURCE_ROOT [--build]
 
-Spack's are run by stand-ins for its words, with every variant on and off: options that they give to Meson must exist. Debian's
-must have this project's version and the shared library's number. --build makes Debian's packages, which lintian must accept;
+Spack's are run by stand-ins for its words, with every variant on and off: options that they give to Meson must exist, as must
+those of conda's recipe, which must have this project's version and licence. Debian's must have this version, too, and the
+shared library's number. What images copy and run must be there. --build makes Debian's packages, which lintian must accept;
 status 77 where debhelper or lintian are missing.
 """
 import itertools
@@ -50,10 +51,18 @@ def recipe_of(path, known):
     return classes[0], variants
 
 
+def options_of(source):
+    """What Meson may be given by -D."""
+    return {"default_library", *re.findall(r"^option\('(\w+)'", (source / "meson_options.txt").read_text(encoding="utf-8"), re.MULTILINE)}
+
+
+def version_of(source):
+    return re.search(r"version: '([\d.]+)'", (source / "meson.build").read_text(encoding="utf-8"))[1]
+
+
 def check_spack(source):
     """What is wrong with the options that the recipes give."""
-    options = set(re.findall(r"^option\('(\w+)'", (source / "meson_options.txt").read_text(encoding="utf-8"), re.MULTILINE))
-    options.add("default_library")
+    options = options_of(source)
     folder = source / "scripts/packages/spack/packages"
     gridlops, variants = recipe_of(folder / "gridlops/package.py", {"MesonPackage", "CMakePackage"})
     failures = []
@@ -74,7 +83,7 @@ def check_spack(source):
 
 
 def check_debian(source):
-    version = re.search(r"version: '([\d.]+)'", (source / "meson.build").read_text(encoding="utf-8"))[1]
+    version = version_of(source)
     folder = source / "scripts/packages/debian"
     named = re.match(r"gridlops \(([\d.]+)\) ", (folder / "changelog").read_text(encoding="utf-8"))
     failures = [] if named and named[1] == version else [f"Debian: the changelog does not begin with gridlops ({version})"]
@@ -84,6 +93,31 @@ def check_debian(source):
         failures.append(f"Debian: no package libgridlops{number}, which is the shared library's number")
     if shutil.which("dpkg-parsechangelog"):
         run(["dpkg-parsechangelog", "-l", folder / "changelog"])
+    return failures
+
+
+def check_conda(source):
+    recipe = (source / "scripts/packages/conda/gridlops/recipe.yaml").read_text(encoding="utf-8")
+    failures = [f"conda: -D{name} is no option of meson_options.txt" for name in re.findall(r"-D(\w+)=", recipe) if name not in options_of(source)]
+    if f"\n  version: {version_of(source)}\n" not in recipe:
+        failures.append(f"conda: the version is not {version_of(source)}")
+    if (source / "scripts/packages/conda/gridlops" / re.search(r"path: (\S+)", recipe)[1]).resolve() != source:
+        failures.append("conda: the path of the sources does not lead here")
+    return failures
+
+
+def check_images(source):
+    """What is wrong with the files that images copy, and the steps that they run."""
+    folder = source / "scripts/packages/container"
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in ("Dockerfile", "gridlops.def")}
+    copied = {"Dockerfile": {name for line in re.findall(r"^COPY (.*)$", texts["Dockerfile"], re.MULTILINE) for name in line.split()[:-1]},
+              "gridlops.def": set(re.findall(r"^    (\S+) /src/\S+$", texts["gridlops.def"], re.MULTILINE))}
+    failures = [f"{image}: {name} is not there" for image, names in copied.items() for name in names if not (source / name).exists()]
+    if copied["Dockerfile"] != copied["gridlops.def"]:
+        failures.append(f"images: one of Dockerfile and gridlops.def alone copies {sorted(copied['Dockerfile'] ^ copied['gridlops.def'])}")
+    for image, text in texts.items():
+        failures += [f"{image}: does not run {step.name}" for step in folder.iterdir()
+                     if step.name not in texts and not re.search(rf"/{step.name}\b", text)]
     return failures
 
 
@@ -111,7 +145,7 @@ def build_debian(source):
 
 
 def main(source, build):
-    failures = check_spack(source) + check_debian(source)
+    failures = check_spack(source) + check_debian(source) + check_conda(source) + check_images(source)
     print("\n".join(failures) or "the recipes fit the project")
     if failures:
         return 1

