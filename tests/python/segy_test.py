@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Surveys in SEG-Y files: arrays and positions are what segyio wrote, and what is not regular is named."""
+import json
+
 import numpy as np
 import pytest
 from ranks import COMM, expect_error, grids, on_root
@@ -37,41 +39,29 @@ def write(path, traces, kind=5, endian="big", interval=4000):
             file.trace[number] = np.asarray(samples, file.dtype)
 
 
-def in_order_of_file(positions, traces, fields):
-    """Which of the positions come first, second, … in the file."""
-    seen = list(dict.fromkeys(tuple(trace[0][byte] for byte in fields) for trace in traces))
-    keys = [tuple(header(p, p)[byte] for byte in fields) for p in positions]
-    return [keys.index(key) for key in seen]
-
-
 def test_arrays_and_positions(folder):
     traces, values = survey()
-    rows, columns = in_order_of_file(SOURCES, traces, (73, 77, 49)), in_order_of_file(RECEIVERS, traces, (81, 85, 41))
-    assert rows != sorted(rows)
     for kind, endian in ((1, "big"), (5, "big"), (5, "little"), (2, "big")):
         name = folder / f"line{kind}{endian}.segy"
         on_root(lambda name=name, kind=kind, endian=endian: write(name, traces, kind, endian))
         for grid in grids():
             found = gl.io.open_survey(grid, name, little_endian=endian == "little")
-            assert (found.sources == SOURCES[rows]).all() and (found.receivers == RECEIVERS[columns]).all()
+            assert (found.sources == SOURCES).all() and (found.receivers == RECEIVERS).all()
             assert (found.interval, found.start, found.missing, found.left_out) == (0.004, 0, 0, 0)
-            wanted = values[rows][:, columns]
             for cut in range(3):
-                space = gl.Space.array(grid, wanted.shape, cut)
+                space = gl.Space.array(grid, values.shape, cut)
                 X = gl.io.read_array(space, found.traces)
                 assert X.dtype == (np.float64 if kind == 2 else np.float32)
-                assert (X.local.ravel() == wanted[space.local_box].ravel()).all() if X.local.size else True
+                assert (X.local.ravel() == values[space.local_box].ravel()).all() if X.local.size else True
 
 
 def test_indexing_is_that_of_numpy(folder):
     traces, values = survey()
     on_root(lambda: write(folder / "line.segy", traces))
     found = gl.io.open_survey(gl.Grid(), folder / "line.segy")
-    rows, columns = in_order_of_file(SOURCES, traces, (73, 77, 49)), in_order_of_file(RECEIVERS, traces, (81, 85, 41))
-    wanted = values[rows][:, columns]
     for box in ((slice(None),) * 3, (slice(1, 3), slice(0, 0), slice(None)), (2, slice(None), 3), (slice(3, None, -2), 1, slice(1, 6, 2)),
                 1, (0, 1), (0, 1, 2), (slice(0, 2), -1, -1)):
-        assert np.array_equal(found.traces[box], wanted[box]) and found.traces[box].dtype == np.float32
+        assert np.array_equal(found.traces[box], values[box]) and found.traces[box].dtype == np.float32
 
 
 def test_what_is_not_regular(folder):
@@ -84,13 +74,20 @@ def test_what_is_not_regular(folder):
 
     again = [*traces, (traces[4][0], traces[4][1] + 1)]
     on_root(lambda: write(folder / "again.segy", again))
-    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "again.segy"), "1 traces", "trace 13", "of trace 5.", "only")
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "again.segy"), "1 of the traces", "trace 13", "of trace 5.", "only", "without")
     components = [({**fields, 29: kind}, samples + kind) for kind in (12, 13) for fields, samples in traces]
     on_root(lambda: write(folder / "components.segy", components))
     for kind in (12, 13):
         found = gl.io.open_survey(grid, folder / "components.segy", only={29: kind})
         assert found.traces[:].sum() == values.sum() + kind * values.size and found.left_out == len(traces)
     expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "components.segy", only={29: 14}), "none of its 24 traces")
+
+    found = gl.io.open_survey(grid, folder / "components.segy", without={29: [12, 5]})
+    assert found.traces[:].sum() == values.sum() + 13 * values.size
+    on_root(lambda: write(folder / "kinds.segy", components[:-2]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "kinds.segy", sources=[73, 29]), "12 of code 12, 10 of code 13")
+    on_root(lambda: write(folder / "nan.segy", [(fields, samples * (np.nan if number == 4 else 1)) for number, (fields, samples) in enumerate(traces)]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "nan.segy").traces[:], "trace 5", "not finite")
 
     dead = [*traces, ({**header([0, 0, 0], [0, 0, 0]), 29: 2}, traces[0][1])]
     on_root(lambda: write(folder / "dead.segy", dead))
@@ -102,8 +99,8 @@ def test_stacks_by_other_fields(folder):
     image = np.arange(2 * 5 * 3).reshape(2, 5, 3)
     on_root(lambda: write(folder / "stack.segy", [({189: 10 + i, 193: 400 - j}, image[i, j]) for i in range(2) for j in range(5)]))
     found = gl.io.open_survey(gl.Grid(), folder / "stack.segy", sources=[189], receivers=[193])
-    assert found.sources.tolist() == [[10], [11]] and found.receivers.ravel().tolist() == [400, 399, 398, 397, 396]
-    assert (found.traces[:] == image).all()
+    assert found.sources.tolist() == [[10], [11]] and found.receivers.ravel().tolist() == [396, 397, 398, 399, 400]
+    assert (found.traces[:] == image[:, ::-1]).all()
 
 
 def test_wrong_files_and_arguments(folder):
@@ -158,6 +155,7 @@ def test_import(folder, capsys, monkeypatch):
         assert main(["import", str(folder / "line.segy"), str(folder / "arrays"), "--order", axes]) == 0
         assert (np.load(folder / "arrays/traces.npy") == wanted.transpose(order)).all()
         assert (np.load(folder / "arrays/positions.npy") == np.concatenate([found.sources, found.receivers])).all()
+        assert json.loads((folder / "arrays/survey.json").read_text()) == {"interval": 0.004, "start": 0, "axes": axes}
         assert " x ".join(str(values.shape[axis]) for axis in order) in capsys.readouterr().out
         h5py = pytest.importorskip("h5py")
         assert main(["import", str(folder / "line.segy"), str(folder / "line.h5"), "--order", axes]) == 0
@@ -171,13 +169,14 @@ def test_import(folder, capsys, monkeypatch):
 def test_import_that_fails_leaves_nothing(folder, capsys):
     write(folder / "gap.segy", survey()[0][:-2])
     for arguments, status, word in ((["gap.segy", "out.h5"], 65, "2 of the 4 x 3 pairs"), (["none.segy", "out.h5"], 65, "none.segy"), (["gap.segy", "none/out.h5", "--fill"], 74, "none"),
-                                    (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74")):
+                                    (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74"), (["gap.segy", "out.npy", "--fill"], 2, "folder")):
         assert main(["import", *(str(folder / name) if "." in name else name for name in arguments)]) == status
         assert word in capsys.readouterr().err
         assert [path.name for path in folder.iterdir()] == ["gap.segy"]
-    with pytest.raises(SystemExit) as ended:
-        main(["import", "a", "b", "--order", "time,time,source"])
-    assert ended.value.code == 2
+    for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--sources", "x")):
+        with pytest.raises(SystemExit) as ended:
+            main(["import", "a", "b", option, value])
+        assert ended.value.code == 2 and repr(value) in capsys.readouterr().err
 
 
 @pytest.mark.skipif(COMM.size == 1, reason="about several processes")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import resource
@@ -23,42 +24,62 @@ _AXES = ("source", "receiver", "time")
 _BUFFER = 64 << 20  # bytes of traces that are in memory
 
 
-def _whole_numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",")]
+def _bytes(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no bytes, such as 73,77,49") from None
 
 
 def _field_and_value(text: str) -> tuple[int, int]:
-    byte, value = text.split("=")
-    return int(byte), int(value)
+    try:
+        byte, value = map(int, text.split("="))
+        return byte, value
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no byte and value, such as 29=1") from None
 
 
 def _order(text: str) -> tuple[int, ...]:
-    order = tuple(_AXES.index(word) for word in text.split(","))
-    if sorted(order) != [0, 1, 2]:
-        raise ValueError
-    return order
+    words = text.split(",")
+    if sorted(words) != sorted(_AXES):
+        raise argparse.ArgumentTypeError(f"{text!r} is no order of source, receiver and time, such as time,receiver,source")
+    return tuple(map(_AXES.index, words))
+
+
+def _values_of(pairs: list[tuple[int, int]]) -> dict[int, list[int]]:
+    values: dict[int, list[int]] = {}
+    for byte, value in pairs:
+        values.setdefault(byte, []).append(value)
+    return values
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m gridlops", description="Work with files for GridLOps.")
     command = parser.add_subparsers(dest="command", required=True).add_parser(
         "import", help="make arrays of a SEG-Y file", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Makes arrays of a SEG-Y file: the traces, and the positions of sources and receivers, in the order in which the file\n"
-                    "has them. Headers are read first, then the traces, a few at a time. Runs on one process.",
-        epilog="example:\n  python3 -m gridlops import line.segy line.h5\n"
-               "  mpirun -n 4 gridlops lsm --data line.h5:/traces --geometry line.h5:/positions@:,::2 --save image")
+        description="Makes arrays of a SEG-Y file: the traces, and the positions of sources and receivers, both in ascending order of x, then\n"
+                    "y, then depth. Headers are read first, then the traces, a few at a time. Runs on one process.",
+        epilog="example (lsm takes x and depth of each position, and must be told the interval and the velocity):\n"
+               "  python3 -m gridlops import line.segy line.h5\n"
+               "  mpirun -n 4 gridlops lsm --data line.h5:/traces --geometry line.h5:/positions@:,::2 --interval 0.004 --velocity 1500 --save image")
     command.add_argument("file", metavar="FILE.segy")
-    command.add_argument("output", metavar="OUTPUT", help="a new HDF5 file, whose name ends in .h5 or .hdf5, with datasets traces, sources, receivers, and "
-                         "positions, which are those of the sources, then of the receivers; or a folder for these arrays as .npy files")
-    command.add_argument("--sources", type=_whole_numbers, default=[73, 77, 49], metavar="BYTES",
+    command.add_argument("output", metavar="OUTPUT", help="an HDF5 file, whose name ends in .h5 or .hdf5, and which is replaced if it exists; or a "
+                         "folder for .npy files. The arrays are traces; sources and receivers, with a row of header values each; positions, those of the "
+                         "sources, then of the receivers; and numbers, the number of each pair's trace in the file, from 0 on, or -1. Attributes of traces, "
+                         "or survey.json, have the interval and the start in seconds")
+    command.add_argument("--sources", type=_bytes, default=[73, 77, 49], metavar="BYTES",
                          help="the fields of a trace header that tell sources apart, by the bytes where they begin, from 1 on: x, y and depth [73,77,49]. "
-                         "Byte 49 is taken below byte 45")
-    command.add_argument("--receivers", type=_whole_numbers, default=[81, 85, 41], metavar="BYTES",
-                         help="the same for receivers [81,85,41]. Byte 41 is an elevation, and becomes a depth. For a stack: --sources 189 --receivers 193")
-    command.add_argument("--order", type=_order, default=(0, 1, 2), metavar="AXES", help="of the traces' dimensions [source,receiver,time]")
+                         "The depth is byte 49 minus the surface elevation in byte 45")
+    command.add_argument("--receivers", type=_bytes, default=[81, 85, 41], metavar="BYTES",
+                         help="the same for receivers [81,85,41]. The depth is minus the elevation in byte 41. For stacked data use inline and crossline, "
+                         "--sources 189 --receivers 193; traces is then (inline, crossline, time)")
+    command.add_argument("--order", type=_order, default=(0, 1, 2), metavar="AXES", help="order of the dimensions of traces [source,receiver,time, which lsm takes; mdd takes "
+                         "time,receiver,source]")
     command.add_argument("--only", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE",
-                         help="leave out all traces but those with this value in a field of their header, such as 29=12. Dead traces are left out anyway")
-    command.add_argument("--fill", action="store_true", help="let pairs of source and receiver without a trace be zero; refused otherwise")
+                         help="keep only traces with this value in a field of their header, such as 29=1, live seismic traces; given again for the same byte, "
+                         "either value. Dead traces are left out anyway")
+    command.add_argument("--without", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
+    command.add_argument("--fill", action="store_true", help="fill pairs without a trace with zeros, which solvers take for measured data; such pairs are refused otherwise")
     command.add_argument("--interval", type=float, metavar="S", help="seconds between samples, if the headers do not say")
     command.add_argument("--little-endian", action="store_true", help="the file has little-endian numbers")
     return parser
@@ -118,6 +139,8 @@ def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], outpu
             for name, array in arrays.items():
                 file[name] = array
         return
+    if output.suffix in (".npy", ".hdf", ".he5", ".mat"):
+        raise UsageError(f"{output}: the output is an HDF5 file, whose name ends in .h5 or .hdf5, or a folder for .npy files")
     output.mkdir(exist_ok=True)
     with _new_file(output / "traces.npy") as made:
         def make_file(shape: tuple[int, ...], _: tuple[int, ...]) -> Any:
@@ -128,6 +151,8 @@ def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], outpu
     for name, array in arrays.items():
         with _new_file(output / f"{name}.npy") as made, made.open("wb") as file:
             np.save(file, array)
+    with _new_file(output / "survey.json") as made:
+        made.write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -136,9 +161,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if MPI.COMM_WORLD.size > 1:
             raise UsageError(f"import runs on one process, and not on {MPI.COMM_WORLD.size}")
-        survey = scan(given.file, given.sources, given.receivers, dict(given.only), given.fill, given.interval, given.little_endian)
-        print(survey)
-        arrays = {"sources": survey.sources, "receivers": survey.receivers}
+        survey = scan(given.file, given.sources, given.receivers, _values_of(given.only), _values_of(given.without), given.fill, given.interval,
+                      given.little_endian)
+        arrays = {"sources": survey.sources, "receivers": survey.receivers, "numbers": survey.numbers}
         if survey.sources.shape[1] == survey.receivers.shape[1]:
             arrays["positions"] = np.concatenate([survey.sources, survey.receivers])
         try:
@@ -148,6 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Error as error:
         print(f"gridlops import: {error}", file=sys.stderr)
         return error.status
+    print(survey)
     for name, array in itertools.chain([("traces", survey.traces)], arrays.items()):
         print(f"{given.output}: {name}, {' x '.join(str(array.shape[axis]) for axis in (given.order if name == 'traces' else range(array.ndim)))}")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")

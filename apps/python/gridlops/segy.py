@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -19,22 +19,23 @@ from .grids import Grid
 TRACE_KIND, SOURCE_ELEVATION, SOURCE_DEPTH, RECEIVER_ELEVATION = 29, 45, 49, 41
 ELEVATION_SCALAR, COORDINATE_SCALAR, START = 69, 71, 109
 DEAD = 2  # of TRACE_KIND
+FieldValues = Mapping[int, Union[int, Sequence[int]]]
 _SCALED = {**dict.fromkeys((41, 45, 49, 53, 57, 61, 65), ELEVATION_SCALAR), **dict.fromkeys((73, 77, 81, 85, 181, 185), COORDINATE_SCALAR)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What the headers of a SEG-Y file say. ``traces`` reads the rest when it is indexed."""
+    """What the headers of a SEG-Y file say. Indexing ``traces`` reads samples from the file."""
 
     path: str
-    sources: npt.NDArray[np.float64]  #: one row of header values for each source, in the order of the file: x, y, depth
+    sources: npt.NDArray[np.float64]  #: one row of header values for each source, in ascending order: x, y, depth
     receivers: npt.NDArray[np.float64]  #: the same for each receiver
     numbers: npt.NDArray[np.int64]  #: (sources, receivers): which trace of the file was recorded there, from 0 on, or -1
     samples: int  #: of a trace
     interval: float  #: between samples, in seconds
     start: float  #: the time of the first sample, in seconds
     dtype: str  #: float32, or float64 where samples are integers of 32 bits
-    left_out: int  #: traces that are dead, or that ``only`` leaves out
+    left_out: int  #: traces that are dead, or that ``only`` or ``without`` leaves out
     little_endian: bool
 
     @property
@@ -49,8 +50,8 @@ class Survey:
 
     def __str__(self) -> str:
         sources, receivers = self.numbers.shape
-        return (f"{self.path}: {sources} sources x {receivers} receivers x {self.samples} samples of {1e3 * self.interval:g} ms from {1e3 * self.start:g} ms on; "
-                f"{self.missing} pairs without a trace, {self.left_out} traces left out")
+        return (f"{self.path}: sources x receivers x samples: {sources} x {receivers} x {self.samples}, every {1e3 * self.interval:g} ms from {1e3 * self.start:g} ms on; "
+                f"pairs without a trace: {self.missing}; traces left out: {self.left_out}")
 
 
 class Traces:
@@ -71,6 +72,10 @@ class Traces:
             for line in np.argsort(numbers, axis=None):  # in the order of the file
                 if numbers.flat[line] >= 0:
                     lines[line] = file.trace.raw[int(numbers.flat[line])][time]
+        wrong = numbers.flat[~np.isfinite(lines).reshape(numbers.size, -1).all(axis=1)] if numbers.size else numbers
+        if wrong.size:
+            raise InputError(f"{self.survey.path}: {wrong.size} of the traces have samples that are not finite; the first is trace {wrong.min() + 1}, counted from 1. "
+                             "Leave them out by a field of their headers: without={29: 2}, or --without 29=2")
         return lines.reshape(numbers.shape + times.shape)
 
 
@@ -117,20 +122,19 @@ def _field(file: Any, little_endian: bool, byte: int) -> npt.NDArray[np.float64]
 
 
 def _positions(field: Callable[[int], npt.NDArray[np.float64]], fields: Sequence[int], chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """The different values of these fields, in the order of the file, and which of them each trace has."""
+    """The different values of these fields, in ascending order, and which of them each trace has."""
     columns = []
     for byte in fields:
         values = field(byte)
         if byte == SOURCE_DEPTH:
             values -= field(SOURCE_ELEVATION)
         columns.append(-values if byte == RECEIVER_ELEVATION else values)
-    values, first, which = np.unique(np.stack(columns, axis=1)[chosen], axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return values[order] + 0.0, np.argsort(order)[which.ravel()]
+    values, which = np.unique(np.stack(columns, axis=1)[chosen] + 0.0, axis=0, return_inverse=True)
+    return values, which.ravel()
 
 
 def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
-         only: Mapping[int, int] | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+         only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
     """:func:`open_survey` on one rank alone."""
     path = os.fspath(path)
     if not sources or not receivers:
@@ -138,8 +142,10 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
     with _opened(path, little_endian) as file:
         field = functools.partial(_field, file, little_endian)
         chosen = np.ones(file.tracecount, bool)
-        for byte, value in (only or {}).items():
-            chosen &= field(byte) == value
+        for byte, values in (only or {}).items():
+            chosen &= np.isin(field(byte), values)
+        for byte, values in (without or {}).items():
+            chosen &= ~np.isin(field(byte), values)
         if TRACE_KIND not in (only or {}):
             chosen &= field(TRACE_KIND) != DEAD
         if not chosen.any():
@@ -147,7 +153,7 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
         rows, row = _positions(field, sources, chosen)
         columns, column = _positions(field, receivers, chosen)
         traces = np.flatnonzero(chosen)
-        starts = np.unique(field(START)[chosen])
+        starts, kinds = np.unique(field(START)[chosen]), np.unique(field(TRACE_KIND)[chosen], return_counts=True)
         if len(starts) > 1:
             raise InputError(f"{path}: traces begin at different times, from {starts[0]:g} to {starts[-1]:g} ms (byte {START} of their headers)")
         interval = _interval(file, path) if interval is None else interval
@@ -156,16 +162,25 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
     if pairs.size < traces.size:
         again = np.setdiff1d(np.arange(traces.size), first)[0]
         twin = first[np.searchsorted(pairs, row[again] * len(columns) + column[again])]
-        raise InputError(f"{path}: {traces.size - pairs.size} traces have the source and the receiver of an earlier one; trace {traces[again] + 1}, counted from 1, "
-                         f"those of trace {traces[twin] + 1}. Tell them apart by more fields, or choose some by a field, such as only={{29: 12}}")
+        raise InputError(f"{path}: {traces.size - pairs.size} of the traces have the source and the receiver of an earlier one; trace {traces[again] + 1}, counted from "
+                         f"1, those of trace {traces[twin] + 1}. Name more fields in sources or receivers, or choose by a field: only={{29: 1}}, or --only 29=1, and "
+                         "without={9: 999}, or --without 9=999")
     if pairs.size < len(rows) * len(columns) and not fill:
         gaps = np.flatnonzero(pairs != np.arange(pairs.size))
         source, receiver = divmod(int(gaps[0]) if gaps.size else pairs.size, len(columns))
-        raise InputError(f"{path}: {len(rows) * len(columns) - pairs.size} of the {len(rows)} x {len(columns)} pairs of a source and a receiver have no trace. The first is "
-                         f"source {source} at {rows[source].tolist()} with receiver {receiver} at {columns[receiver].tolist()}. fill lets zeros stand there")
+        raise InputError(f"{path}: {len(rows) * len(columns) - pairs.size} of the {len(rows)} x {len(columns)} pairs of a source and a receiver have no trace, or only a dead "
+                         f"one. The first is source {source} at {rows[source].tolist()} with receiver {receiver} at {columns[receiver].tolist()}. fill=True, or --fill, lets "
+                         f"zeros stand there{_several(kinds)}")
     numbers = np.full((len(rows), len(columns)), -1, np.int64)
     numbers.flat[pairs] = traces[first]
     return Survey(path, rows, columns, numbers, samples, interval, float(starts[0]) / 1e3, dtype, int((~chosen).sum()), little_endian)
+
+
+def _several(kinds: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]) -> str:
+    if len(kinds[0]) < 2:
+        return ""
+    counts = ", ".join(f"{count} of code {kind:g}" for kind, count in zip(*kinds))
+    return f". There are traces of several kinds (byte {TRACE_KIND}): {counts}; only={{29: 1}}, or --only 29=1, keeps one kind"
 
 
 def _interval(file: Any, path: str) -> float:
@@ -174,22 +189,24 @@ def _interval(file: Any, path: str) -> float:
     stated = {file.bin[segyio.BinField.Interval], file.header[0][segyio.TraceField.TRACE_SAMPLE_INTERVAL]} - {0}
     if len(stated) != 1:
         raise InputError(f"{path}: the headers of the file and of its first trace have {' and '.join(map(str, sorted(stated))) or 'no'} microseconds between "
-                         "samples; say how many seconds it is: interval")
+                         "samples; say how many seconds it is: interval=0.004, or --interval 0.004")
     return float(stated.pop()) / 1e6
 
 
 def open_survey(grid: Grid, path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
-                only: Mapping[int, int] | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+                only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
     """The survey in a SEG-Y file. Rank 0 reads all trace headers (collective over ``grid.comm``; errors are raised on all ranks).
 
     Traces with equal values in the header fields ``sources``, which are named by the byte where they begin, counted from 1, have
-    one source, and alike for ``receivers``. Coordinates are scaled as their headers say. A depth is below the datum: byte 49 less
-    the elevation at byte 45, and minus the elevation at byte 41. For a stack, name its lines: ``sources=[189], receivers=[193]``.
+    one source, and likewise for ``receivers``; both are in ascending order of these values. Coordinates are scaled as their headers
+    say. The depth of a source is byte 49 minus the surface elevation in byte 45; that of a receiver is minus the elevation in byte 41.
+    For stacked data take inline and crossline: ``sources=[189], receivers=[193]``.
 
-    Dead traces are left out, and all but those whose fields have the values of ``only``, such as ``{29: 12}``. Each pair of source and
-    receiver must have one trace; with ``fill`` it may have none, and zeros stand there.
+    Dead traces (2 in byte 29) are left out. ``only={29: 1}`` keeps the traces with this value, or one of several, in a field of their
+    headers, and ``without={9: [998, 999]}`` leaves such traces out. Each pair of source and receiver must then have one trace; with
+    ``fill`` it may have none, and zeros stand there, which a solver takes for measured data.
     """
     found: list[Survey] = []
-    grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, fill, interval, little_endian)))
+    grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, without, fill, interval, little_endian)))
     survey: Survey = grid.comm.bcast(found[0] if found else None)
     return survey
