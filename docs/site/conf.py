@@ -37,7 +37,7 @@ html_show_copyright = html_show_sphinx = html_copy_source = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-add_module_names = False
+add_module_names = toc_object_entries = False
 
 
 def module(name, **members):
@@ -47,12 +47,15 @@ def module(name, **members):
 
 
 def import_package():
-    """Imports the Python package without MPI and the C++ module: of both, only what the import looks at is here."""
-    mpi = module("mpi4py.MPI", Comm=type("Comm", (), {"__module__": "mpi4py.MPI"}), Get_library_version=str)
+    """Imports the Python package without mpi4py, PyLops-MPI and the C++ module: of these, only what the import looks at is here."""
+    mpi = module("mpi4py.MPI", Comm=type("Comm", (), {"__module__": "mpi4py.MPI"}), Get_library_version=str, COMM_WORLD=None)
     module("mpi4py", MPI=mpi)
+    module("pylops_mpi", **{name: type(name, (), {"__module__": "pylops_mpi"})
+                            for name in ("DistributedArray", "MPILinearOperator", "Partition", "StackedDistributedArray")})
     native = module("gridlops._native", version=version, error_statuses={}, mpi_library=str)
     package = ROOT / "apps/python/gridlops"
-    exec((package / "_native.pyi").read_text(encoding="utf-8"), vars(native))  # pylint: disable=exec-used
+    stub = "from __future__ import annotations\n" + (package / "_native.pyi").read_text(encoding="utf-8")
+    exec(stub, vars(native))  # pylint: disable=exec-used
     sys.path.insert(0, str(package.parent))
     import gridlops  # pylint: disable=import-outside-toplevel
     return gridlops
@@ -68,6 +71,7 @@ def skip(_app, what, name, member, skipped, _options):
 
 def cxx_names():
     """For each header the (name, page) of what it declares, as Doxygen's tag file has it; overloads once."""
+    seen = set()
     compounds = [(each, each.get("kind"), each.findtext("name")) for each in ElementTree.parse(TAGS).iter("compound")]
     classes = {name: each for each, kind, name in compounds if kind in ("class", "struct")}
 
@@ -84,7 +88,8 @@ def cxx_names():
                 found[short] = classes[key].findtext("filename")
                 found.update(dict(members(classes[key], short + "::")))
             found.update(dict(members(compound)))
-            yield f"{compound.findtext('path').partition('include/')[2]}{name}", compound.findtext("filename"), found
+            yield f"{compound.findtext('path').partition('include/')[2]}{name}", compound.findtext("filename"), {key: found[key] for key in found if key not in seen}
+            seen |= found.keys()
 
 
 def cxx_entry(env, text, signature):
