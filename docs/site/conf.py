@@ -158,7 +158,7 @@ def resolve(app, doctree, page):
     for node in list(doctree.findall(nodes.literal)):
         name = node.astext().removeprefix("gl.").removesuffix("()")
         names = python if "py" in page or "notebooks" in page else cxx
-        if name in names and not isinstance(node.parent, (nodes.reference, nodes.title)) and (name[0].isupper() or node.astext() != name):
+        if name in names and not isinstance(node.parent, (nodes.reference, nodes.title)) and (names is python or name[0].isupper() or node.astext() != name):
             node.replace_self(nodes.reference("", "", node.deepcopy(), refuri=names[name], internal=True))
 
 

@@ -24,7 +24,7 @@ LINKS = "return [...document.querySelectorAll('a[href]')].map(a => a.href)"
 IDS = "return [...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name)"
 PICTURES = "return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 FOUND = "return [...document.querySelectorAll('#search-results li')].map(e => e.innerText).join('\\n')"
-SEARCHES = {"cgls": ["gridlops.solvers.cgls", "(C++"], "bidiagonal": ["Solvers"], "scatter_array": ["gridlops.spaces.Space.scatter_array"]}
+SEARCHES = {"cgls": ["gridlops.solvers.cgls", "(C++"], "bidiagonalisation": ["Solvers"], "scatter_array": ["gridlops.spaces.Space.scatter_array"]}
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -60,7 +60,7 @@ def visit(driver, start, folder):
         for picture in driver.execute_script(PICTURES):
             yield f"{page}: no picture {picture}"
         for entry in driver.get_log("browser"):
-            if entry["level"] in ("SEVERE", "WARNING"):
+            if entry["level"] in ("SEVERE", "WARNING") and "favicon.ico" not in entry["message"]:
                 yield f"{page}: {entry['message']}"
         for link in driver.execute_script(LINKS):
             if link.startswith(base):
