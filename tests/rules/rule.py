@@ -70,13 +70,15 @@ def _self_test(check, good, plants):
             failures = check(Path(root))
         if expected is None:
             problems += [f"{what}: unexpected failure: {failure}" for failure in failures]
-        elif not any(expected in failure for failure in failures):
-            problems.append(f"{what}: no failure says {expected!r}; found {failures}")
+        else:
+            problems += [f"{what}: no failure says {piece!r}; found {failures}"
+                         for piece in ([expected] if isinstance(expected, str) else expected)
+                         if not any(piece in failure for failure in failures)]
     return problems
 
 
 def run(check, good, plants):
-    """The main program of a rule. plants: (what is planted, files, a piece of the failure that must be reported)."""
+    """The main program of a rule. plants: (what is planted, files, a piece of the failure that must be reported, or several)."""
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} SOURCE_ROOT | --self-test")
     if sys.argv[1] == "--self-test":

@@ -124,7 +124,7 @@ class Operator:
     def power_iteration(self, max_iterations: int = 100, tolerance: float = 1e-5, seed: int = 1) -> tuple[complex, Matrix, int, bool]:
         """(λ, v, iterations, converged): the eigenvalue of largest modulus and its vector (collective).
 
-        It converges when ‖A v − λ v‖ ≤ tolerance · |λ|. It does not converge if different eigenvalues share the largest
+        It converges when ‖A v − λ v‖ ≤ tolerance · ``|λ|``. It does not converge if different eigenvalues share the largest
         modulus.
         """
         value, iterations, converged, vector = self.native.power_iteration(max_iterations, tolerance, seed)
