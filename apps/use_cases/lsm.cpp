@@ -123,6 +123,13 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
       run.save("data", A->range(), data);
     }
     A->apply_adjoint(1, data, 0, image);
+    if (own && column_norms(image)[0] == 0 && column_norms(data)[0] > 0)
+      throw InputError(fmt::format(
+          "{}: no sample of these traces comes from the image, which has {} x {} points, {} m apart, "
+          "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing, --origin, --velocity "
+          "and --interval",
+          arguments.data, arguments.nx, arguments.nz, arguments.spacing, arguments.origin,
+          arguments.interval * static_cast<double>(arguments.samples)));
     run.save("migrated", A->domain(), image);
     run.solve(*A, data, image);
     run.save("inverted", A->domain(), image);

@@ -53,7 +53,7 @@ if first:
 
 # %% [markdown]
 # From here on it is your file. `open_survey` reads the headers, on rank 0: it finds the sources and the receivers by their
-# positions, and says so if a pair of them has no trace, or two. `read_array` reads the traces, each rank its part.
+# positions, and raises InputError if a pair of them has no trace, or two. `read_array` reads the traces, each rank its part.
 
 # %%
 survey = gl.io.open_survey(grid, folder / "shots.segy")

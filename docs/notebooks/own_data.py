@@ -4,7 +4,7 @@
 #
 # Recorded traces are the wanted response, convolved in time and space with a known field: d(t, x) = Σ_y ∫ g(t − t′, x, y)
 # m(t′, y) dt′. The example makes a field, a response and data as files of NumPy, then reads them as you would read yours.
-# The result is the same on any number of ranks.
+# The result is the same on any number of ranks, to within the tolerance.
 
 # %%
 import pathlib
@@ -50,7 +50,7 @@ if first:
 
 # %% [markdown]
 # Each rank reads its own part of the data; `.npy` could be a dataset in HDF5, `data.h5:/shots`. Each shot is a right-hand
-# side. Damping keeps the frequencies quiet that the field does not have.
+# side. Damping suppresses frequencies that the field does not have.
 
 # %%
 D = gl.io.read_array(op.range, folder / "data.npy")

@@ -184,7 +184,8 @@ def check_own_data(suite):
     np.save(suite.folder / "moved.npy", np.array(positions) + [100, 0])
     suite.succeeded(suite.run("lsm", *image, *own[:3], "moved.npy", "--origin", 100, "--save", "own", ranks=2))
     suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 1e-6 * abs(expected).max(), "moved")
-    for words, status, text in [(own[:2], 2, "--data and --geometry go together"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
+    np.save(suite.folder / "far.npy", np.load(suite.folder / "positions.npy") + [1e6, 0])
+    for words, status, text in [([*own[:3], "far.npy"], 65, "no sample of these traces comes from the image"), (own[:2], 2, "--data and --geometry go together"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
                                 (["--data", "positions.npy", *own[2:]], 65, "sources x receivers x samples, but is 7 x 2"),
                                 ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy")]:
         run = suite.run("lsm", *words, "--save", "refused", ranks=2)

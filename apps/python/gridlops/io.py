@@ -42,7 +42,7 @@ def read_matrix(grid: Grid, name: str | os.PathLike[str], algorithm: str = "stat
 def read_array(space: Space, source: Any) -> Matrix:
     """A matrix in this space, of the type of the file or object. Right-hand sides are the last dimension of an array.
 
-    An object is indexed with this rank's box; all ranks must have the same one.
+    An object is indexed with this rank's box; every rank must pass an object with the same contents.
     """
     is_name = isinstance(source, (str, os.PathLike))
     sizes, dtype = shape_of(space.grid, source) if is_name else (tuple(source.shape), type_name(source.dtype))
