@@ -97,6 +97,10 @@ def test_foreign_blocks():
     late = Waiting(X, stream=1)
     gl.from_local(space, late)
     assert late.waiting == [grid.stream]
+    untold = Waiting(X, version=2)
+    del untold.__cuda_array_interface__["stream"]
+    gl.from_local(space, untold)
+    assert untold.waiting == [grid.stream]
     for block, words in ((Foreign(X, stream=1), ("stream 1", "synchronise")), (Foreign(X, strides=None), ("column-major", "asfortranarray")),
                          (Foreign(X, typestr="<i4"), ("int32",)), (Foreign(X, shape=(3, 2, 2)), ("(3, 2, 2)",)), (Foreign(X, mask=X.local), ("mask",)),
                          (np.zeros((3, 4)), ("__cuda_array_interface__", "take_local")), (Foreign(X, shape=(2, 4)), ("2 x 4",))):

@@ -145,6 +145,8 @@ def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], outpu
     with _new_file(output / "traces.npy") as made:
         def make_file(shape: tuple[int, ...], _: tuple[int, ...]) -> Any:
             np.lib.format.open_memmap(made, "w+", survey.dtype, shape)
+            with made.open("r+b") as file:  # a full disk is an error here, and would end the process later
+                os.posix_fallocate(file.fileno(), 0, made.stat().st_size)
             return lambda: np.lib.format.open_memmap(made, "r+")  # a block at a time stays in memory
 
         _copy_traces(survey, order, make_file)
@@ -168,7 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
             arrays["positions"] = np.concatenate([survey.sources, survey.receivers])
         try:
             _write(survey, arrays, given.order, pathlib.Path(given.output))
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise error if isinstance(error, Error) else OutputError(f"{given.output} cannot be written: {error}") from error
     except Error as error:
         print(f"gridlops import: {error}", file=sys.stderr)

@@ -121,9 +121,10 @@ def _device_block(grid: Grid, block: Any) -> tuple[npt.DTypeLike, int, tuple[int
     if rows > 1 and step != size or cols > 1 and (stride % size or stride < rows * size):
         raise UsageError(f"a block of {rows} x {cols} with strides of {step} and {stride} bytes is not in column-major (Fortran) order, so that it cannot "
                          "be used in place: cupy.asfortranarray(block)")
-    if facts.get("stream") is not None and facts["stream"] != grid.stream:
+    stream = facts.get("stream", "unknown")  # before version 3 of the interface, as in PyTorch, it is not told
+    if stream is not None and stream != grid.stream:
         if not hasattr(block, "__dlpack__"):
-            raise UsageError(f"work on the {type(block).__name__} may still go on, on stream {facts['stream']}, and it has no __dlpack__ to make the grid's "
+            raise UsageError(f"work on the {type(block).__name__} may still go on, on stream {stream}, and it has no __dlpack__ to make the grid's "
                              "stream wait: synchronise that stream, and give an array whose stream is None")
         block.__dlpack__(stream=grid.stream)
     address, read_only = facts["data"]
