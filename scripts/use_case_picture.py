@@ -4,7 +4,7 @@
 
 use_case_picture.py CASE FOLDER [--output FILE.png]: model, data, initial guess, inversion, difference, and the cost of
 each iteration. Where the data were your own, there is no model and no difference. Axes have metres and seconds;
---spacing and --interval set the distance between samples.
+--spacing and --interval set the distance between samples, --origin the first position of your own data.
 """
 import argparse
 from pathlib import Path
@@ -46,7 +46,7 @@ class Section:
         axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02)
 
 
-def sections(case, arrays, spacing, interval):
+def sections(case, arrays, spacing, interval, origin):
     """The sections to draw from the saved arrays, by name."""
     made = {}
     for name, array in arrays.items():
@@ -54,14 +54,14 @@ def sections(case, arrays, spacing, interval):
             if name == "data":
                 made[name] = Section(last_two(array), ("receiver", "", 0, 1), ("time", "s", 0, interval))
             else:
-                made[name] = Section(last_two(array), ("x", "m", 0, spacing), ("z", "m", 0, spacing))
+                made[name] = Section(last_two(array), ("x", "m", origin, spacing), ("z", "m", 0, spacing))
         elif case == "mdd":
             section = (array if array.ndim == 2 else array[..., array.shape[2] // 2]).T  # saved as (time, position)
-            first = -(section.shape[1] // 2) * interval if "model" in arrays else 0
-            across = ("receiver" if name == "data" else "x", "m", -(section.shape[0] // 2) * spacing, spacing)
+            first, left = (-(section.shape[1] // 2) * interval, -(section.shape[0] // 2) * spacing) if "model" in arrays else (0, origin)
+            across = ("receiver" if name == "data" else "x", "m", left, spacing)
             made[name] = Section(section, across, ("time", "s", first, interval))
         else:
-            made[name] = Section(last_two(array), ("x", "m", 0, spacing), ("time", "s", 0, interval))
+            made[name] = Section(last_two(array), ("x", "m", origin, spacing), ("time", "s", 0, interval))
     return made
 
 
@@ -78,6 +78,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--spacing", type=float, help="metres between positions")
+    parser.add_argument("--origin", type=float, default=0, help="the first position of your own data, in metres [0]")
     parser.add_argument("--interval", type=float, help="seconds between samples")
     arguments = parser.parse_args()
     case, folder = arguments.case, arguments.folder
@@ -90,7 +91,7 @@ def main():
         arrays["difference"] = arrays["inverted"] - arrays["model"]
     spacing = arguments.spacing or SPACING[case]
     interval = arguments.interval or INTERVAL[case]
-    drawn = sections(case, arrays, spacing, interval)
+    drawn = sections(case, arrays, spacing, interval, arguments.origin)
 
     cost = folder / "cost.txt"
     count = len(drawn) + cost.exists()

@@ -27,7 +27,7 @@ struct LsmArguments {
   double interval = 0.004, frequency = 20;
   std::string data, geometry, wavelet;  ///< names of arrays; empty: generated
 
-  bool has_own_data() const { return !data.empty() || !geometry.empty(); }
+  bool has_own_data() const { return !data.empty(); }
 };
 
 /// Where the traces were recorded.
@@ -92,8 +92,6 @@ OperatorPtr<T> make_demigration(const LsmArguments& arguments,
 
 /// Takes the sizes and the type of the user's own data (collective over world).
 void read_own_sizes(Communicator& world, LsmArguments& arguments) {
-  if (arguments.data.empty() || arguments.geometry.empty())
-    throw UsageError("--data and --geometry go together: the traces, and where they were recorded");
   const ArrayHeader header =
       read_own_header(world, arguments.data, "--data", {"sources", "receivers", "samples"});
   arguments.sources = header.sizes[0];
@@ -126,8 +124,7 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
     if (own && column_norms(image)[0] == 0 && column_norms(data)[0] > 0)
       throw InputError(fmt::format(
           "{}: no sample of these traces comes from the image, which has {} x {} points, {} m apart, "
-          "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing, --origin, --velocity "
-          "and --interval",
+          "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing and --origin",
           arguments.data, arguments.nx, arguments.nz, arguments.spacing, arguments.origin,
           arguments.interval * static_cast<double>(arguments.samples)));
     run.save("migrated", A->domain(), image);
@@ -148,8 +145,11 @@ Action define_lsm(Options& options) {
   CLI::Option* const data =
       options.text("--data", arguments->data, "D",
                    "Real traces, sources x receivers x samples; --dtype is that of the file");
-  options.text("--geometry", arguments->geometry, "G",
-               "A matrix of x and depth, in metres, with a row for each source, and then for each receiver");
+  data->needs(
+      options
+          .text("--geometry", arguments->geometry, "G",
+                "A matrix of x and depth, in metres, with a row for each source, and then for each receiver")
+          ->needs(data));
   CLI::Option* const wavelet =
       options.text("--wavelet", arguments->wavelet, "W",
                    "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
@@ -159,8 +159,10 @@ Action define_lsm(Options& options) {
   options.number("--origin", arguments->origin, "M", std::numeric_limits<double>::lowest(),
                  "Where the image begins along x, in metres [0]");
   options.number("--spacing", arguments->spacing, "M", 0, "Metres between points of the image [4]");
-  options.number("--velocity", arguments->velocity, "V", 0, "Of the waves, in metres per second [1000]");
-  options.number("--interval", arguments->interval, "S", 0, "Seconds between samples [0.004]");
+  data->needs(options.number("--velocity", arguments->velocity, "V", 0,
+                             "Of the waves, in metres per second [1000; own data need it]"));
+  data->needs(options.number("--interval", arguments->interval, "S", 0,
+                             "Seconds between samples [0.004; own data need it]"));
   options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]")
       ->excludes(wavelet);
   options
@@ -181,7 +183,8 @@ Action define_lsm(Options& options) {
   define_use_case(options, arguments->common);
   options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
                     "gridlops lsm --solver lsqr --iterations 20 --dtype f32",
-                    "mpirun -n 4 gridlops lsm --data shots.npy --geometry positions.npy --save mine"});
+                    "mpirun -n 4 gridlops lsm --data shots.npy --geometry positions.npy --interval 0.004 "
+                    "--velocity 1500 --save mine"});
   return [arguments](Communicator& world) { return lsm(world, *arguments); };
 }
 

@@ -162,10 +162,12 @@ Action define_mdd(Options& options) {
       "The field between sources and receivers: real, samples x receivers x sources, or its spectra, "
       "complex, frequencies x receivers x sources, as numpy.fft.rfft makes them of as many samples as "
       "the data have. Each rank reads its part");
-  options.text("--data", arguments->data, "D",
-               "Real traces, samples x receivers, or samples x receivers x shots: each shot is a right-hand "
-               "side. The convolution is a sum over samples and sources, periodic in time. --dtype is that "
-               "of the files");
+  kernel->needs(options
+                    .text("--data", arguments->data, "D",
+                          "Real traces, samples x receivers, or samples x receivers x shots: each shot is a "
+                          "right-hand side. The convolution is a sum over samples and sources, periodic in "
+                          "time. --dtype is that of the files")
+                    ->needs(kernel));
   options
       .whole("--time-zero", arguments->first_sample, "K", 0,
              "The sample of the data, and of the model, that is time 0 [0]")

@@ -24,7 +24,7 @@ struct MddArguments {
   std::string kernel, data;  ///< names of arrays; empty: generated
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;
 
-  bool has_own_data() const { return !kernel.empty() || !data.empty(); }
+  bool has_own_data() const { return !kernel.empty(); }
   /// The samples of the time axis, and which of them is time 0. Generated data have negative times, too.
   Index axis_samples() const { return has_own_data() ? own_samples : 2 * samples - 1; }
   Index time_zero() const { return has_own_data() ? first_sample : samples - 1; }

@@ -104,9 +104,6 @@ void read_times(const MddArguments& arguments, const ArrayHeader& header, const 
 }  // namespace
 
 void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
-  if (arguments.kernel.empty() || arguments.data.empty())
-    throw UsageError(
-        "--kernel and --data go together: the field between sources and receivers, and the data");
   const ArrayHeader kernel = read_array_header(world, arguments.kernel);
   const ArrayHeader data = read_array_header(world, arguments.data);
   require_dimensions(arguments.kernel, kernel, "--kernel",

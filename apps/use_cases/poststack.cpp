@@ -161,8 +161,6 @@ void invert_own(UseCase& run, const PoststackArguments& arguments, const std::ve
 
 /// The sizes of the user's data, and of the background, which must be the same (collective over world).
 std::vector<Index> own_sizes(Communicator& world, PoststackArguments& arguments) {
-  if (arguments.data.empty() || arguments.background.empty())
-    throw UsageError("--data and --background go together: the traces, and the impedance to begin with");
   const std::vector<const char*> dimensions{"lines", "traces", "samples"};
   const ArrayHeader data = read_own_header(world, arguments.data, "--data", dimensions),
                     background = read_own_header(world, arguments.background, "--background", dimensions);
@@ -184,7 +182,7 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
         fmt::format("--solver {} means nothing here: --regularization normal-equations is solved by CG, and "
                     "tv by ADMM with CGLS",
                     name_of(arguments.common.solver)));
-  const bool has_own_data = !arguments.data.empty() || !arguments.background.empty();
+  const bool has_own_data = !arguments.data.empty();
   const std::vector<Index> sizes = has_own_data ? own_sizes(world, arguments) : std::vector<Index>();
   std::vector<std::string> saved{"inverted"};
   if (!has_own_data) saved.insert(saved.end(), {"model", "background", "data"});
@@ -211,11 +209,14 @@ Action define_poststack(Options& options) {
   options.group("Own data");
   CLI::Option* const data = options.text(
       "--data", arguments->data, "D", "Real traces, lines x traces x samples; --dtype is that of the files");
-  options.text("--background", arguments->background, "M0",
-               "The acoustic impedance to begin with, > 0, in an array like that of the data");
-  options.text("--wavelet", arguments->wavelet, "W",
-               "A vector of odd length, in the samples of the data, whose middle is time 0 [a Ricker wavelet "
-               "of 15 Hz in samples of 4 ms]");
+  data->needs(options
+                  .text("--background", arguments->background, "M0",
+                        "The acoustic impedance to begin with, > 0, in an array like that of the data")
+                  ->needs(data));
+  data->needs(
+      options.text("--wavelet", arguments->wavelet, "W",
+                   "A vector of odd length, in the samples of the data, whose middle is time 0 [a Ricker "
+                   "wavelet of 15 Hz in samples of 4 ms; own data need theirs]"));
   for (CLI::Option* generated : define_impedance(options, arguments->impedance)) generated->excludes(data);
   options.group("Regularization");
   options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
@@ -229,9 +230,11 @@ Action define_poststack(Options& options) {
   by_regularization->only(
       {"tv"}, options.whole("--inner", arguments->inner, "K", 1, "iterations of CGLS in each of ADMM [20]"));
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "100, of tv 40");
-  options.examples({"mpirun -n 4 gridlops poststack --save poststack",
-                    "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv",
-                    "mpirun -n 4 gridlops poststack --data section.npy --background smooth.npy --save mine"});
+  options.examples(
+      {"mpirun -n 4 gridlops poststack --save poststack",
+       "mpirun -n 4 gridlops poststack --regularization tv --save poststack-tv",
+       "mpirun -n 4 gridlops poststack --data section.npy --background smooth.npy --wavelet wavelet.npy "
+       "--save mine"});
   return [arguments, by_regularization](Communicator& world) {
     by_regularization->check(arguments->regularization);
     return poststack(world, *arguments);

@@ -88,3 +88,4 @@ if first:
         panel.imshow(picture.T, aspect="auto", cmap="gray", extent=(0, nx * spacing, nz * spacing, 0))
         panel.set(title=title, xlabel="x (m)")
     axes[1].set(ylabel="depth (m)")
+    pyplot.show()

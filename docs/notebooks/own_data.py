@@ -77,3 +77,4 @@ if first:
         panel.imshow(image, aspect="auto", cmap="gray")
         panel.set(title=title, xlabel="trace")
     axes[0].set(ylabel="time sample")
+    pyplot.show()

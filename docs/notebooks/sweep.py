@@ -48,3 +48,4 @@ if first:
     for column, name in ((0, "least damping"), (within["chosen"], "chosen"), (29, "most damping")):
         axes.plot(np.clip(model[:, column], -1, 2), label=f"{name}, D = {damps[column]:.2g}")
     axes.legend()
+    pyplot.show()

@@ -175,21 +175,25 @@ def check_own_data(suite):
     a = (np.pi * 20 * 0.004 * np.arange(-40, 41)) ** 2
     np.save(suite.folder / "ricker.npy", (1 - 2 * a) * np.exp(-a))
     own = ["--data", "made/data.npy", "--geometry", "positions.npy"]
+    physics = ["--interval", 0.004, "--velocity", 1000]
     for ranks, words in ((1, []), (4, ["--grid", "2x2"]), (3, ["--wavelet", "ricker.npy"])):
-        suite.succeeded(suite.run("lsm", *image, *own, *words, "--save", "own", ranks=ranks))
+        suite.succeeded(suite.run("lsm", *image, *physics, *own, *words, "--save", "own", ranks=ranks))
         for name in ("migrated", "inverted"):
             expected = np.load(suite.folder / "made" / f"{name}.npy")
             suite.close(np.load(suite.folder / "own" / f"{name}.npy"), expected, 1e-7 * abs(expected).max(), name, "on", ranks, words)
     # An image that begins elsewhere sees the same survey, moved.
     np.save(suite.folder / "moved.npy", np.array(positions) + [100, 0])
-    suite.succeeded(suite.run("lsm", *image, *own[:3], "moved.npy", "--origin", 100, "--save", "own", ranks=2))
+    suite.succeeded(suite.run("lsm", *image, *physics, *own[:3], "moved.npy", "--origin", 100, "--save", "own", ranks=2))
     suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 1e-6 * abs(expected).max(), "moved")
     np.save(suite.folder / "far.npy", np.load(suite.folder / "positions.npy") + [1e6, 0])
-    for words, status, text in [([*own[:3], "far.npy"], 65, "no sample of these traces comes from the image"), (own[:2], 2, "--data and --geometry go together"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
+    for words, status, text in [([*own[:3], "far.npy"], 65, "no sample of these traces comes from the image"), (own[:2], 2, "--data requires --geometry"), (own[2:], 2, "--geometry requires --data"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
                                 (["--data", "positions.npy", *own[2:]], 65, "sources x receivers x samples, but is 7 x 2"),
                                 ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy")]:
-        run = suite.run("lsm", *words, "--save", "refused", ranks=2)
+        run = suite.run("lsm", *physics, *words, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
+    for given, missing in ((physics[:2], "--velocity"), (physics[2:], "--interval")):
+        run = suite.run("lsm", *own, *given, "--save", "refused")
+        suite.check(run.status == 2 and f"--data requires {missing}" in run.errors, given, run.status, run.errors)
 
 
 def test(suite, full):

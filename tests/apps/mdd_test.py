@@ -218,7 +218,7 @@ def test_own_data(suite):
     np.save(suite.folder / "none.npy", data[:, :, :0])
     np.save(suite.folder / "four.npy", data[:, :4])
     np.save(suite.folder / "double.npy", g)
-    for options, status, words in [(("--kernel", "time.npy"), 2, ["--kernel and --data go together"]),
+    for options, status, words in [(("--kernel", "time.npy"), 2, ["--kernel requires --data"]),
                                    (("--kernel", "shot.npy", "--data", "data.npy"), 65, ["shot.npy", "32 x 5", "--kernel"]),
                                    (("--kernel", "time.npy", "--data", "four.npy"), 65, ["time.npy has 5 receivers", "four.npy has 4"]),
                                    (("--kernel", "spectra.npy", "--data", "complex.npy"), 65, ["complex.npy", "real"]),

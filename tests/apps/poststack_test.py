@@ -235,16 +235,18 @@ def check_own_data(suite):
     a = (np.pi * 15 * 0.004 * np.arange(-20, 21)) ** 2
     np.save(suite.folder / "ricker.npy", (1 - 2 * a) * np.exp(-a))
     own = ["--data", "made/data.npy", "--background", "smooth.npy"]
-    for ranks, words in ((1, []), (4, ["--cut", "samples"]), (3, ["--wavelet", "ricker.npy"]), (2, ["--cut", "traces"])):
-        suite.succeeded(suite.run("poststack", *own, *words, "--iterations", 20, "--save", "own", "--quiet", ranks=ranks))
+    wavelet = ["--wavelet", "ricker.npy"]
+    for ranks, words in ((1, []), (4, ["--cut", "samples"]), (3, []), (2, ["--cut", "traces"])):
+        suite.succeeded(suite.run("poststack", *own, *wavelet, *words, "--iterations", 20, "--save", "own", "--quiet", ranks=ranks))
         suite.close(np.load(suite.folder / "own/inverted.npy"), made["inverted"], 1e-9, "own data on", ranks, words)
     np.save(suite.folder / "flat.npy", np.zeros_like(made["data"]))
     np.save(suite.folder / "even.npy", np.ones(4))
     np.save(suite.folder / "section.npy", made["data"][0])
-    for words, status, text in [(own[:2], 2, "--data and --background go together"), ([*own[:3], "flat.npy"], 65, "an impedance is 0"),
-                                ([*own[:3], "section.npy"], 65, "lines x traces x samples, but is 5 x 40"),
-                                ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, "--lines", 3], 2, "--lines"),
-                                ([*own[:3], "ricker.npy"], 65, "ricker.npy")]:
+    for words, status, text in [([*own[:2], *wavelet], 2, "--data requires --background"), ([*own[2:], *wavelet], 2, "--background requires --data"),
+                                (own, 2, "--data requires --wavelet"), ([*own[:3], "flat.npy", *wavelet], 65, "an impedance is 0"),
+                                ([*own[:3], "section.npy", *wavelet], 65, "lines x traces x samples, but is 5 x 40"),
+                                ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, *wavelet, "--lines", 3], 2, "--lines"),
+                                ([*own[:3], "ricker.npy", *wavelet], 65, "ricker.npy")]:
         run = suite.run("poststack", *words, "--save", "refused", ranks=3)
         suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
 

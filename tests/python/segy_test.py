@@ -103,6 +103,18 @@ def test_stacks_by_other_fields(folder):
     assert (found.traces[:] == image[:, ::-1]).all()
 
 
+def test_positions_that_differ_by_rounding(folder):
+    grid, (traces, values) = gl.Grid(), survey()
+    on_root(lambda: write(folder / "noise.segy", [({**fields, 81: fields[81] + number % 3 - 1, 77: fields[77] - number % 2}, samples)
+                                                  for number, (fields, samples) in enumerate(traces)]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "noise.segy"), "have no trace")
+    found = gl.io.open_survey(grid, folder / "noise.segy", rounding=0.25)
+    assert np.allclose(found.sources, np.round(4 * SOURCES) / 4) and np.allclose(found.receivers, RECEIVERS)
+    assert (found.traces[:] == values).all()
+    for rounding in (-1, np.inf, np.nan):
+        expect_error(gl.UsageError, lambda rounding=rounding: gl.io.open_survey(grid, folder / "noise.segy", rounding=rounding), "cannot be rounded")
+
+
 def test_wrong_files_and_arguments(folder):
     grid, (traces, _) = gl.Grid(), survey()
     name = folder / "line.segy"
@@ -163,6 +175,32 @@ def test_import(folder, capsys, monkeypatch):
             assert (file["traces"][...] == wanted.transpose(order)).all() and file["traces"].attrs["interval"] == 0.004
             assert (file["sources"][...] == found.sources).all() and (file["receivers"][...] == found.receivers).all()
     assert sorted(path.name for path in folder.iterdir()) == ["arrays", "line.h5", "line.segy"]
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
+def test_import_of_a_file_with_the_receivers_of_another(folder, capsys):
+    pytest.importorskip("h5py")
+    traces, _ = survey()
+    write(folder / "field.segy", traces)
+    write(folder / "shots.segy", [({**fields, 73: fields[73] + 500}, samples) for fields, samples in traces])
+    write(folder / "fewer.segy", [(fields, samples) for fields, samples in traces if fields[81] > 30000])
+    write(folder / "moved.segy", [({**fields, 85: fields[85] + (fields[81] == 31000)}, samples) for fields, samples in traces])
+
+    def status(name, *arguments):
+        return main(["import", str(folder / name), str(folder / "out.h5"), *arguments])
+
+    for output in ("field.h5", "field"):
+        assert main(["import", str(folder / "field.segy"), str(folder / output)]) == 0
+        of_field = ("--receivers-of", str(folder / output))
+        assert status("shots.segy", *of_field) == 0
+        (folder / "out.h5").unlink()
+        capsys.readouterr()
+        for name, words in (("fewer.segy", ("has 2 receivers", "3 x 3")), ("moved.segy", ("1 of the 3 receivers", "receiver 1, at [310.0, 0.26, 31.0] and at [310.0, 0.25, 31.0]"))):
+            assert status(name, *of_field) == 65
+            printed = capsys.readouterr().err
+            assert all(word in printed for word in words), printed
+            assert not (folder / "out.h5").exists()
+    assert status("shots.segy", "--receivers-of", str(folder / "none")) == 65 and "no receivers" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")

@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 from mpi4py import MPI
 
-from .errors import Error, OutputError, UsageError
+from .errors import Error, InputError, OutputError, UsageError
 from .segy import Survey, scan
 
 _AXES = ("source", "receiver", "time")
@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="keep only traces with this value in a field of their header, such as 29=1, live seismic traces; given again for the same byte, "
                          "either value. Dead traces are left out anyway")
     command.add_argument("--without", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
+    command.add_argument("--round", type=float, default=0, metavar="STEP", help="round positions to multiples of STEP, for files whose headers differ by rounding [0: as they are]")
+    command.add_argument("--receivers-of", metavar="OUTPUT", help="an earlier output: stop unless it has the same receivers in the same order")
     command.add_argument("--fill", action="store_true", help="fill pairs without a trace with zeros, which solvers take for measured data; such pairs are refused otherwise")
     command.add_argument("--interval", type=float, metavar="S", help="seconds between samples, if the headers do not say")
     command.add_argument("--little-endian", action="store_true", help="the file has little-endian numbers")
@@ -120,14 +122,43 @@ def _copy_traces(survey: Survey, order: tuple[int, ...], make: Callable[[tuple[i
         array()[tuple(block if axis == 0 else slice(None) for axis in order)] = traces[block].transpose(order)
 
 
+def _is_hdf5(path: pathlib.Path) -> bool:
+    return path.suffix in (".h5", ".hdf5")
+
+
+def _open_hdf5(path: pathlib.Path, mode: str) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise UsageError("HDF5 files are read and written by the package h5py: pip install h5py; or name a folder") from error
+    return h5py.File(path, mode)
+
+
+def _require_receivers_of(earlier: pathlib.Path, survey: Survey) -> None:
+    """Throws InputError unless an earlier output has the receivers of this survey, in its order."""
+    try:
+        if _is_hdf5(earlier):
+            with _open_hdf5(earlier, "r") as file:
+                receivers = file["receivers"][...]
+        else:
+            receivers = np.load(earlier / "receivers.npy")
+    except (OSError, KeyError, ValueError) as error:
+        raise error if isinstance(error, Error) else InputError(f"{earlier} has no receivers of an earlier import: {error}") from error
+    if receivers.shape != survey.receivers.shape:
+        raise InputError(f"{survey.path} has {len(survey.receivers)} receivers, told apart by {survey.receivers.shape[1]} fields, but {earlier} has an array of "
+                         f"{' x '.join(map(str, receivers.shape))}")
+    differs = (receivers != survey.receivers).any(axis=1)
+    if differs.any():
+        first = int(np.argmax(differs))
+        raise InputError(f"{differs.sum()} of the {len(differs)} receivers of {survey.path} and of {earlier} differ. The first is receiver {first}, at "
+                         f"{survey.receivers[first].tolist()} and at {receivers[first].tolist()}. If they differ by rounding, make both with --round STEP; if one file has "
+                         "more, leave those out by --only or --without")
+
+
 def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], output: pathlib.Path) -> None:
     facts = {"interval": survey.interval, "start": survey.start, "axes": ",".join(_AXES[axis] for axis in order)}
-    if output.suffix in (".h5", ".hdf5"):
-        try:
-            import h5py
-        except ImportError as error:
-            raise UsageError("HDF5 files are written by the package h5py: pip install h5py; or name a folder") from error
-        with _new_file(output) as made, h5py.File(made, "w") as file:
+    if _is_hdf5(output):
+        with _new_file(output) as made, _open_hdf5(made, "w") as file:
             def make_dataset(shape: tuple[int, ...], block: tuple[int, ...]) -> Any:
                 # Blocks of sources are contiguous unless sources come later: then a chunk has a part of a block.
                 chunks = None if order[0] == 0 else tuple(size if axis == 0 else min(size, 64) for axis, size in zip(order, block))
@@ -164,7 +195,9 @@ def main(arguments: list[str] | None = None) -> int:
         if MPI.COMM_WORLD.size > 1:
             raise UsageError(f"import runs on one process, and not on {MPI.COMM_WORLD.size}")
         survey = scan(given.file, given.sources, given.receivers, _values_of(given.only), _values_of(given.without), given.fill, given.interval,
-                      given.little_endian)
+                      given.little_endian, given.round)
+        if given.receivers_of:
+            _require_receivers_of(pathlib.Path(given.receivers_of), survey)
         arrays = {"sources": survey.sources, "receivers": survey.receivers, "numbers": survey.numbers}
         if survey.sources.shape[1] == survey.receivers.shape[1]:
             arrays["positions"] = np.concatenate([survey.sources, survey.receivers])

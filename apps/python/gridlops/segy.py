@@ -121,24 +121,30 @@ def _field(file: Any, little_endian: bool, byte: int) -> npt.NDArray[np.float64]
     return values
 
 
-def _positions(field: Callable[[int], npt.NDArray[np.float64]], fields: Sequence[int], chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """The different values of these fields, in ascending order, and which of them each trace has."""
+def _positions(field: Callable[[int], npt.NDArray[np.float64]], fields: Sequence[int], chosen: npt.NDArray[np.bool_], rounding: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """The different values of these fields, rounded, in ascending order, and which of them each trace has."""
     columns = []
     for byte in fields:
         values = field(byte)
         if byte == SOURCE_DEPTH:
             values -= field(SOURCE_ELEVATION)
         columns.append(-values if byte == RECEIVER_ELEVATION else values)
-    values, which = np.unique(np.stack(columns, axis=1)[chosen] + 0.0, axis=0, return_inverse=True)
+    rows = np.stack(columns, axis=1)[chosen]
+    if rounding:
+        rows = np.round(rows / rounding) * rounding
+    values, which = np.unique(rows + 0.0, axis=0, return_inverse=True)
     return values, which.ravel()
 
 
 def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
-         only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+         only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False,
+         rounding: float = 0) -> Survey:
     """:func:`open_survey` on one rank alone."""
     path = os.fspath(path)
     if not sources or not receivers:
         raise UsageError("sources and receivers are told apart by fields of the trace header: name the byte where one begins")
+    if not 0 <= rounding < np.inf:
+        raise UsageError(f"positions cannot be rounded to multiples of {rounding:g}: take a length > 0, or 0 for positions as they are")
     with _opened(path, little_endian) as file:
         field = functools.partial(_field, file, little_endian)
         chosen = np.ones(file.tracecount, bool)
@@ -150,8 +156,8 @@ def scan(path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), re
             chosen &= field(TRACE_KIND) != DEAD
         if not chosen.any():
             raise InputError(f"{path}: none of its {chosen.size} traces is left to be read")
-        rows, row = _positions(field, sources, chosen)
-        columns, column = _positions(field, receivers, chosen)
+        rows, row = _positions(field, sources, chosen, rounding)
+        columns, column = _positions(field, receivers, chosen, rounding)
         traces = np.flatnonzero(chosen)
         starts, kinds = np.unique(field(START)[chosen]), np.unique(field(TRACE_KIND)[chosen], return_counts=True)
         if len(starts) > 1:
@@ -194,19 +200,21 @@ def _interval(file: Any, path: str) -> float:
 
 
 def open_survey(grid: Grid, path: str | os.PathLike[str], sources: Sequence[int] = (73, 77, 49), receivers: Sequence[int] = (81, 85, 41),
-                only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False) -> Survey:
+                only: FieldValues | None = None, without: FieldValues | None = None, fill: bool = False, interval: float | None = None, little_endian: bool = False,
+                rounding: float = 0) -> Survey:
     """The survey in a SEG-Y file. Rank 0 reads all trace headers (collective over ``grid.comm``; errors are raised on all ranks).
 
     Traces with equal values in the header fields ``sources``, which are named by the byte where they begin, counted from 1, have
     one source, and likewise for ``receivers``; both are in ascending order of these values. Coordinates are scaled as their headers
     say. The depth of a source is byte 49 minus the surface elevation in byte 45; that of a receiver is minus the elevation in byte 41.
-    For stacked data take inline and crossline: ``sources=[189], receivers=[193]``.
+    For stacked data take inline and crossline: ``sources=[189], receivers=[193]``. ``rounding`` takes positions to the nearest of its
+    multiples, for files whose headers differ by rounding.
 
     Dead traces (2 in byte 29) are left out. ``only={29: 1}`` keeps the traces with this value, or one of several, in a field of their
     headers, and ``without={9: [998, 999]}`` leaves such traces out. Each pair of source and receiver must then have one trace; with
     ``fill`` it may have none, and zeros stand there, which a solver takes for measured data.
     """
     found: list[Survey] = []
-    grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, without, fill, interval, little_endian)))
+    grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, without, fill, interval, little_endian, rounding)))
     survey: Survey = grid.comm.bcast(found[0] if found else None)
     return survey
