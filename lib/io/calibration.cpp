@@ -22,7 +22,7 @@
 #include "io/calibration_file.hpp"
 #include "io/file.hpp"
 #include "io/json_text.hpp"
-#include "local/products/instruction_set.hpp"
+#include "local/products/kernel_set.hpp"
 #include "local/products/product_times.hpp"
 
 namespace gridlops {
@@ -44,7 +44,7 @@ Json machine_of(Communicator& comm) {
   return {{"version", version},
           {"cpu", cpu_model()},
           {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
-          {"instruction_set", name_of(kernel_choice().set)},
+          {"instruction_set", kernel_choice().set->text},
           {"blas", blas.library},
           {"blas_kernel", blas.kernel},
           {"blas_threads", blas.threads},

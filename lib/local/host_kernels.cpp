@@ -104,7 +104,7 @@ bool few_columns_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
     case KernelChoice::Use::where_faster:
       break;
   }
-  return blas_has_one_thread && few_columns_gemm_is_faster<T>(op, rows, cols, columns, choice.set);
+  return blas_has_one_thread && few_columns_gemm_is_faster<T>(op, rows, cols, columns, *choice.set);
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
                           MatrixView<T> C) const {
   const AtWork at_work;
   if (op_b == Op::none && alpha != T(0) && few_columns_gemm_is_wanted<T>(op_a, A.rows, A.cols, B.cols)) {
-    few_columns_gemm(op_a, alpha, A, B, beta, C, kernel_choice().set, false);
+    few_columns_gemm(op_a, alpha, A, B, beta, C, *kernel_choice().set, false);
   } else {
     host_gemm(op_a, op_b, alpha, A, B, beta, C, blas_limit());
   }

@@ -110,6 +110,7 @@ def test(suite, _full):
     np.save(suite.folder / "traces.npy", np.ones((60, 7)))
     np.save(suite.folder / "section.npy", np.ones((2, 12, 60)))
     np.save(suite.folder / "smooth.npy", np.ones((2, 12, 60)))
+    np.save(suite.folder / "wavelet.npy", np.array([0.5, 1, 0.5]))
     np.save(suite.folder / "shots.npy", np.ones((4, 3, 90)))
     np.save(suite.folder / "positions.npy", np.ones((7, 2)) * [[10, 20]])
     for name in subcommands(suite):

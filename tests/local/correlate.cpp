@@ -9,31 +9,16 @@
 using namespace gridlops;
 using namespace gridlops::testing;
 
-namespace {
-
-/// The correlations that this processor can run.
-template <class R>
-std::vector<Correlate<R>> all_correlations() {
-  std::vector<Correlate<R>> all{correlate_baseline<R>()};
-#if defined(__x86_64__)
-  if (best_instruction_set() >= InstructionSet::avx2) all.push_back(correlate_avx2<R>());
-  if (best_instruction_set() >= InstructionSet::avx512) all.push_back(correlate_avx512<R>());
-#endif
-  return all;
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("Correlations are exact on integers for every instruction set and length", "[correlate]",
                    float, double) {
   using R = TestType;
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
-  for (const Correlate<R> correlation : all_correlations<R>()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Index n : {0, 1, 2, 15, 16, 33, 64, 130, 300}) {
       for (const Index step : {1, 2, 5}) {
         for (const Index width : {0, 1, 3, 40}) {
           for (const R beta : {R(0), R(2)}) {
-            CAPTURE(n, step, width, beta);
+            CAPTURE(set.text, n, step, width, beta);
             std::vector<R> weights(at(width)), x(at(n + width * step)),
                 y(at(n), beta == 0 ? quiet_nan<R>() : R(3));
             for (Index k = 0; k < width; ++k) weights[at(k)] = small_integer<R>(1, k, 0);
@@ -42,7 +27,7 @@ TEMPLATE_TEST_CASE("Correlations are exact on integers for every instruction set
             if (width > 2) weights[0] = weights[at(width / 2)] = weights[at(width - 1)] = 0;
             for (Index i = 0; i < n + width * step; ++i) x[at(i)] = small_integer<R>(2, i, 0);
             if (width > 2 && n == 1) x[0] = x[at(width / 2 * step)] = quiet_nan<R>();
-            correlation(n, R(3), weights.data(), width, x.data(), step, beta, y.data());
+            set.correlate<R>()(n, R(3), weights.data(), width, x.data(), step, beta, y.data());
             Index wrong = 0;
             for (Index i = 0; i < n; ++i) {
               R sum = 0;

@@ -12,14 +12,6 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// All that this processor has: on one with AVX-512 the kernels of the smaller sets are tested, too.
-std::vector<InstructionSet> instruction_sets() {
-  std::vector<InstructionSet> sets;
-  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
-    if (set <= best_instruction_set()) sets.push_back(set);
-  return sets;
-}
-
 struct Shape {
   Index rows, cols, columns, padding;
 };
@@ -34,7 +26,7 @@ const std::vector<Shape> shapes{{64, 1, 1, 0},   {64, 24, 6, 3},  {65, 25, 7, 1}
 
 /// As PaddedMatrix::check(), for op(A) X with A rows × cols.
 template <Scalar T>
-void check_product(Op op, T alpha, const Shape& shape, T beta, InstructionSet set) {
+void check_product(Op op, T alpha, const Shape& shape, T beta, const KernelSet& set) {
   const auto [rows, cols, columns, padding] = shape;
   const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
   const auto A = integers<T>(1, rows, cols, padding), X = integers<T>(2, in, columns, padding);
@@ -44,7 +36,7 @@ void check_product(Op op, T alpha, const Shape& shape, T beta, InstructionSet se
   few_columns_gemm(op, alpha, A.view(), X.view(), beta, Y.view(), set, false);
   const auto expected = reference_product(op, alpha, dense_A.view().data, rows, cols, dense_X.view().data,
                                           columns, beta, old.view().data);
-  CAPTURE(name_of(set), op, rows, cols, columns, padding, alpha, beta);
+  CAPTURE(set.text, op, rows, cols, columns, padding, alpha, beta);
   Y.check([&expected, height = out](Index i, Index j) {
     return expected[static_cast<std::size_t>(i + j * height)];
   });
@@ -54,7 +46,7 @@ void check_product(Op op, T alpha, const Shape& shape, T beta, InstructionSet se
 
 TEMPLATE_LIST_TEST_CASE("products with few columns of integers are exact", "[few_columns]", Scalars) {
   using T = TestType;
-  for (const InstructionSet set : instruction_sets()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
       for (const Shape& shape : shapes) check_product(op, T(1), shape, T(0), set);
       for (Index columns = 1; columns <= 27; ++columns)
@@ -73,7 +65,7 @@ TEMPLATE_LIST_TEST_CASE("products with few columns round like sums of so many te
                         Scalars) {
   using T = TestType;
   const Index rows = 1100, cols = 90, columns = 5;
-  for (const InstructionSet set : instruction_sets()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Op op : {Op::none, Op::adjoint}) {
       const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
       const auto A = fractions<T>(1, rows, cols, 0), X = fractions<T>(2, in, columns, 0);
@@ -82,7 +74,7 @@ TEMPLATE_LIST_TEST_CASE("products with few columns round like sums of so many te
       const auto expected = reference_product(op, T(1), A.view().data, rows, cols, X.view().data, columns);
       // Terms of at most 2, each rounded at most `in` times, in fact much less often and with random signs.
       const double tolerance = 2 * static_cast<double>(in) * std::numeric_limits<Real<T>>::epsilon();
-      CAPTURE(name_of(set), op);
+      CAPTURE(set.text, op);
       Y.check([&](Index i, Index j) { return expected[static_cast<std::size_t>(i + j * out)]; }, tolerance);
     }
   }
@@ -93,7 +85,7 @@ TEMPLATE_LIST_TEST_CASE(
     "[few_columns]", Scalars) {
   using T = TestType;
   const Index rows = 1153, cols = 53, columns = 29;
-  for (const InstructionSet set : instruction_sets()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
       const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
       const auto A = fractions<T>(1, rows, cols, 1), X = fractions<T>(2, in, columns, 0);
@@ -108,7 +100,7 @@ TEMPLATE_LIST_TEST_CASE(
                          ? 0
                          : 1;
       }
-      CAPTURE(name_of(set), op);
+      CAPTURE(set.text, op);
       CHECK(different == 0);
     }
   }
@@ -118,7 +110,7 @@ TEMPLATE_LIST_TEST_CASE("NaN and infinity stay in their row, column and sign", "
   using T = TestType;
   const Real<T> infinity = std::numeric_limits<Real<T>>::infinity();
   const Index cols = 6, columns = 3;
-  for (const InstructionSet set : instruction_sets()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Index rows : {64, 65, 79, 1100}) {
       for (const Index bad : {Index{0}, rows / 2, rows - 1}) {
         auto A = PaddedMatrix<T>(rows, cols, 3, [](Index, Index) { return T(1); });
@@ -131,7 +123,7 @@ TEMPLATE_LIST_TEST_CASE("NaN and infinity stay in their row, column and sign", "
         auto X = nothing<T>(cols, columns, 0);
         few_columns_gemm(Op::transpose, T(1), MatrixView<const T>(A.view()), ones.view(), T(0), X.view(), set,
                          false);
-        CAPTURE(name_of(set), rows, bad);
+        CAPTURE(set.text, rows, bad);
         for (Index j = 0; j < columns; ++j) {
           for (const Index i : {Index{1}, rows / 3, rows - 2})
             CHECK((i == bad || Y.view()(i, j) == T(Real<T>(cols))));
@@ -151,7 +143,7 @@ TEMPLATE_LIST_TEST_CASE(
     Scalars) {
   using T = TestType;
   const Index rows = 67, cols = 29, columns = 11, bad = 6;
-  for (const InstructionSet set : instruction_sets()) {
+  for (const KernelSet& set : kernel_sets()) {
     for (const Op op : {Op::none, Op::adjoint}) {
       const Index in = op == Op::none ? cols : rows, out = op == Op::none ? rows : cols;
       const auto A = integers<T>(1, rows, cols, 2);
@@ -159,7 +151,7 @@ TEMPLATE_LIST_TEST_CASE(
       for (Index k = 0; k < in; ++k) X.view()(k, bad) = quiet_nan<T>();
       auto Y = nothing<T>(out, columns, 0);
       few_columns_gemm(op, T(1), A.view(), MatrixView<const T>(X.view()), T(0), Y.view(), set, false);
-      CAPTURE(name_of(set), op);
+      CAPTURE(set.text, op);
       for (Index j = 0; j < columns; ++j)
         for (Index i = 0; i < out; ++i) CHECK(is_nan(Y.view()(i, j)) == (j == bad));
       auto old = integers<T>(3, out, columns, 0);

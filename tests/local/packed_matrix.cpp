@@ -27,9 +27,9 @@ constexpr Shape shapes[] = {{1, 1, 1},    {3, 2, 2},   {8, 4, 3},    {31, 5, 1},
                             {801, 65, 5}, {24, 64, 8}, {48, 128, 9}, {50, 129, 64}, {97, 63, 33}};
 
 template <Scalar T>
-void check_products(const Shape& shape, InstructionSet set, bool column_stable) {
+void check_products(const Shape& shape, const KernelSet& set, bool column_stable) {
   const auto [rows, cols, columns] = shape;
-  CAPTURE(name_of(set), rows, cols, columns, column_stable);
+  CAPTURE(set.text, rows, cols, columns, column_stable);
   const auto dense_A = integers<T>(1, rows, cols, 0);
   const auto P = integers<T>(2, cols, columns, 1), dense_P = integers<T>(2, cols, columns, 0);
   const auto R = integers<T>(3, rows, columns, 1), dense_R = integers<T>(3, rows, columns, 0);
@@ -89,10 +89,9 @@ void check_products(const Shape& shape, InstructionSet set, bool column_stable) 
 }  // namespace
 
 TEMPLATE_LIST_TEST_CASE("products with a packed matrix are exact on integers", "[packed]", Scalars) {
-  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512})
-    if (set <= best_instruction_set())
-      for (const Shape& shape : shapes)
-        for (const bool column_stable : {false, true}) check_products<TestType>(shape, set, column_stable);
+  for (const KernelSet& set : kernel_sets())
+    for (const Shape& shape : shapes)
+      for (const bool column_stable : {false, true}) check_products<TestType>(shape, set, column_stable);
 }
 
 TEMPLATE_LIST_TEST_CASE("column-stable products have the same bits packed, in columns, and in one pass",
@@ -102,12 +101,11 @@ TEMPLATE_LIST_TEST_CASE("column-stable products have the same bits packed, in co
     return std::memcmp(a.view().data, b.data, static_cast<std::size_t>(b.rows * b.cols) * sizeof(T)) == 0;
   };
   const Index rows = 131, cols = 77;
-  for (const InstructionSet set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
-    if (set > best_instruction_set()) continue;
+  for (const KernelSet& set : kernel_sets()) {
     const auto A = fractions<T>(1, rows, cols, 1);
     const PackedMatrix<T> packed(std::make_shared<MeteredBackend>(), A.view(), set, true);
     for (const Index columns : {1, 3, 7, 20}) {
-      CAPTURE(name_of(set), columns);
+      CAPTURE(set.text, columns);
       const auto P = fractions<T>(2, cols, columns, 0), R = fractions<T>(3, rows, columns, 0);
       auto AP = nothing<T>(rows, columns, 0), AhR = nothing<T>(cols, columns, 0);
       few_columns_gemm(Op::none, T(1), A.view(), P.view(), T(0), AP.view(), set, true);

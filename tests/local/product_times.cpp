@@ -103,10 +103,10 @@ TEST_CASE("Packed products are compared with the faster ones of A in columns", "
 }
 
 TEST_CASE("Storage, passes and kernels of large blocks follow the measurements", "[product_times]") {
-  const KernelChoice choice{KernelChoice::Use::where_faster, InstructionSet::baseline};
+  const KernelChoice choice{KernelChoice::Use::where_faster, &kernel_sets().front()};
   const ProductShape shape{1 << 14, 1 << 14, 8};
   const auto own = [](Index rows) {
-    return few_columns_gemm_is_faster<double>(Op::none, rows, 1 << 14, 8, InstructionSet::baseline);
+    return few_columns_gemm_is_faster<double>(Op::none, rows, 1 << 14, 8, kernel_sets().front());
   };
   CHECK_FALSE(own(1 << 14));
   CHECK_FALSE(one_pass_is_faster(shape, {1, 1}));
@@ -123,7 +123,7 @@ TEST_CASE("Storage, passes and kernels of large blocks follow the measurements",
     CHECK_FALSE(packed_is_faster(ScalarType::f64, 99, 1 << 14, 8, choice));
     CHECK_FALSE(packed_is_faster(ScalarType::f64, 1 << 14, 100, 34, choice));
     CHECK_FALSE(packed_is_faster(ScalarType::f64, 1 << 14, 1 << 14, 8,
-                                 {KernelChoice::Use::never, InstructionSet::avx2}));
+                                 {KernelChoice::Use::never, &kernel_sets().back()}));
     CHECK(one_pass_is_faster(shape, {1, 1}));
     CHECK(one_pass_is_faster(shape, {2, 1}));
     CHECK_FALSE(one_pass_is_faster(shape, {1, 2}));

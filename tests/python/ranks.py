@@ -51,6 +51,12 @@ def end_job_on_failure(report):
 pytest_runtest_logreport = pytest_collectreport = end_job_on_failure
 
 
+def pytest_sessionfinish(session, exitstatus):
+    """A file that is skipped whole has no tests, which would be an error."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped"):
+        session.exitstatus = 77
+
+
 @functools.cache
 def grids():
     """All grids that these ranks can make, and one that leaves a rank idle."""

@@ -163,7 +163,7 @@ GRIDLOPS_EXPORT std::shared_ptr<Backend> make_gpu_backend(int device);
 struct BlasInfo {
   std::string library;      ///< e.g. "OpenBLAS 0.3.21"
   std::string kernel;       ///< the kernel that it chose, e.g. "SkylakeX"; empty if unknown
-  std::string best_kernel;  ///< the best that this CPU can run: "AVX-512", "AVX2" or "baseline"
+  std::string best_kernel;  ///< the best that this CPU can run, e.g. "AVX-512"
   int threads = 1;          ///< per process
   std::string path;         ///< the shared object that provides cblas_dgemm; empty if unknown
   std::string pinned_by;    ///< "VARIABLE=value" of the environment that pins a kernel; empty if none does

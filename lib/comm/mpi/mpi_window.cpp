@@ -2,7 +2,9 @@
 #include "comm/mpi/mpi_window.hpp"
 
 #include <array>
+#include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "base/message.hpp"
@@ -33,6 +35,19 @@ class BlockType {
  private:
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
+
+/// MPI_Rget from attached memory. Open MPI 5 (osc/rdma) reads an owner's table of attached memory while the
+/// owner may change it, and then misses memory that is attached all the time: asks again, for a second.
+int get_attached(void* to, int count, MPI_Datatype type, int owner, MPI_Aint from, int items,
+                 MPI_Datatype item, MPI_Win window, MPI_Request* request) {
+  for (int attempts_left = 1000;; --attempts_left) {
+    const int code = MPI_Rget(to, count, type, owner, from, items, item, window, request);
+    int kind = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
+    if (kind != MPI_ERR_RMA_RANGE || attempts_left == 0) return code;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 /// MPI calls this at the beginning of MPI_Finalize, which all ranks reach. They free the windows in the order
 /// of their creation, which is the same on any two ranks that share some.
@@ -149,7 +164,7 @@ Request RmaWindow::start_get(int rank, Index address, Index rows, Index cols, In
   const Index height = rows * into.reals_per_element, step = stride * into.reals_per_element;
   const auto get = [&](Index to, Index from, Index count, int items, MPI_Datatype item) {
     const auto origin = static_cast<MPI_Aint>(address + from * size_of(target.type));
-    transfer->start("MPI_Rget", static_cast<int>(count), MPI_Rget, slice(target, to, count).data,
+    transfer->start("MPI_Rget", static_cast<int>(count), get_attached, slice(target, to, count).data,
                     static_cast<int>(count), real, owner, origin, items, item, window_->handle());
   };
   if (height == step || cols == 1) {

@@ -6,43 +6,14 @@
 #include <concepts>
 
 #include "base/numbers.hpp"
-#include "local/products/instruction_set.hpp"
+#include "local/products/kernel_set.hpp"
 
 namespace gridlops {
 
-/// yᵢ ← α Σₖ wₖ xᵢ₊ₖₛ + β yᵢ for i < n, with step s ≥ 1. An element of x whose weight is zero does not count,
-/// even if it is NaN. Elements before the first non-zero weight and after the last are not read.
-template <class R>
-using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
-                           R* y);
-
-// One version for each instruction set; call the last two only if the processor supports theirs.
-template <class R>
-Correlate<R> correlate_baseline();
-template <class R>
-Correlate<R> correlate_avx2();
-template <class R>
-Correlate<R> correlate_avx512();
-
-/// The version for the processor's best instruction set.
-template <class R>
-Correlate<R> best_correlate() {
-#if defined(__x86_64__)
-  switch (best_instruction_set()) {
-    case InstructionSet::avx512:
-      return correlate_avx512<R>();
-    case InstructionSet::avx2:
-      return correlate_avx2<R>();
-    case InstructionSet::baseline:
-      break;
-  }
-#endif
-  return correlate_baseline<R>();
-}
-
+/// As Correlate, by the processor's best instruction set.
 template <std::floating_point R>
 void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta, R* y) {
-  static const Correlate<R> best = best_correlate<R>();
+  static const Correlate<R> best = kernel_sets().back().correlate<R>();
   best(n, alpha, weights, width, x, step, beta, y);
 }
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "local/arrays/correlate.hpp"
+#include "local/products/kernel_set.hpp"
 
 namespace gridlops {
 

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <initializer_list>
 
 #include "gridlops/local/backend.hpp"
-#include "local/products/instruction_set.hpp"
+#include "local/products/kernel_set.hpp"
 
 namespace gridlops {
 namespace {
@@ -38,15 +37,10 @@ std::string library_name(const std::string& config, const std::string& path) {
   return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
-/// The instruction set that one of OpenBLAS's kernels needs. Kernels not listed here run without AVX2.
-InstructionSet needed_by(const std::string& kernel) {
-  const auto is_one_of = [&](std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const char* name) { return strcasecmp(name, kernel.c_str()) == 0; });
-  };
-  if (is_one_of({"SkylakeX", "Cooperlake", "SapphireRapids"})) return InstructionSet::avx512;
-  if (is_one_of({"Haswell", "Zen", "Excavator"})) return InstructionSet::avx2;
-  return InstructionSet::baseline;
+/// Whether one of OpenBLAS's kernels needs this set's instructions.
+bool needs(const std::string& kernel, const KernelSet& set) {
+  return std::any_of(set.blas_kernels.begin(), set.blas_kernels.end(),
+                     [&](const char* name) { return strcasecmp(name, kernel.c_str()) == 0; });
 }
 
 }  // namespace
@@ -57,11 +51,12 @@ BlasInfo blas_info() {
   info.library = library_name(ask<const char*>("openblas_get_config", ""), info.path);
   info.kernel = ask<const char*>("openblas_get_corename", "");
   info.threads = ask("openblas_get_num_threads", ask("mkl_get_max_threads", 1));
-  info.best_kernel = name_of(best_instruction_set());
+  const KernelSet& best = kernel_sets().back();
+  info.best_kernel = best.text;
   const char* pinned = std::getenv("OPENBLAS_CORETYPE");
   if (pinned != nullptr && !info.kernel.empty()) {
     info.pinned_by = std::string("OPENBLAS_CORETYPE=") + pinned;
-    info.pinned_below_cpu = needed_by(info.kernel) < best_instruction_set();
+    info.pinned_below_cpu = &best != &kernel_sets().front() && !needs(info.kernel, best);
   }
   return info;
 }

@@ -2,7 +2,6 @@
 #include "local/products/packed_matrix.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/instantiate.hpp"
 #include "local/products/product_times.hpp"
@@ -52,39 +51,27 @@ class TilesOfColumns {
 
 template <Scalar T>
 void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
-                      InstructionSet set, bool column_stable) {
-  const TileKernels<Real<T>>& kernels = tile_kernels<Real<T>>(set);
+                      const KernelSet& set, bool column_stable) {
+  const TileKernels<Real<T>>& kernels = set.tiles<Real<T>>();
   const TilesOfColumns<Real<T>> tiles(real_view(A), kernels.height);
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
 }
 
-// The tables are the built-in choice: the largest numbers of columns for which these kernels were faster than
-// OpenBLAS 0.3.21 with the same instruction set, on a Zen 4 core. To repeat the measurement, run this on one
-// rank, with GRIDLOPS_KERNELS=avx512 or avx2, and with blas:
-//   gridlops-bench matmul --rows 4096 --cols 2048 --rhs 1,2,4,8,16,32,64 --both --storage columns
-// For one column BLAS has a special kernel. BLAS also multiplies matrices that fit into a cache, because it
-// starts faster, and all matrices on processors without AVX2, unless measurements on this machine say
-// otherwise.
 template <Scalar T>
-bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set) {
-  using Most = std::array<Index, 4>;  // columns of f32, f64, c64, c128
-  constexpr Most forward_512{64, 20, 24, 12}, forward_256{6, 12, 12, 8};
-  constexpr Most adjoint_512{64, 48, 32, 64}, adjoint_256{32, 32, 16, 24};
-  const bool is_wide = set == InstructionSet::avx512;
-  const Most& most =
-      op == Op::none ? (is_wide ? forward_512 : forward_256) : (is_wide ? adjoint_512 : adjoint_256);
+bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, const KernelSet& set) {
+  // For one column BLAS has a special kernel, and with matrices that fit into a cache it starts faster.
   constexpr Index least = 2, least_bytes = 1 << 20;
   if (rows * cols * static_cast<Index>(sizeof(T)) < least_bytes) return false;
   constexpr ScalarType type = scalar_type_of<T>;
-  const bool usual =
-      set != InstructionSet::baseline && least <= columns && columns <= most[static_cast<std::size_t>(type)];
+  const auto& most = op == Op::none ? set.most_forward : set.most_adjoint;
+  const bool usual = least <= columns && columns <= most[static_cast<std::size_t>(type)];
   return own_kernels_pay(usual, type, op, columns);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                     \
   template void few_columns_gemm(Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>, \
-                                 InstructionSet, bool);                                             \
-  template bool few_columns_gemm_is_faster<T>(Op, Index, Index, Index, InstructionSet);
+                                 const KernelSet&, bool);                                           \
+  template bool few_columns_gemm_is_faster<T>(Op, Index, Index, Index, const KernelSet&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -16,30 +16,17 @@ struct Isa {
   }
 };
 
-template <class R>
-constexpr TileKernels<R> table = TileLoops<Isa, R>::kernels();
-
 /// For correlations.
 struct Reach {
   static constexpr std::size_t vector_bytes = 16, vectors = 8;
 };
 
+template <class R>
+constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Reach, R>::correlate};
+
 }  // namespace
 
-template <class R>
-const TileKernels<R>& tile_kernels_baseline() {
-  return table<R>;
-}
-
-template const TileKernels<float>& tile_kernels_baseline();
-template const TileKernels<double>& tile_kernels_baseline();
-
-template <class R>
-Correlate<R> correlate_baseline() {
-  return CorrelateLoops<Reach, R>::correlate;
-}
-
-template Correlate<float> correlate_baseline();
-template Correlate<double> correlate_baseline();
+extern const KernelSet kernels_baseline;
+constinit const KernelSet kernels_baseline{"baseline", "baseline", {loops<float>, loops<double>}};
 
 }  // namespace gridlops

@@ -12,8 +12,9 @@ namespace gridlops {
 
 template <Scalar T>
 PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
-                              InstructionSet set, bool column_stable, const std::function<void(Index)>& taken)
-    : kernels_(&tile_kernels<Real<T>>(set)),
+                              const KernelSet& set, bool column_stable,
+                              const std::function<void(Index)>& taken)
+    : kernels_(&set.tiles<Real<T>>()),
       column_stable_(column_stable),
       rows_(A.rows),
       cols_(A.cols),
@@ -114,7 +115,7 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
 bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least = 100;
   const Index smallest = std::min(rows, cols);
-  const bool usual = choice.set != InstructionSet::baseline && 0 < columns && columns <= most;
+  const bool usual = choice.set->is_usual() && 0 < columns && columns <= most;
   return choice.use != KernelChoice::Use::never && smallest >= least && 3 * columns <= smallest &&
          packing_pays(usual, type, columns);
 }

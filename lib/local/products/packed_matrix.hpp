@@ -6,7 +6,7 @@
 
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
-#include "local/products/instruction_set.hpp"
+#include "local/products/kernel_set.hpp"
 #include "local/products/tile_kernels.hpp"
 
 namespace gridlops {
@@ -24,7 +24,7 @@ class PackedMatrix {
   /// column's bits depend neither on the other columns nor on their number. Calls `taken` after every few
   /// columns, with the number copied so far. A caller that gives up those columns of A never holds much more
   /// than one matrix, unless A is low or narrow: rows and columns are filled up to whole tiles.
-  PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, InstructionSet set,
+  PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, const KernelSet& set,
                bool column_stable, const std::function<void(Index cols)>& taken = {});
 
   bool empty() const { return kernels_ == nullptr; }
@@ -87,10 +87,10 @@ bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, co
 /// depend neither on the other columns nor on their number. The processor must have the instruction set.
 template <Scalar T>
 void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
-                      InstructionSet set, bool column_stable);
+                      const KernelSet& set, bool column_stable);
 
 /// Whether few_columns_gemm() is faster than BLAS with one thread, for an A of rows × cols.
 template <Scalar T>
-bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, InstructionSet set);
+bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, const KernelSet& set);
 
 }  // namespace gridlops

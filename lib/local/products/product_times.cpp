@@ -94,7 +94,7 @@ ProductTimer<T>::ProductTimer(Index bytes) {
   data_ = filled(rows * 2 * most);
   const auto block = [&](Index height, Index width) {
     const MatrixView<const T> A = MatrixView<const T>(A_.matrix(rows, cols)).block({0, height}, {0, width});
-    return Block{A, PackedMatrix<T>(backend, A, kernel_choice().set, false)};
+    return Block{A, PackedMatrix<T>(backend, A, *kernel_choice().set, false)};
   };
   whole_ = block(rows, cols);
   part_ = block(rows / 2, cols / 2);
@@ -121,9 +121,9 @@ void ProductTimer<T>::run(Work work, const Block& block, Index columns) const {
     case Work::blas_adjoint:
       return host_gemm<T>(Op::adjoint, Op::none, T(1), block.A, R, T(0), Z, blas_limit());
     case Work::own:
-      return few_columns_gemm<T>(Op::none, T(1), block.A, X, T(0), Y, kernel_choice().set, false);
+      return few_columns_gemm<T>(Op::none, T(1), block.A, X, T(0), Y, *kernel_choice().set, false);
     case Work::own_adjoint:
-      return few_columns_gemm<T>(Op::adjoint, T(1), block.A, R, T(0), Z, kernel_choice().set, false);
+      return few_columns_gemm<T>(Op::adjoint, T(1), block.A, R, T(0), Z, *kernel_choice().set, false);
     case Work::packed:
       return block.packed.multiply(Op::none, T(1), X, T(0), Y);
     case Work::packed_adjoint:

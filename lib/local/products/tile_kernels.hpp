@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "gridlops/base/types.hpp"
-#include "local/products/instruction_set.hpp"
 
 namespace gridlops {
 
@@ -64,23 +63,5 @@ struct TileKernels {
   std::array<Forward*, most_forward> forward{};
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some multiples of these
 };
-
-// Each is in its own file, compiled for that instruction set.
-template <class R>
-const TileKernels<R>& tile_kernels_baseline();
-template <class R>
-const TileKernels<R>& tile_kernels_avx2();
-template <class R>
-const TileKernels<R>& tile_kernels_avx512();
-
-template <class R>
-const TileKernels<R>& tile_kernels(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return tile_kernels_avx512<R>();
-  if (set == InstructionSet::avx2) return tile_kernels_avx2<R>();
-#endif
-  static_cast<void>(set);
-  return tile_kernels_baseline<R>();
-}
 
 }  // namespace gridlops

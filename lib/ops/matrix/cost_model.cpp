@@ -114,7 +114,7 @@ ProductChoices product_choices(ScalarType type) {
   const auto own = [&](Op op) {
     return ranges([&](Index columns) {
       return with_scalar_type(type, [&]<Scalar T>() {
-        return few_columns_gemm_is_faster<T>(op, large, large, columns, kernel_choice().set);
+        return few_columns_gemm_is_faster<T>(op, large, large, columns, *kernel_choice().set);
       });
     });
   };

@@ -30,7 +30,7 @@ void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     kernels.gemm(op, Op::none, alpha, A, X, beta, Y);
     return;
   }
-  if (!pads()) return few_columns_gemm(op, alpha, A, X, beta, Y, kernel_choice().set, true);
+  if (!pads()) return few_columns_gemm(op, alpha, A, X, beta, Y, *kernel_choice().set, true);
   for (Index begin = 0; begin < X.cols; begin += group) {
     const Range columns{begin, std::min(group, X.cols - begin)};
     MatrixView<const T> X_group = X.col_block(columns);
@@ -63,7 +63,7 @@ void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = A_.matrix().local();
   if (!packed_.empty() || A.empty()) return;
   const TraceRegion region("pack matrix");
-  packed_ = PackedMatrix<T>(backend(), A, kernel_choice().set, product_.column_stable(),
+  packed_ = PackedMatrix<T>(backend(), A, *kernel_choice().set, product_.column_stable(),
                             [this](Index cols) { A_.discard_local_columns(cols); });
   if (!A_.is_callers()) A_.discard();
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "local/products/kernel_set.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "base/message.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/local/backend.hpp"
+
+namespace gridlops {
+
+KernelChoice kernel_choice(const std::string& name) {
+  using Use = KernelChoice::Use;
+  const std::vector<KernelSet>& sets = kernel_sets();
+  if (name.empty() || name == "auto") return {Use::where_faster, &sets.back()};
+  if (name == "blas") return {Use::never, &sets.back()};
+  if (name == "baseline") return {Use::wherever_possible, &sets.front()};
+  std::string names;
+  for (const KernelSet& set : sets) {
+    if (name == set.name) return {Use::wherever_possible, &set};
+    if (&set != &sets.front()) names += message(", ", set.name);
+  }
+  throw UsageError(message("GRIDLOPS_KERNELS is \"", name, "\", but this processor, which has ",
+                           sets.back().text, ", takes auto, blas, baseline", names));
+}
+
+const KernelChoice& kernel_choice() {
+  static const KernelChoice choice = [] {
+    const char* const name = std::getenv("GRIDLOPS_KERNELS");
+    return kernel_choice(name == nullptr ? "" : name);
+  }();
+  return choice;
+}
+
+std::string own_kernels() {
+  const KernelChoice& choice = kernel_choice();
+  if (choice.use == KernelChoice::Use::never) return "none, as GRIDLOPS_KERNELS asks for BLAS";
+  const std::string set = choice.set->text;
+  if (choice.use == KernelChoice::Use::wherever_possible)
+    return set + ", as GRIDLOPS_KERNELS asks, in all products";
+  if (!choice.set->is_usual()) return set + ", where a calibration finds them faster than BLAS";
+  return set + ", in products with few columns";
+}
+
+std::string cpu_model() {
+  std::map<std::string, std::string> values;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::size_t tab = line.find('\t'), colon = line.find(": ");
+    if (tab < colon && colon != std::string::npos) values[line.substr(0, tab)] = line.substr(colon + 2);
+  }
+  std::string text;
+  for (const char* name : {"model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part"})
+    if (!values[name].empty()) text += (text.empty() ? "" : message(", ", name, " ")) + values[name];
+  return text.empty() ? "unknown" : text;
+}
+
+}  // namespace gridlops

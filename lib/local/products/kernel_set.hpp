@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gridlops/base/types.hpp"
+#include "local/products/tile_kernels.hpp"
+
+namespace gridlops {
+
+/// yᵢ ← α Σₖ wₖ xᵢ₊ₖₛ + β yᵢ for i < n, with step s ≥ 1. An element of x whose weight is zero does not count,
+/// even if it is NaN. Elements before the first non-zero weight and after the last are not read.
+template <class R>
+using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
+                           R* y);
+
+/// Inner loops for one real type.
+template <class R>
+struct RealKernels {
+  TileKernels<R> tiles;
+  Correlate<R> correlate = nullptr;
+};
+
+/// Inner loops for one instruction set.
+struct KernelSet {
+  const char* name = "";  ///< in GRIDLOPS_KERNELS
+  const char* text = "";  ///< for people
+  std::tuple<RealKernels<float>, RealKernels<double>> loops;
+  /// With how many right-hand sides of f32, f64, c64 and c128, at most, products of an A in columns were
+  /// faster than OpenBLAS with the same instruction set. Zeros: none was, or nobody measured it.
+  std::array<Index, 4> most_forward{}, most_adjoint{};
+  /// Kernels of OpenBLAS that need this instruction set.
+  std::array<const char*, 3> blas_kernels{"", "", ""};
+
+  template <class R>
+  const TileKernels<R>& tiles() const {
+    return std::get<RealKernels<R>>(loops).tiles;
+  }
+  template <class R>
+  Correlate<R> correlate() const {
+    return std::get<RealKernels<R>>(loops).correlate;
+  }
+  /// Whether these loops replace BLAS where nobody measured this machine.
+  bool is_usual() const { return most_forward[0] > 0; }
+};
+
+/// The sets that this processor supports. Each instruction set includes those before it. The first is the
+/// baseline of the architecture.
+const std::vector<KernelSet>& kernel_sets();
+
+/// Whether this library's loops replace BLAS in products, and with which instruction set.
+struct KernelChoice {
+  enum class Use { where_faster, never, wherever_possible };
+  Use use = Use::where_faster;
+  const KernelSet* set = nullptr;  ///< one of kernel_sets()
+};
+
+/// The choice for a name: "auto" or nothing, "blas", "baseline" or the name of a set. Throws UsageError for a
+/// name that this processor has no set of.
+KernelChoice kernel_choice(const std::string& name);
+
+/// The choice that the environment variable GRIDLOPS_KERNELS names, read once.
+const KernelChoice& kernel_choice();
+
+}  // namespace gridlops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <arm_neon.h>
+
+#include "local/arrays/correlate_loops.hpp"
+#include "local/products/tile_loops.hpp"
+
+namespace gridlops {
+
+namespace {
+
+struct Isa {
+  static constexpr int vector_bytes = 16, row_vectors = 4, widest_forward = 6, most_y = 8;
+  static constexpr bool keeps_y = false;
+
+  [[gnu::always_inline]] static inline void add_product(float32x4_t a, float32x4_t b, auto& sum) {
+    sum = vfmaq_f32(sum, a, b);
+  }
+  [[gnu::always_inline]] static inline void add_product(float64x2_t a, float64x2_t b, auto& sum) {
+    sum = vfmaq_f64(sum, a, b);
+  }
+};
+
+/// For correlations.
+struct Reach {
+  static constexpr std::size_t vector_bytes = 16, vectors = 8;
+};
+
+template <class R>
+constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Reach, R>::correlate};
+
+}  // namespace
+
+extern const KernelSet kernels_neon;
+constinit const KernelSet kernels_neon{"neon", "NEON", {loops<float>, loops<double>}};
+
+}  // namespace gridlops
