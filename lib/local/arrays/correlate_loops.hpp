@@ -8,12 +8,12 @@
 
 namespace gridlops {
 
-/// correlate() with vectors of Isa::vector_bytes, summing Isa::vectors of them at a time. Isa is a type local
-/// to the source compiled for the instruction set, so that the linker keeps its code apart.
+/// correlate() with vectors of Isa::vector_bytes. Isa is a type local to the source compiled for the
+/// instruction set, so that the linker keeps its code apart.
 template <class Isa, class R>
 struct CorrelateLoops {
   using Vector [[gnu::vector_size(Isa::vector_bytes)]] = R;
-  static constexpr Index lanes = static_cast<Index>(Isa::vector_bytes / sizeof(R));
+  static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(R));
 
   static Vector load(const R* from) {
     Vector vector;
@@ -58,7 +58,7 @@ struct CorrelateLoops {
     Range used{0, width};
     while (used.size > 0 && weights[used.begin] == 0) ++used.begin, --used.size;
     while (used.size > 0 && weights[used.end() - 1] == 0) --used.size;
-    constexpr std::size_t many = Isa::vectors;
+    constexpr std::size_t many = 8;
     constexpr Index at_once = static_cast<Index>(many) * lanes;
     Index i = 0;
     for (; i + at_once <= n; i += at_once) add_vectors<many>(alpha, weights, used, x + i, step, beta, y + i);

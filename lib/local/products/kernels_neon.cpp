@@ -20,13 +20,8 @@ struct Isa {
   }
 };
 
-/// For correlations.
-struct Reach {
-  static constexpr std::size_t vector_bytes = 16, vectors = 8;
-};
-
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Reach, R>::correlate};
+constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate};
 
 }  // namespace
 
