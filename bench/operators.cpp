@@ -27,6 +27,8 @@ const std::vector<std::string>& operator_names() {
 struct OperatorArguments {
   std::vector<std::string> operators = operator_names();
   std::vector<Index> nrhs{1};
+  std::vector<Index> samples;  ///< empty: those of the use case
+  Index lines = 3000;
   Method method;
 };
 
@@ -101,6 +103,14 @@ Subject<double> traces(const Grid& grid) {
           2.5 * samples * std::log2(static_cast<double>(samples)) * count};
 }
 
+/// Lines of n samples in single precision, one after the other, cut between lines.
+Subject<float> lines_of(const Grid& grid, Index lines, Index n) {
+  const Space space = array_space(grid, {lines, n}, 0);
+  const auto samples = static_cast<double>(n);
+  return {"fourier", fmt::format("{}x{} f32", lines, n), real_fourier<float>(space, 1),
+          2.5 * samples * std::log2(samples) * static_cast<double>(lines)};
+}
+
 /// The integral of `gridlops mdd`, cut along its frequencies.
 Subject<std::complex<float>> integral(const Grid& grid) {
   using T = std::complex<float>;
@@ -152,8 +162,11 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
   for (const std::string& name : arguments.operators) {
     if (name == "fredholm") {
       measure(writer, meter, grid, integral(grid), arguments);
-    } else if (name == "fourier") {
+    } else if (name == "fourier" && arguments.samples.empty()) {
       measure(writer, meter, grid, traces(grid), arguments);
+    } else if (name == "fourier") {
+      for (const Index n : arguments.samples)
+        measure(writer, meter, grid, lines_of(grid, arguments.lines, n), arguments);
     } else if (name == "kirchhoff") {
       measure(writer, meter, grid, migration(grid), arguments);
     } else {
@@ -169,6 +182,9 @@ Action define_operators(Options& options) {
   const auto arguments = std::make_shared<OperatorArguments>();
   options.choices("--operator", arguments->operators, words(operator_names()), "Operators [all]");
   options.numbers("--rhs", arguments->nrhs, "R[,...]", "Right-hand sides [1]");
+  options.numbers("--samples", arguments->samples, "N[,...]",
+                  "Lengths of lines in f32 that fourier transforms, instead of the use case's");
+  options.whole("--lines", arguments->lines, "L", 1, "How many of these lines [3000]");
   define_method(options, arguments->method);
   return [arguments](Communicator& world) { return operators(world, *arguments); };
 }

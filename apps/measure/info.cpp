@@ -127,6 +127,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text += line("BLAS", fmt::format("{}, {}", blas.library, blas.path.empty() ? "path unknown" : blas.path));
   text += line("kernel", fmt::format("{}; this CPU has {}", kernels_text(ranks), blas.best_kernel));
   text += line("own kernels", own_kernels());
+  text += line("FFT", fft_library());
   text += calibration;
   text += line("threads", fmt::format("{} per rank", blas.threads));
   return text + line("GPU", gpu_text(mpi));

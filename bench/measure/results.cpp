@@ -71,6 +71,7 @@ Json environment(Communicator& world) {
           {"blas_pinned_by", blas.pinned_by},
           {"own_kernels", own_kernels()},
           {"blas_threads", blas.threads},
+          {"fft", fft_library()},
           {"gpu", gpu_text()},
           {"placement", placement(world)},
           {"settings", settings()},

@@ -18,7 +18,7 @@ COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, 
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float, "allowed_error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}
-ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "load_average"}
+ENVIRONMENT = {"version", "commit", "cpu", "cores", "ranks", "mpi", "blas", "blas_kernel", "blas_pinned_by", "fft", "load_average"}
 QUICK = ["--reps", 1, "--limit-order", 64, "--limit-mib", 8, "--json", "F.json"]
 TRANSPORT = "mpi-staged" if (program.DEVICE, program.TRANSPORT) == ("gpu", "mpi") else program.TRANSPORT
 
@@ -167,6 +167,11 @@ def check_operators(suite):
         wanted, counted = flops[result["operator"]], result["gflops"] * 1e9 * result["seconds"]
         suite.check(counted > 0 if wanted is None else abs(counted - result["nrhs"] * wanted) <= 1e-9 * counted, "operations", result)
         suite.check(result["roofline_fraction"] > 0, "figures", result)
+    run = suite.run("operators", "--operator", "fourier", "--samples", "7,8", "--lines", 5, "--limit-order", 8, "--limit-mib", 1, "--reps", 1,
+                    "--json", "F.json", ranks=2)
+    if suite.succeeded(run):
+        found = [result["sizes"] for result in json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]]
+        suite.check(found == ["5x7 f32", "5x7 f32", "5x8 f32", "5x8 f32"], "lines of these lengths", found)
 
 
 def check_picture(suite):

@@ -171,6 +171,10 @@ struct BlasInfo {
 };
 GRIDLOPS_EXPORT BlasInfo blas_info();
 
+/// The library of the host's Fourier transforms, with its version and its licence, such as
+/// "fftw-3.3.10-sse2-avx, GPL 2 or later".
+GRIDLOPS_EXPORT std::string fft_library();
+
 /// Names this library's kernels that replace BLAS in products of host matrices with few columns. The
 /// environment variable GRIDLOPS_KERNELS chooses them for the whole process: auto; blas for none; or
 /// baseline, avx2 or avx512 for these, wherever they can compute a product. Throws UsageError if the variable

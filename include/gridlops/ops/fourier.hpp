@@ -15,10 +15,10 @@ namespace gridlops {
 // themselves move no data, and transform all right-hand sides at once. The functions that make these
 // operators are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
 //
-// On the host a line takes O(n Σ p) operations for the prime factors p of n (KISS FFT), so lengths with large
-// prime factors are slow. On a GPU a line takes O(n log n) operations for any n (cuFFT). There, the first
-// application takes memory for two copies of one column and some more for cuFFT, and each column takes one
-// execution of a plan.
+// A line of any length n takes O(n log n) operations; lengths with the prime factors 2, 3 and 5 alone are the
+// fastest. fft_library() names the library of the host; on a GPU it is cuFFT. On the host, the first
+// application takes memory for up to 16 lines. On a GPU, it takes memory for two copies of one column and
+// some more for cuFFT, and each column takes one execution of a plan.
 
 /// The scale s of a transform: 1, 1/n or 1/√n. With 1/√n the transform is unitary.
 enum class FourierNorm { none, by_n, ortho };

@@ -87,9 +87,9 @@ class HostArrayKernels final : public ArrayKernels<T> {
     gridlops::migrate(tables, data, image, scratch);
   }
 
-  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>&,
+  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
                                                    const FourierLines& lines) const override {
-    return make_host_transform<T>(lines);
+    return make_host_transform<T>(backend, lines);
   }
 };
 

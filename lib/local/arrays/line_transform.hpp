@@ -18,12 +18,9 @@ struct FourierLines {
   double scale = 1;                         // s_0
   bool one_sided = false;                   // whether s_k also accounts for the frequency n − k
 
-  Index sample_place(Index i) const { return wrapped(i - time_zero); }
-  Index frequency_place(Index k) const { return wrapped(k - frequency_zero); }
   double weight(Index k) const {
     return one_sided && k > 0 && 2 * k != samples ? scale * std::numbers::sqrt2 : scale;
   }
-  Index wrapped(Index i) const { return i < 0 ? i + samples : i; }
 };
 
 /// A transform of the blocks of one rank, in the memory of a backend. Lines of T become lines of complex
@@ -39,8 +36,10 @@ class LineTransform {
   virtual void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) = 0;
 };
 
-/// The transform for host memory, by FastFourier.
+/// The transform for host memory, by FastFourier. Allocates in the memory of this backend. Throws
+/// OutOfMemory, and errors of the library that makes the plans, on this rank alone.
 template <Scalar T>
-std::unique_ptr<LineTransform<T>> make_host_transform(const FourierLines& lines);
+std::unique_ptr<LineTransform<T>> make_host_transform(const std::shared_ptr<Backend>& backend,
+                                                      const FourierLines& lines);
 
 }  // namespace gridlops

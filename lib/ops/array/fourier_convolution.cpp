@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/local/buffer.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -16,16 +19,6 @@
 namespace gridlops {
 
 namespace {
-
-/// The smallest number ≥ n whose prime factors are at most 5.
-Index smooth(Index n) {
-  for (;; ++n) {
-    Index rest = n;
-    for (const Index prime : {2, 3, 5})
-      while (rest % prime == 0) rest /= prime;
-    if (rest == 1) return n;
-  }
-}
 
 /// The same arrays with n samples along one dimension, which is not cut.
 Space with_samples(const Space& space, int dim, Index n) {
@@ -38,12 +31,15 @@ Space with_samples(const Space& space, int dim, Index n) {
 /// Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 … frequencies − 1: the eigenvalues of the periodic convolution.
 std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter, Index centre, Index n,
                                               Index frequencies) {
-  std::vector<std::complex<double>> period(at(n)), values(at(n));
+  const FastFourier<double> fast(n);
+  const std::shared_ptr<Backend> host = make_host_backend();
+  using Lines = Buffer<std::complex<double>>;
+  const Lines period(host, n), values(host, n), scratch(host, fast.scratch_size());
+  std::fill_n(period.data(), n, 0.0);
   for (Index j = 0; j < static_cast<Index>(filter.size()); ++j)
-    period[at((j - centre + n) % n)] = filter[at(j)];
-  FastFourier<double>(n).forward(period.data(), values.data());
-  values.resize(at(frequencies));
-  return values;
+    period.data()[(j - centre + n) % n] = filter[at(j)];
+  fast.forward(period.data(), values.data(), scratch.data());
+  return {values.data(), values.data() + frequencies};
 }
 
 /// Multiplies every line of spectra along a dimension by these numbers, element by element.
@@ -77,7 +73,7 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
       "a convolution by Fourier transforms along dimension ", dim, " of ", space.describe(),
       " is impossible: the dimension must exist and not be cut; cut another one, and redistribute with "
       "identity(), or use a band_operator()");
-  const Index samples = space.dims.size(dim), n = smooth(samples + length);
+  const Index samples = space.dims.size(dim), n = fast_length(samples + length);
   const Space padded = with_samples(space, dim, n);
   std::vector<Index> kept(at(samples));
   for (Index i = 0; i < samples; ++i) kept[at(i)] = i;

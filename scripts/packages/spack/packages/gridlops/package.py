@@ -21,6 +21,7 @@ class Gridlops(MesonPackage):
             description="compute capabilities")
 
     variant("hdf5", default=False, description="datasets in HDF5 files")
+    variant("fftw", default=True, description="Fourier transforms of FFTW, under the GPL, rather than KISS FFT")
 
     depends_on("cxx", type="build")
     depends_on("meson@1:", type="build")
@@ -28,7 +29,8 @@ class Gridlops(MesonPackage):
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:")
     depends_on("openblas")
-    depends_on("kissfft@131:", type="build")
+    depends_on("fftw@3.3: precision=float,double", when="+fftw")
+    depends_on("kissfft@131:", type="build", when="~fftw")
     depends_on("nlohmann-json", type="build")
     depends_on("xxhash", type="build")
     depends_on("cli11", type="build", when="+programs")
@@ -52,6 +54,7 @@ class Gridlops(MesonPackage):
             "-Dpython=disabled",
             "-Dapps=" + ("enabled" if spec.satisfies("+programs") else "disabled"),
             "-Ddefault_library=" + ("shared" if spec.satisfies("+shared") else "static"),
+            "-Dfft=" + ("fftw" if spec.satisfies("+fftw") else "kissfft"),
             "-Dhdf5=" + ("hdf5" if spec.satisfies("+hdf5") else "disabled"),
             "-Dgpu=" + ("enabled" if spec.satisfies("+cuda") else "disabled"),
         ]
