@@ -110,6 +110,21 @@ void bind_transforms(py::module_& root) {
                             Index frequency_zero) {
     return Operator<C>{fourier<R>(space, dim, {parse_norm(norm), time_zero, frequency_zero})};
   });
+  const auto axes_of = [](const std::vector<std::tuple<int, Index, Index, Index>>& axes) {
+    std::vector<FourierAxis> all;
+    for (const auto& [dim, length, time_zero, frequency_zero] : axes)
+      all.push_back({dim, length, time_zero, frequency_zero});
+    return all;
+  };
+  using AxisTuples = std::vector<std::tuple<int, Index, Index, Index>>;
+  complex.def("fourier_along",
+              [axes_of](const Space& space, const AxisTuples& axes, const std::string& norm) {
+                return Operator<C>{fourier<R>(space, axes_of(axes), parse_norm(norm))};
+              });
+  real.def("real_fourier_along",
+           [axes_of](const Space& space, const AxisTuples& axes, const std::string& norm) {
+             return Operator<R>{real_fourier<R>(space, axes_of(axes), parse_norm(norm))};
+           });
   real.def("real_fourier", [](const Space& space, int dim, Index frequencies, Index time_zero) {
     return Operator<R>{real_fourier<R>(space, dim, frequencies, time_zero)};
   });

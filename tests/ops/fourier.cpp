@@ -227,6 +227,86 @@ TEST_CASE("Transforms of several dimensions are products, with the array recut b
   }
 }
 
+TEST_CASE("Transforms along several dimensions are those of their definition, in any cut", "[fourier]") {
+  using T = std::complex<double>;
+  struct Variant {
+    std::vector<Index> sizes;
+    std::vector<FourierAxis> axes;
+    FourierNorm norm;
+  };
+  const std::vector<Variant> variants{
+      {{5, 6}, {{0}, {1}}, FourierNorm::ortho},
+      {{4, 3}, {{1, 5, 2, 1}, {0, 6, 0, 3}}, FourierNorm::none},
+      {{3, 4, 2}, {{2, 3}, {0, 0, 1, 1}}, FourierNorm::by_n},
+      {{2, 3, 3}, {{0}, {1}, {2, 4, 2}}, FourierNorm::ortho},
+      {{4, 3}, {{1}}, FourierNorm::none},
+  };
+  for (const Variant& variant : variants) {
+    const std::size_t last = static_cast<std::size_t>(variant.axes.back().dim);
+    const auto length = [&](const FourierAxis& axis) {
+      return std::max(axis.length, variant.sizes[static_cast<std::size_t>(axis.dim)]);
+    };
+    // The factor from place `from` to place `to`, which along no axis differ but along these.
+    const auto element = [&](std::vector<Index> to, std::vector<Index> from, bool is_real) {
+      T product = 1;
+      for (const FourierAxis& axis : variant.axes) {
+        const auto d = static_cast<std::size_t>(axis.dim);
+        const Index n = length(axis), k = std::exchange(to[d], 0), i = std::exchange(from[d], 0);
+        const double s = variant.norm == FourierNorm::none   ? 1
+                         : variant.norm == FourierNorm::by_n ? 1 / static_cast<double>(n)
+                                                             : 1 / std::sqrt(static_cast<double>(n));
+        const bool stands_for_two = is_real && d == last && k > 0 && 2 * k != n;
+        product *=
+            (stands_for_two ? std::sqrt(2.0) : 1) * s * phase(i - axis.time_zero, k - axis.frequency_zero, n);
+      }
+      return to == from ? product : T(0);
+    };
+    for (const GridPtr& grid : all_grids()) {
+      for (int cut = 0; cut < static_cast<int>(variant.sizes.size()); ++cut) {
+        CAPTURE(describe(*grid), variant.sizes, cut);
+        const Space space = array_space(grid, variant.sizes, cut);
+        const auto F = fourier<double>(space, variant.axes, variant.norm);
+        std::vector<Index> lengths = variant.sizes;
+        for (const FourierAxis& axis : variant.axes)
+          lengths[static_cast<std::size_t>(axis.dim)] = length(axis);
+        CHECK(F->range().dims.sizes() == lengths);
+        check_elements<T>(
+            *F,
+            [&](Index row, Index col) {
+              return element(place_of(F->range().dims, row), place_of(space.dims, col), false);
+            },
+            rounding<double>(60));
+        const auto G = real_fourier<double>(space, variant.axes, variant.norm);
+        lengths[last] = lengths[last] / 2 + 1;
+        lengths.push_back(2);
+        CHECK(G->range().dims.sizes() == lengths);
+        check_elements<double>(
+            *G,
+            [&](Index row, Index col) {
+              std::vector<Index> to = place_of(G->range().dims, row);
+              const bool imaginary = to.back() == 1;
+              to.pop_back();
+              const T value = element(to, place_of(space.dims, col), true);
+              return imaginary ? value.imag() : value.real();
+            },
+            rounding<double>(60));
+      }
+      // Two dimensions are cut: one redistribution makes both whole, one after the other.
+      const Space blocks = array_space(
+          grid, Dims({Partition::balanced(4, grid->rows()), Partition::balanced(3, grid->cols())}),
+          Axis::all);
+      const auto F = fourier<double>(blocks, {{0}, {1}});
+      check_elements<T>(
+          *F,
+          [&](Index row, Index col) {
+            const std::vector<Index> to = place_of(F->range().dims, row), from = place_of(blocks.dims, col);
+            return phase(to[0], from[0], 4) * phase(to[1], from[1], 3) / std::sqrt(12.0);
+          },
+          rounding<double>(12));
+    }
+  }
+}
+
 TEST_CASE("Long transforms are accurate, whatever primes their length has", "[fourier]") {
   const GridPtr grid = all_grids().front();
   for (const Index n : {1599, 1024, 1000, 127}) {
@@ -384,5 +464,20 @@ TEST_CASE("What a Fourier transform cannot do it says", "[fourier]") {
                    "at least one sample"));
     CHECK(contains(message_of<UsageError>([&] { real_fourier<double>(space, 1, 4); }), "frequencies 0 … 2"));
     CHECK(contains(message_of<UsageError>([&] { real_fourier<double>(space, 1, -1); }), "frequencies 0 … 2"));
+    using Axes = std::vector<FourierAxis>;
+    const auto refusal = [&](const Axes& axes) {
+      const std::string text = message_of<UsageError>([&] { fourier<double>(space, axes); });
+      CHECK(text == message_of<UsageError>([&] { real_fourier<double>(space, axes); }));
+      return text;
+    };
+    CHECK(contains(refusal({}), "name at least one"));
+    CHECK(contains(refusal({{0}, {2}}), "no such dimension"));
+    CHECK(contains(refusal({{1}, {0}, {1}}), "once"));
+    CHECK(contains(refusal({{0}, {1, 3}}), "which has 4"));
+    const Axes shifted{{0, 0, 0, 1}, {1, 0, 0, 1}};
+    CHECK(contains(message_of<UsageError>([&] { real_fourier<double>(space, shifted); }), "no negative"));
+    if (grid->shape().size() > 1)
+      CHECK(contains(message_of<ShapeError>([&] { fourier<double>(array_space(grid, {6}, 0), Axes{{0}}); }),
+                     "no other to cut"));
   }
 }

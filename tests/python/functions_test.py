@@ -307,6 +307,32 @@ def test_arrays():
         operators += [spectrum, gl.on_pairs(spectrum), gl.real_fourier(space, 1 - cut)]
         for op in operators:
             assert op.dot_test()[0], op
+    for cut in (0, 1, 2):
+        space = gl.Space.array(grid, (4, 5, 6), cut)
+        x = whole("float64", 2, 4, 5, 6)
+        on_root = lambda array: array if COMM.rank == 0 else None  # noqa: E731
+        for norm, theirs in {"none": "backward", "1/n": "forward", "ortho": "ortho"}.items():
+            for dims, lengths in {(0, 1, 2): 0, (2, 0): (7, 4), (1,): 8}.items():
+                F = gl.fourier(space, dims, lengths=lengths, norm=norm)
+                found = F.range.gather_array(F @ space.scatter_array(on_root(x.astype(complex))))
+                shape = lengths or None
+                expected = np.fft.fftn(x, (shape,) if isinstance(shape, int) else shape, dims, norm=theirs)
+                assert found is None or np.allclose(found, expected), (cut, norm, dims)
+                G = gl.real_fourier(space, dims, lengths=lengths, norm=norm)
+                found = G.range.gather_array(G @ space.scatter_array(on_root(x)))
+                expected = np.fft.rfftn(x, (shape,) if isinstance(shape, int) else shape, dims, norm=theirs)
+                n = shape if isinstance(shape, int) else shape[-1] if shape else x.shape[dims[-1]]
+                twice = np.moveaxis(expected, dims[-1], -1)
+                twice[..., 1:(n + 1) // 2] *= np.sqrt(2)
+                assert found is None or np.allclose(found @ [1, 1j], expected), (cut, norm, dims)
+                assert F.dot_test()[0] and G.dot_test()[0]
+        centred = gl.fourier(space, (0, 2), time_zero=(2, 3), frequency_zero=(2, 3))
+        found = centred.range.gather_array(centred @ space.scatter_array(on_root(x.astype(complex))))
+        expected = np.fft.fftshift(np.fft.fftn(np.fft.ifftshift(x, (0, 2)), axes=(0, 2), norm="ortho"), (0, 2))
+        assert found is None or np.allclose(found, expected)
+    expect_error(gl.UsageError, lambda: gl.real_fourier(space, (0, 1), 2), "keep 2 frequencies")
+    expect_error(gl.UsageError, lambda: gl.fourier(space, (0, 1), lengths=(3, 5)), "which has 4")
+    space = gl.Space.array(grid, (4, 5), 1)
     expect_error(gl.ShapeError, lambda: gl.first_derivative(space, 2), "2")
     expect_error(gl.UsageError, lambda: gl.first_derivative(space, 0, kind="upward"), "upward")
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from .errors import ShapeError
+from .errors import ShapeError, UsageError
 from .matrices import Matrix, functions_for
 from .operators import Operator
 from .spaces import Space, zeros
@@ -90,19 +90,43 @@ def crop(space: Space, before: Sequence[int], behind: Sequence[int], *, beyond_a
     return _made(space, dtype, "crop", space.native, _widths(before, behind, beyond_array))
 
 
-def fourier(space: Space, dim: int, *, norm: str = "ortho", time_zero: int = 0, frequency_zero: int = 0,
+def _axes(dims: Sequence[int], lengths: int | Sequence[int], time_zero: int | Sequence[int],
+          frequency_zero: int | Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """What is given as one number holds for all dimensions."""
+    def each(values: int | Sequence[int]) -> list[int]:
+        return list(values) if isinstance(values, Sequence) else [values] * len(dims)
+
+    return list(zip(dims, each(lengths), each(time_zero), each(frequency_zero), strict=True))
+
+
+def fourier(space: Space, dim: int | Sequence[int], *, lengths: int | Sequence[int] = 0, norm: str = "ortho",
+            time_zero: int | Sequence[int] = 0, frequency_zero: int | Sequence[int] = 0,
             dtype: npt.DTypeLike = np.complex128) -> Operator:
-    """The discrete Fourier transform along one dimension, which must not be cut; scaled by ``"none"``, ``"1/n"``, ``"ortho"``."""
-    return _made(space, dtype, "fourier", space.native, dim, norm, time_zero, frequency_zero)
+    """The discrete Fourier transform along one dimension, which must not be cut, or along several, which may be.
 
-
-def real_fourier(space: Space, dim: int, frequencies: int = 0, *, time_zero: int = 0,
-                 dtype: npt.DTypeLike = np.float64) -> Operator:
-    """The Fourier transform of real samples. It keeps norms.
-
-    The output has the frequencies 0, 1, … as pairs of numbers; ``frequencies=0`` keeps all of them.
+    It is scaled by ``"none"``, ``"1/n"`` or ``"ortho"``. Zeros are added until a dimension has its length; 0 adds none.
     """
-    return _made(space, dtype, "real_fourier", space.native, dim, frequencies, time_zero)
+    if not isinstance(dim, Sequence) and lengths == 0:
+        return _made(space, dtype, "fourier", space.native, dim, norm, time_zero, frequency_zero)
+    dims = dim if isinstance(dim, Sequence) else [dim]
+    return _made(space, dtype, "fourier_along", space.native, _axes(dims, lengths, time_zero, frequency_zero), norm)
+
+
+def real_fourier(space: Space, dim: int | Sequence[int], frequencies: int = 0, *, lengths: int | Sequence[int] = 0,
+                 norm: str = "ortho", time_zero: int | Sequence[int] = 0, frequency_zero: int | Sequence[int] = 0,
+                 dtype: npt.DTypeLike = np.float64) -> Operator:
+    """The Fourier transform of real samples; with ``norm="ortho"`` it keeps norms.
+
+    The output has the frequencies 0, 1, … of the last dimension as pairs of numbers; along one dimension,
+    ``frequencies=0`` keeps all of them. Along several, or with other norms or lengths, otherwise as :func:`fourier`.
+    """
+    if not isinstance(dim, Sequence) and lengths == 0 and norm == "ortho" and frequency_zero == 0:
+        return _made(space, dtype, "real_fourier", space.native, dim, frequencies, time_zero)
+    if frequencies != 0:
+        raise UsageError(f"only a transform along one dimension, with norm 'ortho', can keep {frequencies} frequencies: "
+                         "keep all, and take some of them by restriction()")
+    dims = dim if isinstance(dim, Sequence) else [dim]
+    return _made(space, dtype, "real_fourier_along", space.native, _axes(dims, lengths, time_zero, frequency_zero), norm)
 
 
 def paired_space(space: Space) -> Space:

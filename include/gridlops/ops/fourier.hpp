@@ -10,9 +10,9 @@
 
 namespace gridlops {
 
-// Discrete Fourier transforms along one dimension of the arrays of a space. The dimension must not be cut: if
-// it is, first redistribute the array with identity() so that the lines along it are whole. The transforms
-// themselves move no data, and transform all right-hand sides at once. The functions that make these
+// Discrete Fourier transforms along dimensions of the arrays of a space. They transform all right-hand sides
+// at once. Along one dimension they move no data, and the dimension must not be cut: if it is, first
+// redistribute the array with identity() so that the lines along it are whole. The functions that make these
 // operators are not collective. They throw ShapeError or UsageError, on all ranks and without communicating.
 //
 // A line of any length n takes O(n log n) operations; lengths with the prime factors 2, 3 and 5 alone are the
@@ -49,6 +49,29 @@ GRIDLOPS_EXPORT OperatorPtr<std::complex<R>> fourier(const Space& space, int dim
 template <std::floating_point R>
 GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, int dim, Index frequencies = 0,
                                             Index time_zero = 0);
+
+/// One of several dimensions along which an array is transformed. It may be cut.
+struct FourierAxis {
+  int dim = 0;
+  Index length = 0;  ///< of the transform, which gets zeros behind the samples; 0: as many as there are
+  Index time_zero = 0, frequency_zero = 0;  ///< as in FourierOptions, taken modulo the length
+};
+
+/// The product of transforms along these dimensions, each with the scale that `norm` gives its length. Where
+/// a dimension is cut, the array is redistributed and cut along another one, once if a single dimension was
+/// cut. The range is cut as the last transform leaves it. Also throws ShapeError if an array of one dimension
+/// is cut.
+template <std::floating_point R>
+GRIDLOPS_EXPORT OperatorPtr<std::complex<R>> fourier(const Space& space, std::vector<FourierAxis> axes,
+                                                     FourierNorm norm = FourierNorm::ortho);
+
+/// The same for real arrays, as pairs of numbers: a real transform along the last of these dimensions, of
+/// which the range has the frequencies 0 … n/2, and complex ones along the others. Frequencies of the last
+/// dimension that stand for two have the additional factor √2, so that with FourierNorm::ortho norms are
+/// preserved. The frequency_zero of the last dimension must be 0. The space has at most four dimensions.
+template <std::floating_point R>
+GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, std::vector<FourierAxis> axes,
+                                            FourierNorm norm = FourierNorm::ortho);
 
 /// The convolution with a real filter along one dimension, as defined by convolution() in band.hpp. It pads
 /// the array with zeros and transforms at least n + filter samples: O(n log n) operations per line instead of

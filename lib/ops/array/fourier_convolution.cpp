@@ -11,22 +11,14 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/local/buffer.hpp"
-#include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "local/arrays/fast_fourier.hpp"
+#include "ops/array/padding.hpp"
 
 namespace gridlops {
 
 namespace {
-
-/// The same arrays with n samples along one dimension, which is not cut.
-Space with_samples(const Space& space, int dim, Index n) {
-  std::vector<Partition> cuts;
-  for (int d = 0; d < space.dims.count(); ++d)
-    cuts.push_back(d == dim ? Partition::balanced(n, 1) : space.dims.cut(d));
-  return array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns);
-}
 
 /// Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 … frequencies − 1: the eigenvalues of the periodic convolution.
 std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter, Index centre, Index n,
@@ -73,11 +65,9 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
       "a convolution by Fourier transforms along dimension ", dim, " of ", space.describe(),
       " is impossible: the dimension must exist and not be cut; cut another one, and redistribute with "
       "identity(), or use a band_operator()");
-  const Index samples = space.dims.size(dim), n = fast_length(samples + length);
-  const Space padded = with_samples(space, dim, n);
-  std::vector<Index> kept(at(samples));
-  for (Index i = 0; i < samples; ++i) kept[at(i)] = i;
-  const OperatorPtr<T> cut = restriction<T>(padded, dim, kept);
+  const Index n = fast_length(space.dims.size(dim) + length);
+  const OperatorPtr<T> pad = zero_padding<T>(space, dim, n);
+  const Space& padded = pad->range();
   OperatorPtr<T> F, H;
   if constexpr (is_complex<T>) {
     F = fourier<Real<T>>(padded, dim);
@@ -89,7 +79,7 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
                                                     eigenvalues(filter, centre, n, frequencies)));
   }
   // The filter spreads beyond the samples into the zeros behind them, which the operator then drops.
-  return product(cut, product(adjoint(F), product(H, product(F, adjoint(cut)))));
+  return product(adjoint(pad), product(adjoint(F), product(H, product(F, pad))));
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \
