@@ -8,8 +8,7 @@
 
 namespace gridlops {
 
-// Discrete Fourier transforms of single lines in host memory, for float and double. Two sources implement
-// this interface, of which the build chooses one: fast_fourier_fftw.cpp and fast_fourier_kissfft.cpp.
+// Discrete Fourier transforms of single lines in host memory, for float and double.
 //
 // A line of any length n takes O(n log n) operations. Plans are made at construction. Executions are const
 // and thread-safe: threads may use one object at the same time, each with lines and scratch memory of its

@@ -10,6 +10,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/fast_fourier.hpp"
+#include "local/arrays/library_lines.hpp"
 
 namespace gridlops {
 
@@ -101,83 +102,90 @@ class Plan {
 /// A guess rather than a measurement, which would not give the same plan, and so the same bits, each time.
 constexpr unsigned effort = FFTW_ESTIMATE;
 
+/// FFTW has fast steps for the prime factors up to 13. Its guesses at others take longer than steps and
+/// convolutions of ours.
+bool is_fast(Index n) {
+  n = rough_part(n);
+  for (const Index prime : {7, 11, 13})
+    while (n % prime == 0) n /= prime;
+  return n == 1;
+}
+
+template <class R>
+class FftwLine final : public ComplexLine<R> {
+ public:
+  explicit FftwLine(Index n)
+      : forward_(n, planner_of(FFTW_FORWARD)), backward_(n, planner_of(FFTW_BACKWARD)) {}
+  void forward(const std::complex<R>* in, std::complex<R>* out) const override { run(forward_, in, out); }
+  void backward(const std::complex<R>* in, std::complex<R>* out) const override { run(backward_, in, out); }
+
+ private:
+  static auto planner_of(int sign) {
+    return [sign](int n, void* in, void* out) {
+      using C = typename Fftw<R>::Complex;
+      return Fftw<R>::plan_complex(n, static_cast<C*>(in), static_cast<C*>(out), sign, effort);
+    };
+  }
+  /// Such a plan leaves its input as it is.
+  static void run(const Plan<R>& plan, const std::complex<R>* in, std::complex<R>* out) {
+    Fftw<R>::execute_complex(plan.get(), fftw_complex_of(const_cast<std::complex<R>*>(in)),
+                             fftw_complex_of(out));
+  }
+  Plan<R> forward_, backward_;
+};
+
+template <class R>
+class FftwRealLine final : public RealLine<R> {
+ public:
+  explicit FftwRealLine(Index n)
+      : n_(n),
+        forward_(n,
+                 [](int length, void* in, void* out) {
+                   return Fftw<R>::plan_forward(length, static_cast<R*>(in),
+                                                static_cast<typename Fftw<R>::Complex*>(out), effort);
+                 }),
+        backward_(n, [](int length, void* in, void* out) {
+          return Fftw<R>::plan_backward(length, static_cast<typename Fftw<R>::Complex*>(in),
+                                        static_cast<R*>(out), effort);
+        }) {}
+  void forward(const R* in, std::complex<R>* out) const override {
+    Fftw<R>::execute_forward(forward_.get(), const_cast<R*>(in), fftw_complex_of(out));
+  }
+  void backward(std::complex<R>* in, R* out) const override {
+    in[0].imag(0);
+    if (n_ % 2 == 0) in[n_ / 2].imag(0);
+    Fftw<R>::execute_backward(backward_.get(), fftw_complex_of(in), out);
+  }
+
+ private:
+  Index n_;
+  Plan<R> forward_, backward_;
+};
+
 }  // namespace
 
 std::string fft_library() { return message(fftw_version, ", ", GRIDLOPS_FFT_LICENCE); }
 
 template <class R>
-struct FastFourier<R>::Plans {
-  static Plan<R> made(Index n, int sign) {
-    return {n, [sign](int length, void* in, void* out) {
-              using C = typename Fftw<R>::Complex;
-              return Fftw<R>::plan_complex(length, static_cast<C*>(in), static_cast<C*>(out), sign, effort);
-            }};
-  }
-  explicit Plans(Index n) : forward(made(n, FFTW_FORWARD)), backward(made(n, FFTW_BACKWARD)) {}
-  Plan<R> forward, backward;
-};
-
-template <class R>
-FastFourier<R>::FastFourier(Index n) : plans_(std::make_unique<const Plans>(n)) {}
-template <class R>
-FastFourier<R>::~FastFourier() = default;
-
-template <class R>
-Index FastFourier<R>::scratch_size() const {
-  return 0;
-}
-// Not in place, a plan leaves its input as it is.
-template <class R>
-void FastFourier<R>::forward(const Complex* in, Complex* out, Complex*) const {
-  Fftw<R>::execute_complex(plans_->forward.get(), fftw_complex_of(const_cast<Complex*>(in)),
-                           fftw_complex_of(out));
-}
-template <class R>
-void FastFourier<R>::backward(const Complex* in, Complex* out, Complex*) const {
-  Fftw<R>::execute_complex(plans_->backward.get(), fftw_complex_of(const_cast<Complex*>(in)),
-                           fftw_complex_of(out));
+std::unique_ptr<const ComplexLine<R>> library_line(Index n) {
+  if (!is_fast(n)) return nullptr;
+  return std::make_unique<FftwLine<R>>(n);
 }
 
 template <class R>
-struct RealFourier<R>::Plans {
-  explicit Plans(Index samples)
-      : n(samples),
-        forward(n,
-                [](int length, void* in, void* out) {
-                  return Fftw<R>::plan_forward(length, static_cast<R*>(in),
-                                               static_cast<typename Fftw<R>::Complex*>(out), effort);
-                }),
-        backward(n, [](int length, void* in, void* out) {
-          return Fftw<R>::plan_backward(length, static_cast<typename Fftw<R>::Complex*>(in),
-                                        static_cast<R*>(out), effort);
-        }) {}
-  Index n;
-  Plan<R> forward, backward;
-};
-
-template <class R>
-RealFourier<R>::RealFourier(Index n) : plans_(std::make_unique<const Plans>(n)) {}
-template <class R>
-RealFourier<R>::~RealFourier() = default;
-
-template <class R>
-Index RealFourier<R>::scratch_size() const {
-  return 0;
-}
-template <class R>
-void RealFourier<R>::forward(const R* in, Complex* out, Complex*) const {
-  Fftw<R>::execute_forward(plans_->forward.get(), const_cast<R*>(in), fftw_complex_of(out));
-}
-template <class R>
-void RealFourier<R>::backward(Complex* in, R* out, Complex*) const {
-  in[0].imag(0);
-  if (plans_->n % 2 == 0) in[plans_->n / 2].imag(0);
-  Fftw<R>::execute_backward(plans_->backward.get(), fftw_complex_of(in), out);
+std::unique_ptr<const RealLine<R>> library_real_line(Index n) {
+  if (!is_fast(n)) return nullptr;
+  return std::make_unique<FftwRealLine<R>>(n);
 }
 
-template class FastFourier<float>;
-template class FastFourier<double>;
-template class RealFourier<float>;
-template class RealFourier<double>;
+Index largest_step() { return 41; }
+
+/// Among lengths of about the same size, FFTW's guesses are the best at those that powers of two divide.
+Index convolution_length(Index n) { return 16 * fast_length((n + 15) / 16); }
+
+template std::unique_ptr<const ComplexLine<float>> library_line(Index);
+template std::unique_ptr<const ComplexLine<double>> library_line(Index);
+template std::unique_ptr<const RealLine<float>> library_real_line(Index);
+template std::unique_ptr<const RealLine<double>> library_real_line(Index);
 
 }  // namespace gridlops
