@@ -309,7 +309,7 @@ def test_arrays():
             assert op.dot_test()[0], op
     for cut in (0, 1, 2):
         space = gl.Space.array(grid, (4, 5, 6), cut)
-        x = whole("float64", 2, 4, 5, 6)
+        x = whole("float64", 2, 20, 6).reshape(4, 5, 6)
         on_root = lambda array: array if COMM.rank == 0 else None  # noqa: E731
         for norm, theirs in {"none": "backward", "1/n": "forward", "ortho": "ortho"}.items():
             for dims, lengths in {(0, 1, 2): 0, (2, 0): (7, 4), (1,): 8}.items():
