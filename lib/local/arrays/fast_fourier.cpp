@@ -330,7 +330,9 @@ struct FastFourier<R>::Plans {
   explicit Plans(Index n) : size(n), library(library_line<R>(n)) {
     if (library != nullptr || n == 1) return;
     const Index q = largest_prime(n);
-    if (q > largest_step()) {
+    // A step computes several lines at a time, of which a prime number has one.
+    constexpr Index largest_alone = 31;
+    if (q > largest_step() || (q == n && q > largest_alone)) {
       chirp.emplace(n, n, n);
     } else {
       step.emplace(q, n / q);
