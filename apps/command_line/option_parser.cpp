@@ -342,8 +342,8 @@ Action CommandLine::parse(const Texts& arguments) {
 }
 
 std::vector<std::string> CommandLine::unknown_variables() const {
-  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK",   "GRIDLOPS_DEVICE_MPI",
-              "GRIDLOPS_KERNELS",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
+  Texts known{"GRIDLOPS_CALIBRATION", "GRIDLOPS_CHECK",   "GRIDLOPS_DEVICE_MPI", "GRIDLOPS_KERNELS",
+              "GRIDLOPS_THREADS",     "GRIDLOPS_TIMEOUT", "GRIDLOPS_TRACE"};  // which are no options
   for (const CLI::App* subcommand : subcommands(app_))
     for (const CLI::Option* option : subcommand->get_options()) known.push_back(option->get_envname());
   Texts foreign{"GRIDLOPS_EMULATION_", "GRIDLOPS_FAULT", "GRIDLOPS_TEST_"};

@@ -29,7 +29,7 @@ namespace {
 struct RankFacts {
   std::array<char, 256> host{};
   std::array<char, 64> kernel{};
-  Index threads = 1;
+  Index threads = 1;  // that compute at the same time
   Index cores = 1;
 };
 
@@ -41,7 +41,7 @@ RankFacts facts_of_this_rank(const BlasInfo& blas) {
   RankFacts facts;
   gethostname(facts.host.data(), facts.host.size() - 1);
   blas.kernel.copy(facts.kernel.data(), facts.kernel.size() - 1);
-  facts.threads = blas.threads;
+  facts.threads = threads_per_rank() > 1 ? threads_per_rank() : blas.threads;
   facts.cores = std::max<Index>(sysconf(_SC_NPROCESSORS_ONLN), 1);
   return facts;
 }
@@ -119,7 +119,7 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text +=
       line("ranks", fmt::format("{} on {} host{}", ranks.size(), hosts.size(), hosts.size() == 1 ? "" : "s"));
   for (const auto& entry : hosts) {
-    text += line("", fmt::format("{}: {} ranks, {} BLAS threads, {} cores", entry.first, entry.second.ranks,
+    text += line("", fmt::format("{}: {} ranks, {} threads, {} cores", entry.first, entry.second.ranks,
                                  entry.second.threads, entry.second.cores));
   }
   text += line("transports", transports);
@@ -129,7 +129,9 @@ std::string facts_text(const BlasInfo& blas, const std::vector<RankFacts>& ranks
   text += line("own kernels", own_kernels());
   text += line("FFT", fft_library());
   text += calibration;
-  text += line("threads", fmt::format("{} per rank", blas.threads));
+  text += line("threads", threads_per_rank() > 1
+                              ? fmt::format("{} per rank, each with one of BLAS", threads_per_rank())
+                              : fmt::format("1 per rank, {} of BLAS", blas.threads));
   return text + line("GPU", gpu_text(mpi));
 }
 
@@ -146,12 +148,13 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
     std::string advice = fmt::format("start {} rank{} at most", host.cores, host.cores == 1 ? "" : "s");
     if (host.threads > host.ranks) {
       const std::string fewer_threads =
-          fmt::format("set OPENBLAS_NUM_THREADS={}", std::max<Index>(host.cores / host.ranks, 1));
+          fmt::format("set {}={}", threads_per_rank() > 1 ? "GRIDLOPS_THREADS" : "OPENBLAS_NUM_THREADS",
+                      std::max<Index>(host.cores / host.ranks, 1));
       if (host.ranks <= host.cores) advice = "start fewer ranks";
       advice += (host.ranks > host.cores ? ", and " : ", or ") + fewer_threads;
     }
-    warn(fmt::format("{} ranks with {} BLAS threads in all share the {} cores of {}; {}", host.ranks,
-                     host.threads, host.cores, entry.first, advice));
+    warn(fmt::format("{} ranks with {} threads in all share the {} cores of {}; {}", host.ranks, host.threads,
+                     host.cores, entry.first, advice));
   }
 }
 

@@ -107,6 +107,7 @@ Json record_of_run(Communicator& world) {
             {"processor", processor_name()},
             {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
             {"mpi", mpi_library_text()},
+            {"threads", threads_per_rank()},
             {"blas", blas.library},
             {"blas_kernel", blas.kernel},
             {"blas_threads", blas.threads}}}};

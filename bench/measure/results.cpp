@@ -70,6 +70,7 @@ Json environment(Communicator& world) {
           {"blas_kernel", blas.kernel},
           {"blas_pinned_by", blas.pinned_by},
           {"own_kernels", own_kernels()},
+          {"threads", threads_per_rank()},
           {"blas_threads", blas.threads},
           {"fft", fft_library()},
           {"gpu", gpu_text()},

@@ -30,7 +30,7 @@ class OnRanks(rfm.RunOnlyRegressionTest):
     ranks_per_node = variable(int, value=0)  # 0: the system chooses
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
-    env_vars = {"OPENBLAS_NUM_THREADS": "1"}
+    env_vars = {"GRIDLOPS_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     keep_files = ["figures.json"]
 
     @run_after("init")

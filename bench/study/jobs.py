@@ -92,7 +92,7 @@ def set_up(study, folder, scheduler):
     lines = ["set -euo pipefail", f"cd {shlex.quote(str(folder))}"]
     if machine.modules:
         lines += [f"module load {shlex.join(machine.modules)}"]
-    variables = {"OPENBLAS_NUM_THREADS": "1", **machine.environment}
+    variables = {"GRIDLOPS_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **machine.environment}
     lines += [f"export {name}={shlex.quote(str(value))}" for name, value in variables.items()]
     limit = SLURM_LIMIT if scheduler == "slurm" else TIMEOUT_LIMIT.format(kill=NOTICE - 10, seconds=machine.seconds - NOTICE)
     return "\n".join(lines) + "\n\n" + limit + RUN

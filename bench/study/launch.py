@@ -11,20 +11,20 @@ DONE = (0, 3)  # 3: the result is there, but a column has not converged
 SUSPENDED = 75  # the state is saved
 
 
-def launcher(ranks):
-    """The command that runs a program on this many ranks of this machine, bound to cores if there are enough."""
+def launcher(ranks, bound=True):
+    """The command that runs a program on this many ranks of this machine, bound to cores if wanted and if there are enough."""
     # Makes Open MPI copy through shared memory: one option is for version 4, one for version 5, and each ignores the
     # other's.
     command = ["mpirun", "-n", str(ranks), "--mca", "btl_vader_single_copy_mechanism", "none", "--mca", "smsc", "^cma"]
-    if ranks <= len(os.sched_getaffinity(0)):
+    if bound and ranks <= len(os.sched_getaffinity(0)):
         return command + ["--bind-to", "core", "--map-by", "core"]
     return command + ["--map-by", ":oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
 def environment():
-    """One BLAS thread per rank, and the kernel that BLAS itself chooses."""
+    """One thread per rank, and the kernel that BLAS itself chooses."""
     mine = {name: value for name, value in os.environ.items() if name not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-    return {**mine, "OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    return {**mine, "GRIDLOPS_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "HWLOC_HIDE_ERRORS": "2"}
 
 

@@ -47,6 +47,7 @@ Json machine_of(Communicator& comm) {
           {"instruction_set", kernel_choice().set->text},
           {"blas", blas.library},
           {"blas_kernel", blas.kernel},
+          {"threads", threads_per_rank()},
           {"blas_threads", blas.threads},
           {"ranks_on_machine", ranks[0]}};
 }

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <limits>
 
+#include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "local/host_backend.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -30,6 +32,10 @@ void* Backend::allocate(Index bytes) {
 }
 
 void Backend::discard(void*, Index) {}
+
+void Backend::for_each(Index count, double, const std::function<void(Index)>& work) {
+  for (Index i = 0; i < count; ++i) work(i);
+}
 
 void Backend::release(void* memory) noexcept {
   if (memory != nullptr) do_release(memory);
@@ -60,6 +66,11 @@ void HostBackend::discard(void* memory, Index bytes) {
 void HostBackend::upload(const void* host, void* here, Index bytes) { move(host, here, bytes); }
 
 void HostBackend::download(const void* here, void* host, Index bytes) { move(here, host, bytes); }
+
+void HostBackend::for_each(Index count, double operations, const std::function<void(Index)>& work) {
+  const AtWork at_work;
+  for_each_of(count, operations, work);
+}
 
 void* HostBackend::do_allocate(Index bytes) {
   // With large pages a matrix needs fewer TLB entries.

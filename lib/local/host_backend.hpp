@@ -16,6 +16,7 @@ class HostBackend : public Backend {
   void upload(const void* host, void* here, Index bytes) final;
   void download(const void* here, void* host, Index bytes) final;
   void synchronize() final {}
+  void for_each(Index count, double operations, const std::function<void(Index)>& work) final;
 
  protected:
   void* do_allocate(Index bytes) override;

@@ -5,11 +5,14 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <numeric>
+#include <vector>
 
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "local/products/packed_matrix.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 namespace {
@@ -85,16 +88,31 @@ T shrunk(const Shrinkage& shrink, T x) {
   }
 }
 
-/// Calls work(x, y, length) for parts that are contiguous in both matrices: columns, or the whole matrix.
+/// Calls work(x, y, length) for parts that are contiguous in both matrices.
 template <Scalar T, class Function>
 void for_each_run(MatrixView<const T> X, MatrixView<T> Y, Function&& work) {
-  if (X.contiguous() && Y.contiguous()) return work(X.data, Y.data, Y.size());
-  for (Index j = 0; j < Y.cols; ++j) work(X.column(j), Y.column(j), Y.rows);
+  const bool is_one = X.contiguous() && Y.contiguous();
+  for_each_piece(is_one ? Y.size() : Y.rows, is_one ? 1 : Y.cols, [&](Range rows, Index j) {
+    work(X.column(j) + rows.begin, Y.column(j) + rows.begin, rows.size);
+  });
+}
+
+/// sumsⱼ ← Σᵢ term(j)(i) for all rows i: piece by piece, whatever thread sums a piece.
+template <class Sum, class Term>
+void sum_columns(Index rows, Index cols, Sum* sums, Term&& term) {
+  std::vector<Sum> of_pieces(at(pieces_of(rows) * cols));
+  for_each_piece(rows, cols, [&](Range piece, Index j) {
+    of_pieces[at(j * pieces_of(rows) + piece.begin / piece_rows)] =
+        sum_of(piece.size, [of_row = term(j), piece](Index i) { return of_row(piece.begin + i); });
+  });
+  for (Index j = 0; j < cols; ++j)
+    sums[j] = std::accumulate(of_pieces.begin() + j * pieces_of(rows),
+                              of_pieces.begin() + (j + 1) * pieces_of(rows), Sum(0));
 }
 
 template <Scalar T>
 bool few_columns_gemm_is_wanted(Op op, Index rows, Index cols, Index columns) {
-  static const bool blas_has_one_thread = blas_info().threads == 1;
+  static const bool blas_has_one_thread = blas_info().threads == 1 || threads_per_rank() > 1;
   const KernelChoice& choice = kernel_choice();
   switch (choice.use) {
     case KernelChoice::Use::never:
@@ -147,93 +165,91 @@ void HostKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
   const auto scaled = [=](Index i, T x) {
     return product(alpha, product(conjugate_d ? conjugate(d[i]) : d[i], x));
   };
-  for (Index j = 0; j < Y.cols; ++j) {
+  for_each_piece(Y.rows, Y.cols, [&](Range rows, Index j) {
     const T* x = X.column(j);
     T* y = Y.column(j);
     if (beta == T(0)) {
-      for (Index i = 0; i < Y.rows; ++i) y[i] = scaled(i, x[i]);
+      for (Index i = rows.begin; i < rows.end(); ++i) y[i] = scaled(i, x[i]);
     } else {
-      for (Index i = 0; i < Y.rows; ++i) y[i] = scaled(i, x[i]) + product(beta, y[i]);
+      for (Index i = rows.begin; i < rows.end(); ++i) y[i] = scaled(i, x[i]) + product(beta, y[i]);
     }
-  }
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
-  for (Index j = 0; j < X.cols; ++j) {
-    dots[j] = sum_of(X.rows, [x = X.column(j), y = Y.column(j)](Index i) { return dot_term(x[i], y[i]); });
-  }
+  sum_columns(X.rows, X.cols, dots, [=](Index j) {
+    return [x = X.column(j), y = Y.column(j)](Index i) { return dot_term(x[i], y[i]); };
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_norms_squared(MatrixView<const T> X, double* norms) const {
-  for (Index j = 0; j < X.cols; ++j) {
-    norms[j] = sum_of(X.rows, [x = X.column(j)](Index i) { return norm_term(x[i]); });
-  }
+  sum_columns(X.rows, X.cols, norms,
+              [=](Index j) { return [x = X.column(j)](Index i) { return norm_term(x[i]); }; });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
-  for (Index j = 0; j < Y.cols; ++j) {
+  for_each_piece(Y.rows, Y.cols, [=](Range rows, Index j) {
     const T factor = alpha[j];
     const T* x = X.column(j);
     T* y = Y.column(j);
-    for (Index i = 0; i < Y.rows; ++i) y[i] += product(factor, x[i]);
-  }
+    for (Index i = rows.begin; i < rows.end(); ++i) y[i] += product(factor, x[i]);
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
-  for (Index j = 0; j < Y.cols; ++j) {
+  for_each_piece(Y.rows, Y.cols, [=](Range rows, Index j) {
     const T factor = beta[j];
     const T* x = X.column(j);
     T* y = Y.column(j);
     if (factor == T(0)) {
-      std::copy_n(x, Y.rows, y);
+      std::copy_n(x + rows.begin, rows.size, y + rows.begin);
     } else {
-      for (Index i = 0; i < Y.rows; ++i) y[i] = x[i] + product(factor, y[i]);
+      for (Index i = rows.begin; i < rows.end(); ++i) y[i] = x[i] + product(factor, y[i]);
     }
-  }
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
-  for (Index j = 0; j < X.cols; ++j) {
+  for_each_piece(X.rows, X.cols, [=](Range rows, Index j) {
     const T factor = alpha[j];
     T* x = X.column(j);
-    for (Index i = 0; i < X.rows; ++i) x[i] = product(factor, x[i]);
-  }
+    for (Index i = rows.begin; i < rows.end(); ++i) x[i] = product(factor, x[i]);
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_threshold(Threshold kind, const double* t, MatrixView<T> X) const {
-  for (Index j = 0; j < X.cols; ++j) {
+  for_each_piece(X.rows, X.cols, [=](Range rows, Index j) {
     const Shrinkage shrink(kind, t[j]);
     T* x = X.column(j);
-    for (Index i = 0; i < X.rows; ++i) x[i] = shrunk(shrink, x[i]);
-  }
+    for (Index i = rows.begin; i < rows.end(); ++i) x[i] = shrunk(shrink, x[i]);
+  });
 }
 
 template <Scalar T>
 void HostKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* sums) const {
   const auto sum = [X, sums](const auto& power) {
-    for (Index j = 0; j < X.cols; ++j) {
-      sums[j] = sum_of(
-          X.rows, [x = X.column(j), power](Index i) { return power(static_cast<double>(std::abs(x[i]))); });
-    }
+    sum_columns(X.rows, X.cols, sums, [=](Index j) {
+      return [x = X.column(j), power](Index i) { return power(static_cast<double>(std::abs(x[i]))); };
+    });
   };
   if (p == 0) return sum([](double m) { return m == 0 ? 0.0 : 1.0; });
   if (p == 0.5) return sum([](double m) { return std::sqrt(m); });
   if (p == 1) return sum([](double m) { return m; });
   if (!std::isinf(p)) return sum([p](double m) { return std::pow(m, p); });
-  for (Index j = 0; j < X.cols; ++j) {
+  for_each_of(X.cols, 8.0 * static_cast<double>(X.size()), [=](Index j) {
     double most = 0;
     for (Index i = 0; i < X.rows; ++i) {
       const double m = std::abs(X(i, j));
       most = m > most || std::isnan(m) ? m : most;
     }
     sums[j] = most;
-  }
+  });
 }
 
 template <Scalar T>

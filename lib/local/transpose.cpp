@@ -4,6 +4,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -14,15 +15,18 @@ void transpose(MatrixView<const T> from, MatrixView<T> to) {
                       from.cols, " x ", from.rows);
   // Works square by square, so that both sides stay in the first-level cache.
   constexpr Index side = 32;
-  for (Index j = 0; j < from.cols; j += side) {
-    for (Index i = 0; i < from.rows; i += side) {
-      const MatrixView<const T> square =
-          from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, {0, from.cols}));
-      for (Index k = 0; k < square.rows; ++k) {
-        for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
+  const int threads = threads_for(static_cast<double>(from.size()) * sizeof(T));
+  for_ranges(from.cols, side, threads, [&](int, Range cols) {
+    for (Index j = cols.begin; j < cols.end(); j += side) {
+      for (Index i = 0; i < from.rows; i += side) {
+        const MatrixView<const T> square =
+            from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, cols));
+        for (Index k = 0; k < square.rows; ++k) {
+          for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
+        }
       }
     }
-  }
+  });
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template void transpose(MatrixView<const T>, MatrixView<T>);

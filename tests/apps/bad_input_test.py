@@ -174,7 +174,7 @@ def check_environment(suite):
     # benchmark are known.
     unknown = {"GRIDLOPS_MULTIPLY_PANNEL": "GRIDLOPS_MULTIPLY_PANEL", "GRIDLOPS_SOLVE_DAMPP": "GRIDLOPS_SOLVE_DAMP",
                "GRIDLOPS_KERNEL": "GRIDLOPS_KERNELS", "GRIDLOPS_NOTHING_OF_OURS": None}
-    known = {"GRIDLOPS_CALIBRATION": "off", "GRIDLOPS_CHECK": "off", "GRIDLOPS_KERNELS": "auto", "GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_DEVICE_MPI": "auto",
+    known = {"GRIDLOPS_CALIBRATION": "off", "GRIDLOPS_CHECK": "off", "GRIDLOPS_KERNELS": "auto", "GRIDLOPS_THREADS": "2", "GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_DEVICE_MPI": "auto",
              "GRIDLOPS_TEST_SOMETHING": "1", "GRIDLOPS_EMULATION_SOMETHING": "1", "GRIDLOPS_BENCH_SOLVE_ROWS": "many", "GRIDLOPS_SOLVE_DAMP": "0.5"}
     run = suite.run(*multiply(), ranks=2, environment={**known, **dict.fromkeys(unknown, "3")})
     suite.succeeded(run)

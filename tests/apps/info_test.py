@@ -66,19 +66,27 @@ def check_info(suite):
         return
     found = facts(run)
     for name, word in {"gridlops": "built with", "MPI": "", "ranks": "3 on 1 host", "transports": "mpi", "BLAS": "/",
-                       "kernel": "this CPU has", "own kernels": "", "calibration": "GRIDLOPS_CALIBRATION is off", "threads": "1 per rank", "GPU": "nccl mpi" if program.DEVICE == "gpu" else "none: "}.items():
+                       "kernel": "this CPU has", "own kernels": "", "calibration": "GRIDLOPS_CALIBRATION is off", "threads": "1 per rank, 1 of BLAS", "GPU": "nccl mpi" if program.DEVICE == "gpu" else "none: "}.items():
         suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word)
     known = ("fftw-3", "FFTW ", "KISS FFT 1")
     suite.check(found.get("FFT", "").startswith(known) and found["FFT"].endswith((", GPL 2 or later", ", BSD-3-Clause", ", Intel")),
                 "info: FFT is", found.get("FFT"))
     cores = os.cpu_count()
-    suite.check(f"3 ranks, 3 BLAS threads, {cores} cores" in run.output, "hosts:", run.output)
+    suite.check(f"3 ranks, 3 threads, {cores} cores" in run.output, "hosts:", run.output)
 
     threads = suite.run("info", ranks=2, on_each_rank=["env", f"OPENBLAS_NUM_THREADS={cores}"])
     suite.succeeded(threads)
-    if facts(threads).get("threads") == f"{cores} per rank":
-        suite.check(any(f"{2 * cores} BLAS threads" in line and "OPENBLAS_NUM_THREADS" in line
+    if facts(threads).get("threads") == f"1 per rank, {cores} of BLAS":
+        suite.check(any(f"{2 * cores} threads" in line and "OPENBLAS_NUM_THREADS" in line
                         for line in threads.warning_lines), "no warning of too many threads:", threads.errors)
+
+    threads = suite.run("info", ranks=2, on_each_rank=["env", f"GRIDLOPS_THREADS={cores + 1}"])
+    suite.succeeded(threads)
+    suite.check(facts(threads).get("threads") == f"{cores + 1} per rank, each with one of BLAS", "threads:", threads.output)
+    suite.check(any("GRIDLOPS_THREADS" in line for line in threads.warning_lines), "no warning of too many:", threads.errors)
+    for value in ("0", "-1", "two", "2x"):
+        wrong = suite.run("info", ranks=2, on_each_rank=["env", f"GRIDLOPS_THREADS={value}"])
+        suite.check(wrong.status == 2 and f"GRIDLOPS_THREADS is '{value}'" in wrong.errors, "threads:", wrong.status, wrong.errors)
 
     if cores > 8:
         print("not tested: more ranks than cores, of which there are", cores)
@@ -87,11 +95,11 @@ def check_info(suite):
     most = "1 rank" if cores == 1 else f"{cores} ranks"
     crowd = suite.run("info", ranks=cores + 1)
     suite.succeeded(crowd)
-    lines = [line for line in crowd.warning_lines if "BLAS threads" in line]
+    lines = [line for line in crowd.warning_lines if " threads" in line]
     suite.check(len(lines) == 1 and f"start {most} at most" in lines[0] and "OPENBLAS_NUM_THREADS" not in lines[0],
                 "advice for more ranks than cores:", crowd.errors)
     more_threads = suite.run("info", ranks=cores + 1, on_each_rank=["env", "OPENBLAS_NUM_THREADS=2"])
-    if facts(more_threads).get("threads") == "2 per rank":
+    if facts(more_threads).get("threads") == "1 per rank, 2 of BLAS":
         suite.check(f"start {most} at most, and set OPENBLAS_NUM_THREADS=1" in more_threads.errors,
                     "advice for more ranks than cores with two threads each:", more_threads.errors)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -110,6 +111,10 @@ class GRIDLOPS_EXPORT Backend {
   /// Waits until all work given to the backend is done.
   virtual void synchronize() = 0;
 
+  /// Calls work(i) for each i < count. Each calls kernels on blocks of its own, with about `operations`
+  /// operations in all. The host may call several at the same time, in threads of this rank.
+  virtual void for_each(Index count, double operations, const std::function<void(Index)>& work);
+
   /// The queue in which the device does this backend's work in order, for the caller's own work: on a GPU a
   /// stream of the vendor's runtime; null on the host.
   virtual void* native_queue() const { return nullptr; }
@@ -170,6 +175,13 @@ struct BlasInfo {
   bool pinned_below_cpu = false;  ///< the pinned kernel uses a smaller instruction set than the CPU has
 };
 GRIDLOPS_EXPORT BlasInfo blas_info();
+
+/// How many threads of this rank compute on the host, the calling thread among them: the environment variable
+/// GRIDLOPS_THREADS, else OMP_NUM_THREADS, else as many as the rank may use processors, divided among the
+/// ranks of an MpiSession that may use the same. While they run, each calls a BLAS with one thread. Results
+/// of the library's own loops have the same bits with any number. Throws UsageError if GRIDLOPS_THREADS is no
+/// such number. A rank takes no threads in a thread of OpenMP, nor in a library built without OpenMP.
+GRIDLOPS_EXPORT int threads_per_rank();
 
 /// The library of the host's Fourier transforms, with its version and its licence, such as
 /// "fftw-3.3.10-sse2-avx, GPL 2 or later".

@@ -18,6 +18,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -36,14 +37,20 @@ bool are_all_watched(const MpiGroup& group) {
   return watched != 0;
 }
 
+/// A communicator of the ranks of a group that are on this rank's machine. The caller frees it.
+MPI_Comm neighbours_in(const MpiGroup& group) {
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  BlockingCall(group).run("MPI_Comm_split_type", 0, MPI_Comm_split_type, group.comm, MPI_COMM_TYPE_SHARED,
+                          group.rank, MPI_INFO_NULL, &neighbours);
+  return neighbours;
+}
+
 /// The ranks of a group that are on this rank's machine.
 struct Machine {
   int first_rank = 0, ranks = 1;
 };
 Machine my_machine(const MpiGroup& group) {
-  MPI_Comm neighbours = MPI_COMM_NULL;
-  BlockingCall(group).run("MPI_Comm_split_type", 0, MPI_Comm_split_type, group.comm, MPI_COMM_TYPE_SHARED,
-                          group.rank, MPI_INFO_NULL, &neighbours);
+  MPI_Comm neighbours = neighbours_in(group);
   MPI_Group all = MPI_GROUP_NULL, near = MPI_GROUP_NULL;
   MPI_Comm_group(group.comm, &all);
   MPI_Comm_group(neighbours, &near);
@@ -162,6 +169,19 @@ int rank_on_host(Communicator& comm) {
   for (int rank = 0; rank < comm.rank(); ++rank)
     if (names[at(rank)] == mine) ++before;
   return before;
+}
+
+void share_processors_of_machine(Communicator& comm) {
+  const MpiGroup& group = dynamic_cast<MpiCommunicator&>(comm).group();
+  MPI_Comm neighbours = neighbours_in(group);
+  const std::vector<int> mine = usable_processors();
+  std::vector<int> ranks = mine;  // that may use each processor
+  const auto count = static_cast<int>(ranks.size());
+  MpiGroup::of(neighbours, group.is_watched)
+      .await("MPI_Iallreduce", count, MPI_Iallreduce, MPI_IN_PLACE, ranks.data(), count, MPI_INT, MPI_SUM,
+             neighbours);
+  group.check(MPI_Comm_free(&neighbours), "MPI_Comm_free", 0);
+  share_processors(mine, ranks);
 }
 
 // This query is an extension of Open MPI that other libraries have adopted. The macro only describes the

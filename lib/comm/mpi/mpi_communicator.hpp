@@ -99,4 +99,8 @@ class MpiCommunicator : public Communicator {
   int sequence_ = 0;
 };
 
+/// Divides the processors of each machine among the ranks that may use them, for threads_per_rank()
+/// (collective over an MPI communicator).
+void share_processors_of_machine(Communicator& comm);
+
 }  // namespace gridlops

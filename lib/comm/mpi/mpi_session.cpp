@@ -22,9 +22,11 @@
 #include "comm/failure/flight_recorder.hpp"
 #include "comm/failure/job_end.hpp"
 #include "comm/failure/watchdog.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "gridlops/local/backend.hpp"
 
 namespace gridlops {
 
@@ -144,8 +146,10 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   MPI_Comm_rank(comm, &rank);
   name_rank(rank);
   forget_check_level();
+  static_cast<void>(threads_per_rank());  // throws if the environment has no number of threads
   session.watchdog = std::make_unique<Watchdog>(comm, timeout_from_environment(), when_stuck);
   world_ = make_mpi_communicator(comm);
+  share_processors_of_machine(*world_);
 }
 
 // If some ranks did not come, the rest makes no collective call.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <memory>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "gridlops/local/buffer.hpp"
 #include "local/arrays/fast_fourier.hpp"
 #include "local/arrays/line_transform.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -37,7 +39,7 @@ constexpr Index distance_of_lines(Index length) {
 }
 
 /// Packs a few neighbouring lines at a time, to use whole cache lines of the array. Transforms each line by
-/// itself.
+/// itself. Each thread has groups of lines, and memory for one.
 template <Scalar T>
 class HostTransform final : public LineTransform<T> {
  public:
@@ -47,13 +49,13 @@ class HostTransform final : public LineTransform<T> {
   HostTransform(const std::shared_ptr<Backend>& backend, const FourierLines& lines)
       : lines_(lines),
         all_frequencies_(is_complex<T> ? lines.samples : lines.samples / 2 + 1),
-        most_lanes_(std::min<Index>(lines.inner, 16)),
+        most_lanes_(std::clamp<Index>(lines.inner, 1, 16)),
         fast_(lines.samples),
         time_(turned_runs(lines.samples, lines.time_zero)),
         spectrum_(turned_runs(lines.frequencies, lines.frequency_zero)),
-        samples_(backend, most_lanes_ * next_samples()),
-        spectra_(backend, most_lanes_ * next_spectrum()),
-        scratch_(backend, fast_.scratch_size()) {
+        samples_(backend, threads_per_rank() * most_lanes_ * next_samples()),
+        spectra_(backend, threads_per_rank() * most_lanes_ * next_spectrum()),
+        scratch_(backend, threads_per_rank() * next_scratch()) {
     for (Index k = 0; k < lines.frequencies; ++k) {
       weights_.push_back(static_cast<R>(lines.weight(k)));
       // Backward, a real transform takes each frequency twice, but those that are their own opposites.
@@ -64,16 +66,16 @@ class HostTransform final : public LineTransform<T> {
 
   void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
     const AtWork at_work;
-    T* const samples = samples_.data();
-    Complex* const spectra = spectra_.data();
     const R* const weights = weights_.data();
-    for_each_group(X.cols, [&](Index column, Index slice, Range lanes) {
+    for_each_group(X.cols, [&](const Room& room, Index column, Index slice, Range lanes) {
+      T* const samples = room.samples;
+      Complex* const spectra = room.spectra;
       const T* const x = X.column(column) + slice * lines_.samples * lines_.inner + lanes.begin;
       Complex* const y = complex_column(Y, column) + slice * lines_.frequencies * lines_.inner + lanes.begin;
       for_each_element(time_, lanes.size, next_samples(),
                        [=](Index from, Index to, Index) { samples[to] = x[from]; });
       for (Index l = 0; l < lanes.size; ++l)
-        fast_.forward(samples + l * next_samples(), spectra + l * next_spectrum(), scratch_.data());
+        fast_.forward(samples + l * next_samples(), spectra + l * next_spectrum(), room.scratch);
       add(
           spectrum_, lanes.size, next_spectrum(), alpha,
           [=](Index place, Index k) { return weights[k] * spectra[place]; }, beta, y);
@@ -82,10 +84,10 @@ class HostTransform final : public LineTransform<T> {
 
   void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) override {
     const AtWork at_work;
-    T* const samples = samples_.data();
-    Complex* const spectra = spectra_.data();
     const R* const weights = adjoint_weights_.data();
-    for_each_group(Y.cols, [&](Index column, Index slice, Range lanes) {
+    for_each_group(Y.cols, [&](const Room& room, Index column, Index slice, Range lanes) {
+      T* const samples = room.samples;
+      Complex* const spectra = room.spectra;
       const Complex* const y =
           complex_column(Y, column) + slice * lines_.frequencies * lines_.inner + lanes.begin;
       T* const x = X.column(column) + slice * lines_.samples * lines_.inner + lanes.begin;
@@ -94,7 +96,7 @@ class HostTransform final : public LineTransform<T> {
       for (Index l = 0; l < lanes.size; ++l) {
         Complex* const spectrum = spectra + l * next_spectrum();
         std::fill(spectrum + lines_.frequencies, spectrum + all_frequencies_, Complex(0));
-        fast_.backward(spectrum, samples + l * next_samples(), scratch_.data());
+        fast_.backward(spectrum, samples + l * next_samples(), room.scratch);
       }
       add(
           time_, lanes.size, next_samples(), alpha, [=](Index place, Index) { return samples[place]; }, beta,
@@ -106,12 +108,34 @@ class HostTransform final : public LineTransform<T> {
   Index next_samples() const { return distance_of_lines<T>(lines_.samples); }
   Index next_spectrum() const { return distance_of_lines<Complex>(all_frequencies_); }
 
+  Index next_scratch() const {
+    constexpr Index unit = line_alignment / Index{sizeof(Complex)};
+    return (fast_.scratch_size() + unit - 1) / unit * unit;
+  }
+
+  /// A thread's memory for a group of lines.
+  struct Room {
+    T* samples;
+    Complex *spectra, *scratch;
+  };
+
   template <class Function>
   void for_each_group(Index columns, Function&& function) const {
-    for (Index column = 0; column < columns; ++column)
-      for (Index slice = 0; slice < lines_.outer; ++slice)
-        for (Index begin = 0; begin < lines_.inner; begin += most_lanes_)
-          function(column, slice, Range{begin, std::min(most_lanes_, lines_.inner - begin)});
+    const Index groups_in_slice = (lines_.inner + most_lanes_ - 1) / most_lanes_;
+    const Index groups = columns * lines_.outer * groups_in_slice;
+    const double n = static_cast<double>(lines_.samples);
+    const double operations =
+        static_cast<double>(columns * lines_.outer * lines_.inner) * 5 * n * std::log2(n + 1);
+    for_ranges(groups, 1, threads_for(operations), [&](int thread, Range range) {
+      const Room room{samples_.data() + thread * most_lanes_ * next_samples(),
+                      spectra_.data() + thread * most_lanes_ * next_spectrum(),
+                      scratch_.data() + thread * next_scratch()};
+      for (Index group = range.begin; group < range.end(); ++group) {
+        const Index begin = group % groups_in_slice * most_lanes_, slice = group / groups_in_slice;
+        function(room, slice / lines_.outer, slice % lines_.outer,
+                 Range{begin, std::min(most_lanes_, lines_.inner - begin)});
+      }
+    });
   }
   template <class Value>
   static auto complex_column(MatrixView<Value> Y, Index column) {

@@ -9,7 +9,9 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "gridlops/local/backend.hpp"
 #include "local/arrays/correlate.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -36,7 +38,9 @@ struct Arrivals {
   }
 };
 
-/// Products with K columns, whose elements lie side by side.
+/// Products with K columns, whose elements lie side by side. A product has threads for its traces. The
+/// adjoint has threads for the traces of a group, and then for the points, so that each sum belongs to one
+/// thread.
 template <Scalar T, Index K>
 class MigrationLoops {
   using R = Real<T>;
@@ -44,82 +48,108 @@ class MigrationLoops {
  public:
   MigrationLoops(const MigrationTables<R>& tables, std::byte* scratch)
       : tables_(tables), margin_(tables.length), pairs_(reinterpret_cast<T*>(scratch)) {
-    padded_ = pairs_ + 2 * tables.samples * K;
-    filtered_ = padded_ + (tables.samples + 2 * margin_) * K;
-    image_ = filtered_ + tables.samples * K;
+    padded_ = pairs_ + group() * pairs_size();
+    filtered_ = padded_ + threads_per_rank() * padded_size();
+    image_ = filtered_ + threads_per_rank() * tables.samples * K;
     reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
     std::reverse_copy(tables.wavelet, tables.wavelet + tables.length, reversed_);
   }
   static Index scratch_bytes(const MigrationTables<R>& tables) {
-    return (5 * tables.samples + 2 * tables.length + tables.points) * K * Index{sizeof(T)} +
+    const Index per_thread = 2 * tables.samples + 2 * tables.length;
+    return (group() * 2 * tables.samples + threads_per_rank() * per_thread + tables.points) * K *
+               Index{sizeof(T)} +
            tables.length * Index{sizeof(R)};
   }
 
   void demigrate(MatrixView<const T> image, MatrixView<T> data) {
     interleave(image);
-    for_each_trace([&](Index trace, const double* from_source, const double* to_receiver, Range arrivals) {
-      spread(from_source, to_receiver, arrivals);
-      convolve(arrivals);
-      for (Index c = 0; c < K; ++c)
-        for (Index k = 0; k < tables_.samples; ++k)
-          data(trace * tables_.samples + k, c) = filtered_[k * K + c];
+    for_ranges(tables_.traces(), 1, threads_for(operations(tables_.traces())), [&](int thread, Range traces) {
+      for (Index trace = traces.begin; trace < traces.end(); ++trace) {
+        const Times times = times_of(trace);
+        spread(times, pairs(thread));
+        const T* const filtered = convolve(times.arrivals, pairs(thread), thread);
+        for (Index c = 0; c < K; ++c)
+          for (Index k = 0; k < tables_.samples; ++k)
+            data(trace * tables_.samples + k, c) = filtered[k * K + c];
+      }
     });
   }
 
   void migrate(MatrixView<const T> data, MatrixView<T> image) {
     std::fill_n(image_, tables_.points * K, T(0));
-    for_each_trace([&](Index trace, const double* from_source, const double* to_receiver, Range arrivals) {
-      const Index begin = trace * tables_.samples;
-      correlate_with_wavelet(data.row_block({begin, tables_.samples}), arrivals);
-      gather(from_source, to_receiver, arrivals);
-    });
+    for (Index first = 0; first < tables_.traces(); first += group()) {
+      const Index count = std::min(group(), tables_.traces() - first);
+      const int threads = threads_for(operations(count));
+      for_ranges(count, 1, threads, [&](int thread, Range traces) {
+        for (Index i = traces.begin; i < traces.end(); ++i)
+          correlate_with_wavelet(data.row_block({(first + i) * tables_.samples, tables_.samples}),
+                                 times_of(first + i).arrivals, pairs(i), thread);
+      });
+      for_ranges(tables_.points, points_at_once, threads, [&](int, Range points) {
+        for (Index i = 0; i < count; ++i) gather(times_of(first + i), points, pairs(i));
+      });
+    }
     for (Index c = 0; c < K; ++c)
       for (Index i = 0; i < tables_.points; ++i) image(i, c) = image_[i * K + c];
   }
 
  private:
-  /// Calls visit(trace, times from its source, times to its receiver, samples ⌊t⌋ at which waves may arrive).
-  template <class Visit>
-  void for_each_trace(Visit&& visit) const {
+  /// Of a trace: the times from its source and to its receiver, and the samples ⌊t⌋ at which waves may
+  /// arrive.
+  struct Times {
+    const double *from_source, *to_receiver;
+    Range arrivals{0, 0};
+  };
+  Times times_of(Index trace) const {
+    const Index s = trace / tables_.receivers, r = trace % tables_.receivers;
     const double end = static_cast<double>(tables_.samples - 1);
-    for (Index s = 0; s < tables_.sources; ++s) {
-      for (Index r = 0; r < tables_.receivers; ++r) {
-        const double least = tables_.source_spans[s].least + tables_.receiver_spans[r].least;
-        const double most = tables_.source_spans[s].most + tables_.receiver_spans[r].most;
-        Range arrivals{0, 0};
-        if (least <= most && least < end) {
-          arrivals.begin = static_cast<Index>(least);
-          arrivals.size = static_cast<Index>(std::min(most, end - 1)) + 1 - arrivals.begin;
-        }
-        visit(s * tables_.receivers + r, tables_.from_sources + s * tables_.points,
-              tables_.to_receivers + r * tables_.points, arrivals);
-      }
+    const double least = tables_.source_spans[s].least + tables_.receiver_spans[r].least;
+    const double most = tables_.source_spans[s].most + tables_.receiver_spans[r].most;
+    Times times{tables_.from_sources + s * tables_.points, tables_.to_receivers + r * tables_.points};
+    if (least <= most && least < end) {
+      times.arrivals.begin = static_cast<Index>(least);
+      times.arrivals.size = static_cast<Index>(std::min(most, end - 1)) + 1 - times.arrivals.begin;
     }
+    return times;
   }
+  double operations(Index traces) const {
+    return static_cast<double>(traces) *
+           static_cast<double>(5 * tables_.points + tables_.samples * tables_.length);
+  }
+
+  /// The traces whose pairs wait for the points.
+  static Index group() {
+    const Index threads = threads_per_rank();
+    return threads == 1 ? 1 : 4 * threads;
+  }
+  Index pairs_size() const { return 2 * tables_.samples * K; }
+  Index padded_size() const { return (tables_.samples + 2 * margin_) * K; }
+  T* pairs(Index i) const { return pairs_ + i * pairs_size(); }
+  /// Sample k of a thread's trace with room for the wavelet before and after it.
+  T* padded(int thread, Index k) const { return padded_ + thread * padded_size() + (margin_ + k) * K; }
+  T* filtered(int thread) const { return filtered_ + thread * tables_.samples * K; }
 
   void interleave(MatrixView<const T> image) {
     for (Index c = 0; c < K; ++c)
       for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = image(i, c);
   }
 
-  T* pair(Index sample) const { return pairs_ + 2 * K * sample; }
-  /// Sample k of a trace with room for the wavelet before and after it.
-  T* padded(Index k) const { return padded_ + (margin_ + k) * K; }
-
   /// Pair k ← the sums of (1 − w) m and of w m over the points that arrive in sample k.
-  void spread(const double* from_source, const double* to_receiver, Range arrivals) {
+  void spread(const Times& times, T* pairs) {
+    const Range arrivals = times.arrivals;
     if (arrivals.size == 0) return;
     const Index end = tables_.samples - 1;
-    std::fill_n(pair(arrivals.begin), 2 * K * arrivals.size, T(0));
-    std::fill_n(pair(end), 2 * K, T(0));
+    std::fill_n(pairs + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
+    std::fill_n(pairs + 2 * K * end, 2 * K, T(0));
+    Arrivals<R> found;
     for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
       const Index count = std::min(points_at_once, tables_.points - begin);
-      arrivals_.find(from_source + begin, to_receiver + begin, count, static_cast<double>(end));
+      found.find(times.from_source + begin, times.to_receiver + begin, count, static_cast<double>(end));
       const T* m = image_ + begin * K;
       for (Index i = 0; i < count; ++i, m += K) {
-        T* const sums = pair(arrivals_.sample[at(i)]);
+        T* const sums = pairs + 2 * K * found.sample[at(i)];
         for (Index c = 0; c < K; ++c) {
-          const T behind = arrivals_.behind[at(i)] * m[c];
+          const T behind = found.behind[at(i)] * m[c];
           sums[c] += m[c] - behind;
           sums[K + c] += behind;
         }
@@ -127,9 +157,11 @@ class MigrationLoops {
     }
   }
 
-  /// filtered ← wavelet ∗ the trace that the pairs represent.
-  void convolve(Range arrivals) {
+  /// Returns wavelet ∗ the trace that the pairs represent.
+  const T* convolve(Range arrivals, const T* pairs, int thread) {
     const Index samples = tables_.samples, length = tables_.length;
+    const auto pair = [=](Index k) { return pairs + 2 * K * k; };
+    const auto padded = [=, this](Index k) { return this->padded(thread, k); };
     Range wet{0, 0};  // samples that waves reach
     if (arrivals.size > 0) {
       const Index last = arrivals.end();
@@ -141,15 +173,19 @@ class MigrationLoops {
       for (Index c = 0; c < K; ++c) padded(last)[c] = pair(last - 1)[K + c];
       wet = intersect(Range{arrivals.begin - tables_.centre, arrivals.size + length}, Range{0, samples});
     }
-    std::fill_n(filtered_, wet.begin * K, T(0));
+    T* const result = filtered(thread);
+    std::fill_n(result, wet.begin * K, T(0));
     correlate(wet.size * K, T(1), reversed_, length, padded(wet.begin + tables_.centre - length + 1), K, T(0),
-              filtered_ + wet.begin * K);
-    std::fill(filtered_ + wet.end() * K, filtered_ + samples * K, T(0));
+              result + wet.begin * K);
+    std::fill(result + wet.end() * K, result + samples * K, T(0));
+    return result;
   }
 
   /// Pair k ← (z(k), z(k + 1) − z(k)), where z is the correlation of the trace with the wavelet.
-  void correlate_with_wavelet(MatrixView<const T> trace, Range arrivals) {
+  void correlate_with_wavelet(MatrixView<const T> trace, Range arrivals, T* pairs, int thread) {
     if (arrivals.size == 0) return;
+    std::fill_n(pairs + 2 * K * (tables_.samples - 1), 2 * K, T(0));
+    const auto padded = [=, this](Index k) { return this->padded(thread, k); };
     const Range needed{arrivals.begin - tables_.centre, arrivals.size + tables_.length};
     const Range recorded = intersect(needed, Range{0, tables_.samples});
     std::fill(padded(needed.begin), padded(recorded.begin), T(0));
@@ -157,28 +193,29 @@ class MigrationLoops {
     for (Index c = 0; c < K; ++c)
       for (Index k = recorded.begin; k < recorded.end(); ++k) padded(k)[c] = trace(k, c);
     correlate((arrivals.size + 1) * K, T(1), tables_.wavelet, tables_.length, padded(needed.begin), K, T(0),
-              filtered_);
+              filtered(thread));
     for (Index k = 0; k < arrivals.size; ++k) {
-      const T* const z = filtered_ + k * K;
+      const T* const z = filtered(thread) + k * K;
+      T* const pair = pairs + 2 * K * (arrivals.begin + k);
       for (Index c = 0; c < K; ++c) {
-        pair(arrivals.begin + k)[c] = z[c];
-        pair(arrivals.begin + k)[K + c] = z[K + c] - z[c];
+        pair[c] = z[c];
+        pair[K + c] = z[K + c] - z[c];
       }
     }
   }
 
-  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), where point i arrives in sample k.
-  void gather(const double* from_source, const double* to_receiver, Range arrivals) {
-    if (arrivals.size == 0) return;
-    const Index end = tables_.samples - 1;
-    std::fill_n(pair(end), 2 * K, T(0));
-    for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
-      const Index count = std::min(points_at_once, tables_.points - begin);
-      arrivals_.find(from_source + begin, to_receiver + begin, count, static_cast<double>(end));
+  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1) for these points, where point i arrives in sample k.
+  void gather(const Times& times, Range points, const T* pairs) {
+    if (times.arrivals.size == 0) return;
+    const auto end = static_cast<double>(tables_.samples - 1);
+    Arrivals<R> found;
+    for (Index begin = points.begin; begin < points.end(); begin += points_at_once) {
+      const Index count = std::min(points_at_once, points.end() - begin);
+      found.find(times.from_source + begin, times.to_receiver + begin, count, end);
       T* m = image_ + begin * K;
       for (Index i = 0; i < count; ++i, m += K) {
-        const T* const z = pair(arrivals_.sample[at(i)]);
-        for (Index c = 0; c < K; ++c) m[c] += z[c] + arrivals_.behind[at(i)] * z[K + c];
+        const T* const z = pairs + 2 * K * found.sample[at(i)];
+        for (Index c = 0; c < K; ++c) m[c] += z[c] + found.behind[at(i)] * z[K + c];
       }
     }
   }
@@ -187,7 +224,6 @@ class MigrationLoops {
   const Index margin_;
   T *pairs_, *padded_, *filtered_, *image_;
   R* reversed_;
-  Arrivals<R> arrivals_;
 };
 
 /// Calls work(loops, columns) for all columns, several or one at a time.

@@ -11,12 +11,12 @@ namespace gridlops {
 
 namespace {
 
-/// The tiles of a matrix stored in columns. Tiles that A does not fill are copied, with zeros beside and
-/// below.
+/// The tiles of a matrix stored in columns. A tile that A does not fill is copied into the caller's room,
+/// with zeros beside and below.
 template <class R>
 class TilesOfColumns {
  public:
-  TilesOfColumns(MatrixView<const R> A, Index height) : A_(A), height_(height), copy_(height * depth()) {}
+  TilesOfColumns(MatrixView<const R> A, Index height) : A_(A), height_(height) {}
 
   Index cols() const { return A_.cols; }
   Index strips() const { return (A_.rows + height_ - 1) / height_; }
@@ -31,20 +31,20 @@ class TilesOfColumns {
   Tile<R> place(Index strip, Index col) const {
     return {A_.column(col) + strip * height_, A_.stride, std::min(depth(), A_.cols - col)};
   }
-  Tile<R> tile(Index strip, Index col) const {
+  Workspace<R> room() const { return Workspace<R>(height_ * depth()); }
+  Tile<R> tile(Index strip, Index col, const Workspace<R>& room) const {
     const Tile<R> place = this->place(strip, col);
     const Index rows = std::min(height_, A_.rows - strip * height_);
     if (rows == height_ && place.cols == depth()) return place;
-    std::fill_n(copy_.data(), height_ * depth(), R(0));
+    std::fill_n(room.data(), height_ * depth(), R(0));
     for (Index k = 0; k < place.cols; ++k)
-      std::copy_n(place.begin + k * place.stride, rows, copy_.data() + k * height_);
-    return {copy_.data(), height_, depth()};
+      std::copy_n(place.begin + k * place.stride, rows, room.data() + k * height_);
+    return {room.data(), height_, depth()};
   }
 
  private:
   MatrixView<const R> A_;
   Index height_;
-  Workspace<R> copy_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "gridlops/base/error.hpp"
 #include "local/host_kernels.hpp"
 #include "local/products/cblas.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 namespace {
@@ -92,10 +93,11 @@ bool adjoint_gemm_transposed(cblas::Int inner, T alpha, MatrixView<const T> A, M
   return true;
 }
 
-/// Makes one BLAS call. The inner dimension is positive, and C is not empty.
+/// Makes one BLAS call, or goes by way of the transposed product. The inner dimension is positive, and C is
+/// not empty.
 template <Scalar T>
 void call_blas(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
-               MatrixView<T> C, Index limit) {
+               MatrixView<T> C, Index limit, bool transposed) {
   const cblas::Int lda = leading_dimension(A, limit);
   if (C.cols == 1 && op_b == Op::none) {
     // Some releases of OpenBLAS compute 0·NaN for a zero β (OpenBLAS issue 929).
@@ -105,12 +107,52 @@ void call_blas(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, Matrix
     return;
   }
   const cblas::Int ldb = leading_dimension(B, limit), inner = narrowed(k, limit);
-  if (alpha != T(0) && op_a == Op::adjoint && op_b == Op::none &&
-      adjoint_is_faster_transposed(C.rows, C.cols, k) &&
-      adjoint_gemm_transposed(inner, alpha, A, B, beta, C, lda, ldb))
-    return;
+  if (transposed && adjoint_gemm_transposed(inner, alpha, A, B, beta, C, lda, ldb)) return;
   cblas::gemm(op_a, op_b, narrowed(C.rows, limit), narrowed(C.cols, limit), inner, alpha, A.data, lda, B.data,
               ldb, beta, C.data, leading_dimension(C, limit));
+}
+
+/// C ← α op_a(A) op_b(B) + β C as a sum of products with parts of a long inner dimension, for a small C whose
+/// rows and columns would not make threads busy. Returns false, leaving C unchanged, if there is no memory
+/// for that.
+template <Scalar T>
+bool gemm_by_inner_parts(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, MatrixView<const T> B,
+                         T beta, MatrixView<T> C, Index limit) {
+  constexpr int parts = 8;
+  const std::unique_ptr<T[]> memory(new (std::nothrow) T[at(parts * C.size())]);
+  if (memory == nullptr) return false;
+  const auto product = [&](Index part) {
+    return MatrixView<T>(memory.get() + part * C.size(), C.rows, C.cols);
+  };
+  for_each_of(parts, product_flops<T>(C.rows, k, C.cols), [&](Index part) {
+    const Range inner = balanced_part(k, parts, part), rows{0, C.rows}, cols{0, C.cols};
+    call_blas(op_a, op_b, inner.size, T(1), stored_block(op_a, A, rows, inner),
+              stored_block(op_b, B, inner, cols), T(0), product(part), limit, false);
+  });
+  const HostKernels<T> kernels;
+  for (Index part = 1; part < parts; ++part) kernels.add(T(1), product(part), T(1), product(0));
+  kernels.add(alpha, product(0), beta, C);
+  return true;
+}
+
+/// Each thread makes one call for its rows or columns of C, whatever are more. These begin at multiples of
+/// what BLAS computes at once, so that an element's bits do not depend on the cut.
+template <Scalar T>
+void call_blas_in_threads(Op op_a, Op op_b, Index k, T alpha, MatrixView<const T> A, MatrixView<const T> B,
+                          T beta, MatrixView<T> C, Index limit) {
+  constexpr Index unit = 64, small = 2 * unit, long_inner = 1 << 15;
+  if (alpha != T(0) && C.rows <= small && C.cols <= small && k >= long_inner &&
+      gemm_by_inner_parts(op_a, op_b, k, alpha, A, B, beta, C, limit))
+    return;
+  const bool transposed = alpha != T(0) && op_a == Op::adjoint && op_b == Op::none &&
+                          adjoint_is_faster_transposed(C.rows, C.cols, k);
+  const bool by_rows = !transposed && C.rows >= C.cols;
+  const int threads = threads_for(product_flops<T>(C.rows, k, C.cols));
+  for_ranges(by_rows ? C.rows : C.cols, unit, threads, [&](int, Range range) {
+    const Range rows = by_rows ? range : Range{0, C.rows}, cols = by_rows ? Range{0, C.cols} : range;
+    call_blas(op_a, op_b, k, alpha, stored_block(op_a, A, rows, {0, k}), stored_block(op_b, B, {0, k}, cols),
+              beta, C.block(rows, cols), limit, transposed);
+  });
 }
 
 }  // namespace
@@ -127,8 +169,8 @@ void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<cons
   for (Range j = next(0, C.cols); j.size > 0; j = next(j.end(), C.cols)) {
     for (Range i = next(0, C.rows); i.size > 0; i = next(i.end(), C.rows)) {
       for (Range k = next(0, inner); k.size > 0; k = next(k.end(), inner)) {
-        call_blas(op_a, op_b, k.size, alpha, stored_block(op_a, A, i, k), stored_block(op_b, B, k, j),
-                  k.begin == 0 ? beta : T(1), C.block(i, j), limit);
+        call_blas_in_threads(op_a, op_b, k.size, alpha, stored_block(op_a, A, i, k),
+                             stored_block(op_b, B, k, j), k.begin == 0 ? beta : T(1), C.block(i, j), limit);
       }
     }
   }

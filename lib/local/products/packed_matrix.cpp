@@ -29,15 +29,18 @@ void PackedMatrix<T>::copy(MatrixView<const T> A, const std::function<void(Index
   const Index height = kernels_->height;
   for (Index first = 0; first < cols_; first += run_) {
     const Index end = std::min(first + run_, padded_cols<Real<T>>(cols_));
-    for (Index strip = 0; strip < strips(); ++strip) {
-      Real<T>* to = storage_.data() + (tile(strip, first).begin - storage_.data());
-      const Index rows = std::min(height, from.rows - strip * height);
-      for (Index k = first; k < end; ++k, to += height) {
-        const Index count = k < cols_ ? rows : 0;
-        if (count > 0) std::copy_n(from.column(k) + strip * height, count, to);
-        std::fill(to + count, to + height, Real<T>(0));
+    const int threads = threads_for(static_cast<double>(strips() * height * (end - first)));
+    for_ranges(strips(), 1, threads, [&](int, Range range) {
+      for (Index strip = range.begin; strip < range.end(); ++strip) {
+        Real<T>* to = storage_.data() + (tile(strip, first).begin - storage_.data());
+        const Index rows = std::min(height, from.rows - strip * height);
+        for (Index k = first; k < end; ++k, to += height) {
+          const Index count = k < cols_ ? rows : 0;
+          if (count > 0) std::copy_n(from.column(k) + strip * height, count, to);
+          std::fill(to + count, to + height, Real<T>(0));
+        }
       }
-    }
+    });
     if (taken) taken(std::min(end, cols_));
   }
 }
@@ -67,47 +70,67 @@ void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Ma
 template <Scalar T>
 void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
                                const Completion& completed) const {
-  ForwardTiles<T> forward(*kernels_, depth(), P, 1);
-  AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, W.cols, 1, column_stable_);
-  Index complete = 0, done = 0;  // rows of Q that have arrived, and strips that the adjoint has processed
-  // One strip goes through the product while an earlier one, still in a cache, goes through the adjoint, in
-  // turns. That keeps memory busy all the time.
-  for (Index p = 0; done < strips();) {
-    const bool has_product = p < strips();
-    const bool has_adjoint = strip_rows(done).end() <= complete;
-    if (has_adjoint) {
-      adjoint.set(0, 0, R.row_block(strip_rows(done)));
-      adjoint.set(0, P.cols, MatrixView<const T>(Q).row_block(strip_rows(done)));
-    }
+  const int threads = threads_for(3 * product_flops<T>(rows_, cols_, P.cols));
+  ForwardTiles<T> forward(*kernels_, depth(), P, threads);
+  AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, W.cols, threads, column_stable_);
+  const Index tiles = (cols_ + depth() - 1) / depth();
+  // Each thread takes a strip through the product, and its columns of earlier strips, still in a cache,
+  // through the adjoint, in turns of one run. That keeps memory busy all the time.
+  const auto work = [&](int thread, Range products, Range adjoints) {
+    const Range own = balanced_part(tiles, threads, thread);
+    const Index p = products.begin + thread;
     for (Index run = 0; run < cols_; run += run_) {
-      const AtWork at_work;
       const Range cols{run, std::min(run_, cols_ - run)};
-      if (has_product)
-        for (Index col = cols.begin; col < cols.end(); col += depth()) forward.add(0, tile(p, col), col, {});
-      if (!has_adjoint) continue;
+      if (thread < products.size)
+        for (Index col = cols.begin; col < cols.end(); col += depth())
+          forward.add(thread, tile(p, col), col, {});
       // A slow adjoint leaves memory time to fetch the beginning of what the product needs next. The product
       // reads the rest faster, because the processor then prefetches by itself.
       const bool is_last = cols.end() == cols_;
-      const Index next_col = is_last ? 0 : cols.end(), next = std::min(is_last ? p + 1 : p, strips() - 1);
+      const Index next_col = is_last ? 0 : cols.end();
+      const Index next = std::min(is_last ? p + threads : p, strips() - 1);
       const Range ahead{next_col, std::min(run_, cols_ - next_col)};
-      for (Index col = cols.begin; col < cols.end(); col += depth()) {
-        const auto fetched_before = [&](Index end) {
-          return std::min(end - cols.begin, ahead.size) * adjoint.quarters_to_fetch() / 4;
-        };
-        adjoint.add(0, tile(done, col), col,
-                    {tile(next, ahead.begin), fetched_before(col), fetched_before(col + depth())});
+      const auto share = [&](Index col) {
+        return (col + depth() - 1) / depth() * adjoints.size * own.size / tiles;
+      };
+      const Index first = share(cols.begin), end = share(cols.end());
+      const auto fetched_before = [&](Index i) {
+        return std::min((i - first) * depth(), ahead.size) * adjoint.quarters_to_fetch() / 4;
+      };
+      for (Index i = first; i < end; ++i) {
+        const Index slot = i / own.size, col = (own.begin + i % own.size) * depth();
+        adjoint.add(slot, tile(adjoints.begin + slot, col), col,
+                    {tile(next, ahead.begin), fetched_before(i), fetched_before(i + 1)});
       }
     }
-    if (has_adjoint) ++done;
-    if (has_product) {
-      const Range rows = strip_rows(p++);
-      for (Index j = 0; j < Q.cols; ++j)
-        for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(0, i, j);
+    if (thread >= products.size) return;
+    const Range rows = strip_rows(p);
+    for (Index j = 0; j < Q.cols; ++j)
+      for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(thread, i, j);
+  };
+
+  Index complete = 0, done = 0;  // rows of Q that have arrived, and strips that the adjoint has processed
+  for (Index p = 0; done < strips();) {
+    const Range products{p, std::min<Index>(threads, strips() - p)};
+    Range adjoints{done, 0};
+    while (adjoints.size < threads && adjoints.end() < strips() &&
+           strip_rows(adjoints.end()).end() <= complete)
+      ++adjoints.size;
+    for (Index slot = 0; slot < adjoints.size; ++slot) {
+      const Range rows = strip_rows(done + slot);
+      adjoint.set(slot, 0, R.row_block(rows));
+      adjoint.set(slot, P.cols, MatrixView<const T>(Q).row_block(rows));
     }
+    {
+      const AtWork at_work;
+      in_threads(threads, [&](int thread) { work(thread, products, adjoints); });
+    }
+    done = adjoints.end();
+    p = products.end();
     const Index computed = std::min(p * (kernels_->height / parts_), rows_);
     complete = completed ? completed(computed) : computed;
   }
-  adjoint.finish(T(1), T(0), W);
+  for_ranges(cols_, depth(), threads, [&](int, Range cols) { adjoint.finish(T(1), T(0), W, cols); });
 }
 
 // The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster, up to the largest

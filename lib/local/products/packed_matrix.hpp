@@ -61,6 +61,9 @@ class PackedMatrix {
   Index run() const { return run_; }
   Tile<Real<T>> tile(Index strip, Index col) const;
   Tile<Real<T>> place(Index strip, Index col) const { return tile(strip, col); }
+  struct NoRoom {};
+  NoRoom room() const { return {}; }
+  Tile<Real<T>> tile(Index strip, Index col, NoRoom) const { return tile(strip, col); }
 
  private:
   static constexpr Index parts_ = is_complex<T> ? 2 : 1;

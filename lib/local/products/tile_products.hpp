@@ -8,6 +8,7 @@
 #include "base/numbers.hpp"
 #include "local/products/real_parts.hpp"
 #include "local/products/tile_kernels.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -109,13 +110,16 @@ class ForwardTiles {
         order_(padded_cols<R>(X.rows), depth, even_widths(parts<T> * X.cols, kernels.widest_forward)),
         X_(order_.size()),
         sums_(slots * slot_size()) {
-    for (Index row = 0; row < order_.rows(); row += depth) {
-      R* to = X_.data() + row * order_.columns();
-      for (Index g = 0; g < order_.groups(); ++g)
-        for (Index k = row; k < std::min(row + depth, order_.rows()); ++k)
-          for (Index c = order_.begin(g); c < order_.begin(g + 1); ++c)
-            *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
-    }
+    const int threads = threads_for(static_cast<double>(order_.size()));
+    for_ranges(order_.rows(), depth, threads, [&](int, Range rows) {
+      for (Index row = rows.begin; row < rows.end(); row += depth) {
+        R* to = X_.data() + row * order_.columns();
+        for (Index g = 0; g < order_.groups(); ++g)
+          for (Index k = row; k < std::min(row + depth, order_.rows()); ++k)
+            for (Index c = order_.begin(g); c < order_.begin(g + 1); ++c)
+              *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
+      }
+    });
   }
 
   /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
@@ -196,13 +200,14 @@ class AdjointTiles {
                                                  share_of<R>(ahead, g, order_.groups()));
   }
 
-  /// X ← α sum + β X.
-  void finish(T alpha, T beta, MatrixView<T> X) const {
+  /// X ← α sum + β X, for these rows of X.
+  void finish(T alpha, T beta, MatrixView<T> X, Range rows) const {
+    const Index end = std::min(rows.end(), X.rows);
     for (Index j = 0; j < X.cols; ++j) {
       const Index group = order_.group_of(parts<T> * j), width = order_.width(group);
-      for (Index row = 0; row < X.rows; row += depth_) {
+      for (Index row = rows.begin; row < end; row += depth_) {
         const R* sum = sums_.data() + order_.place(row, group) + parts<T> * j - order_.begin(group);
-        for (Index k = row; k < std::min(row + depth_, X.rows); ++k, sum += width) {
+        for (Index k = row; k < std::min(row + depth_, end); ++k, sum += width) {
           if constexpr (is_complex<T>) {
             add_scaled(alpha, T(sum[0], sum[1]), beta, X(k, j));
           } else {
@@ -223,19 +228,22 @@ class AdjointTiles {
   Workspace<R> Y_, sums_;
 };
 
-/// Calls work(strip, col, tile, next) for all tiles of A, as far as possible in memory order: of several
-/// strips, one after the other, the tiles of one run of columns; then those of the next run; then the next
-/// strips. So right-hand sides and sums are read from a cache no more often than A from memory.
+/// Calls work(strip, col, tile, next) for the tiles of A in these strips and columns, as far as possible in
+/// memory order: of several strips, one after the other, the tiles of one run of columns; then those of the
+/// next run; then the next strips. So right-hand sides and sums are read from a cache no more often than A
+/// from memory.
 template <class Tiles, class Work>
-void for_each_tile(const Tiles& A, Work&& work) {
+void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
+  const auto room = A.room();
   Index strip = 0, col = 0;
   bool is_first = true;
-  for (Index block = 0; block < A.strips(); block += A.strips_at_once()) {
-    const Index end = std::min(block + A.strips_at_once(), A.strips());
-    for (Index run = 0; run < A.cols(); run += A.run()) {
+  for (Index block = strips.begin; block < strips.end(); block += A.strips_at_once()) {
+    const Index end = std::min(block + A.strips_at_once(), strips.end());
+    for (Index run = cols.begin, next_run; run < cols.end(); run = next_run) {
+      next_run = std::min((run / A.run() + 1) * A.run(), cols.end());
       for (Index s = block; s < end; ++s) {
-        for (Index k = run; k < std::min(run + A.run(), A.cols()); k += A.depth()) {
-          if (!is_first) work(strip, col, A.tile(strip, col), A.place(s, k));
+        for (Index k = run; k < next_run; k += A.depth()) {
+          if (!is_first) work(strip, col, A.tile(strip, col, room), A.place(s, k));
           is_first = false;
           strip = s;
           col = k;
@@ -243,36 +251,48 @@ void for_each_tile(const Tiles& A, Work&& work) {
       }
     }
   }
-  if (!is_first) work(strip, col, A.tile(strip, col), A.place(strip, col));
+  if (!is_first) work(strip, col, A.tile(strip, col, room), A.place(strip, col));
 }
 
-/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty and not too many columns.
+/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty and not too many columns. In the product, each
+/// thread has strips of A, in the adjoint columns. So every sum belongs to one thread.
 template <Scalar T, class Tiles>
 void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
                    T beta, MatrixView<T> Y, bool column_stable) {
   const Index height = kernels.height / parts<T>, rows = op == Op::none ? Y.rows : X.rows;
+  const int threads = threads_for(product_flops<T>(rows, A.cols(), X.cols));
+  const Index slots = threads * A.strips_at_once();
+  const auto slot_of = [&](int thread, Index strip) {
+    return thread * A.strips_at_once() + strip % A.strips_at_once();
+  };
   const auto rows_of = [=](Index strip) {
     return Range{strip * height, std::min(height, rows - strip * height)};
   };
   if (op == Op::none) {
-    ForwardTiles<T> product(kernels, A.depth(), X, A.strips_at_once());
-    for_each_tile(A, [&](Index strip, Index col, const auto& tile, const auto& next) {
-      const Index slot = strip % A.strips_at_once();
-      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
-      if (col + A.depth() < A.cols()) return;
-      const Range of = rows_of(strip);
-      for (Index j = 0; j < Y.cols; ++j)
-        for (Index i = 0; i < of.size; ++i)
-          add_scaled(alpha, product.sum(slot, i, j), beta, Y(of.begin + i, j));
+    ForwardTiles<T> product(kernels, A.depth(), X, slots);
+    for_ranges(A.strips(), 1, threads, [&](int thread, Range strips) {
+      for_each_tile(A, strips, {0, A.cols()},
+                    [&](Index strip, Index col, const auto& tile, const auto& next) {
+                      const Index slot = slot_of(thread, strip);
+                      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+                      if (col + A.depth() < A.cols()) return;
+                      const Range of = rows_of(strip);
+                      for (Index j = 0; j < Y.cols; ++j)
+                        for (Index i = 0; i < of.size; ++i)
+                          add_scaled(alpha, product.sum(slot, i, j), beta, Y(of.begin + i, j));
+                    });
     });
   } else {
-    AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, A.strips_at_once(), column_stable);
-    for_each_tile(A, [&](Index strip, Index col, const auto& tile, const auto& next) {
-      const Index slot = strip % A.strips_at_once();
-      if (col == 0) product.set(slot, 0, X.row_block(rows_of(strip)));
-      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+    AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, slots, column_stable);
+    for_ranges(A.cols(), A.depth(), threads, [&](int thread, Range cols) {
+      for_each_tile(A, {0, A.strips()}, cols,
+                    [&](Index strip, Index col, const auto& tile, const auto& next) {
+                      const Index slot = slot_of(thread, strip);
+                      if (col == cols.begin) product.set(slot, 0, X.row_block(rows_of(strip)));
+                      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+                    });
+      product.finish(alpha, beta, Y, cols);
     });
-    product.finish(alpha, beta, Y);
   }
 }
 

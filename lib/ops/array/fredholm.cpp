@@ -39,28 +39,30 @@ class Fredholm final : public LibraryOperator<T> {
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    count_products(1, X.local().cols);
-    for (Index f = 0; f < slices_; ++f)
+    for_each_slice(1, X.local().cols, [&](Index f) {
       kernels().gemm(Op::none, Op::none, alpha, slice(f), model(f, X), beta, data(f, Y));
+    });
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    count_products(1, Y.local().cols);
-    for (Index f = 0; f < slices_; ++f)
+    for_each_slice(1, Y.local().cols, [&](Index f) {
       kernels().gemm(Op::adjoint, Op::none, alpha, slice(f), data(f, Y), beta, model(f, X));
+    });
   }
   /// Computes all products with a slice while it is in cache.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    count_products(3, P.local().cols);
-    for (Index f = 0; f < slices_; ++f) {
+    for_each_slice(3, P.local().cols, [&](Index f) {
       kernels().gemm(Op::none, Op::none, T(1), slice(f), model(f, P), T(0), data(f, Q));
       kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, R), T(0), model(f, U));
       kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, Q), T(0), model(f, V));
-    }
+    });
   }
 
-  void count_products(int with_each, Index columns) const {
-    trace_flops(with_each * product_flops<T>(slices_ * nx_, ny_, columns));
+  template <class Work>
+  void for_each_slice(int products, Index columns, Work&& work) const {
+    const double flops = products * product_flops<T>(slices_ * nx_, ny_, columns);
+    trace_flops(flops);
+    G_.grid()->backend()->for_each(slices_, flops, work);
   }
   const Kernels<T>& kernels() const { return G_.grid()->backend()->template kernels<T>(); }
   MatrixView<const T> slice(Index f) const { return {G_.local().data + f * nx_ * ny_, nx_, ny_}; }

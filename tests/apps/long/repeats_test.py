@@ -49,7 +49,7 @@ def run_case(suite, case):
             run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--history", "H.csv", "--quiet",
                             "--grid", grid, "--algorithm", algorithm, "--transport", transport, "--iterations", "40",
                             "--tolerance", "1e-300", *more, ranks=ranks,
-                            on_each_rank=["env", f"OPENBLAS_NUM_THREADS={threads}", f"OMP_NUM_THREADS={threads}"])
+                            on_each_rank=["env", f"OPENBLAS_NUM_THREADS={threads}", f"GRIDLOPS_THREADS={threads}"])
         if not suite.check(run.status in (0, 3), what, "status", run.status, run.errors):
             return
         bits = [(suite.folder / name).read_bytes() for name in ("X.npy", "H.csv")]
