@@ -37,7 +37,7 @@ int asked_threads() {
   const char* const text = std::getenv("GRIDLOPS_THREADS");
   if (text == nullptr || *text == '\0') return number_in("OMP_NUM_THREADS");
   const int number = number_in("GRIDLOPS_THREADS");
-  require<UsageError>(text == std::to_string(number) && number > 0, "GRIDLOPS_THREADS is '", text,
+  require<UsageError>(text == message(number) && number > 0, "GRIDLOPS_THREADS is '", text,
                       "'; it must be the number of threads of each rank, at least 1");
   return number;
 }

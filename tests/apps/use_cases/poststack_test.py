@@ -3,12 +3,15 @@
 nor cuts nor device matter. With the section of PyLops' tutorial in the file that POSTSTACK_IMPEDANCE names, also the figures of
 PyLops-MPI. poststack_test.py LAUNCH PROGRAM [--full]"""
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import filtfilt
 
-import program
-from section import derivative_matrix, invert, random_section, relative, wavelet_matrix
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import program  # noqa: E402  (found by the line before)
+from section import derivative_matrix, invert, random_section, relative, wavelet_matrix  # noqa: E402
 
 NAMES = ("model", "background", "data", "inverted")
 # Of PyLops-MPI 0.7 on one rank, with 20 lines of every third trace: norms, and costs of CGLS by iteration.

@@ -2,10 +2,13 @@
 """Checks `gridlops lsm`: model, traces, image and inversion against a reference in NumPy, costs against those of PyLops, and
 that neither ranks nor grid nor device matter. lsm_test.py LAUNCH PROGRAM [--full]"""
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 
-import program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import program  # noqa: E402  (found by the line before)
 
 # Of PyLops-MPI 0.7 with the same operator and CGLS, one rank in double precision: the residual norm by iteration.
 PYLOPS_COSTS = {0: 372.252681850208, 1: 202.5071826628793, 2: 140.4950329010714, 10: 38.11847878504238,

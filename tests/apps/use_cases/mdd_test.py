@@ -5,10 +5,13 @@ The reference is written from the formulas: events t = sqrt(t0^2 + h^2/v^2) betw
 np.fft.rfft of each trace, and CGLS of Bjorck, Elfving and Strakos on the frequencies.
 """
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 
-import program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import program  # noqa: E402  (found by the line before)
 
 # The wavelet is cut short, so that its frequency 0 counts, too.
 SMALL = {"nx": 6, "ny": 11, "ox": -30.0, "dx": 12.0, "oy": -50.0, "dy": 11.0, "samples": 60, "interval": 0.02, "frequency": 9.0,

@@ -3,11 +3,14 @@
 matter. With the section of PyLops' tutorial in the file that POSTSTACK_IMPEDANCE names, also the figures of PyLops-MPI.
 reflectivity_test.py LAUNCH PROGRAM [--full]"""
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 
-import program
-from section import derivative_matrix, invert, random_section, relative, wavelet_matrix
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import program  # noqa: E402  (found by the line before)
+from section import derivative_matrix, invert, random_section, relative, wavelet_matrix  # noqa: E402
 
 NAMES = ("model", "data", "inverted")
 # Of PyLops-MPI 0.7 on one rank, with this step: norms, and by iteration the misfit and with it eps times the absolute values.
