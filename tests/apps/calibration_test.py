@@ -243,7 +243,7 @@ def check_two_writers(suite):
     """Two jobs that measure at once both end well, and leave a sound file."""
     (suite.folder / KEPT).unlink()
     words = [str(suite.program), "calibrate", "--dtype", "f32"]
-    environment = {**program.os.environ, **program.ALWAYS, **BY_FILE, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**program.os.environ, **program.ALWAYS, **BY_FILE, "GRIDLOPS_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     jobs = [subprocess.Popen(words, cwd=suite.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True) for _ in range(2)]
     for job in jobs:
@@ -256,6 +256,7 @@ def check_two_writers(suite):
 def test(suite, full):
     # Without mpirun nothing else sets the number of threads, which is part of the machine.
     program.os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    program.os.environ["GRIDLOPS_THREADS"] = "1"
     for variable in ("OPENBLAS_CORETYPE", "GRIDLOPS_KERNELS"):
         program.os.environ.pop(variable, None)
     kept = measured_file(suite)
