@@ -56,7 +56,7 @@ struct AddBand {
   MatrixView<const T> X;
   T beta;
   MatrixView<T> Y;
-  BandExtent extent;
+  LineExtent extent;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
@@ -76,6 +76,41 @@ struct AddBand {
       sum = sum + times(own[k], X(at * extent.inner + neighbour, j));
     }
     T& y = Y((slice * extent.y_rows.size + row - extent.y_rows.begin) * extent.inner + neighbour, j);
+    y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
+  }
+};
+
+template <class T>
+struct AddRuns {
+  T alpha;
+  MatrixView<const Index> first, begin;   // one column each
+  MatrixView<const RealPart<T>> weights;  // one column; without data, all are 1
+  MatrixView<const T> X;
+  T beta;
+  MatrixView<T> Y;
+  LineExtent extent;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(first);
+    visit.reads(begin);
+    visit.reads(weights);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const Index neighbour = i % extent.inner;
+    const Index row = extent.rows.begin - extent.y_rows.begin + i / extent.inner % extent.rows.size;
+    const Index slice = i / extent.inner / extent.rows.size;
+    const Index from = slice * extent.x_rows.size + first.data[row] - extent.x_rows.begin;
+    T sum{};
+    if (begin.data == nullptr) {
+      if (first.data[row] >= 0) sum = X(from * extent.inner + neighbour, j);
+    } else {
+      for (Index k = begin.data[row]; k < begin.data[row + 1]; ++k)
+        sum = sum + times(weights.data[k], X((from + k - begin.data[row]) * extent.inner + neighbour, j));
+    }
+    T& y = Y((slice * extent.y_rows.size + row) * extent.inner + neighbour, j);
     y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
   }
 };

@@ -16,10 +16,18 @@ void CudaArrayKernels<T>::add_box(T alpha, const T* x, T beta, T* y, const BoxLo
 
 template <Scalar T>
 void CudaArrayKernels<T>::add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
-                                   MatrixView<T> Y, const BandExtent& extent) const {
+                                   MatrixView<T> Y, const LineExtent& extent) const {
   environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_band(environment_.stream(), scalar(alpha), A,
                                                             on_device(X), scalar(beta), on_device(Y), extent),
                      "the kernel add_band");
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                                   MatrixView<T> Y, const LineExtent& extent) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_runs(environment_.stream(), scalar(alpha), A,
+                                                            on_device(X), scalar(beta), on_device(Y), extent),
+                     "the kernel add_runs");
 }
 
 template <Scalar T>

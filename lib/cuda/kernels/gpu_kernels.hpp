@@ -71,7 +71,9 @@ class CudaArrayKernels final : public ArrayKernels<T> {
 
   void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override;
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
-                const BandExtent& extent) const override;
+                const LineExtent& extent) const override;
+  void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const LineExtent& extent) const override;
   Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
   void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
                  std::byte* scratch) const override;

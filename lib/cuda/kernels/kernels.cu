@@ -113,9 +113,20 @@ cudaError_t ArrayLaunch<T>::add_box(cudaStream_t stream, T alpha, const T* x, T 
 template <class T>
 cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
                                      MatrixView<const T> X, T beta, MatrixView<T> Y,
-                                     const BandExtent& extent) {
+                                     const LineExtent& extent) {
   return for_each_element(stream, "add_band", extent.outer * extent.rows.size * extent.inner, Y.cols,
                           AddBand<T>{alpha, {A.data, A.sets() * A.width, 1}, A, X, beta, Y, extent});
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::add_runs(cudaStream_t stream, T alpha, const RunWeights<RealPart<T>>& A,
+                                     MatrixView<const T> X, T beta, MatrixView<T> Y,
+                                     const LineExtent& extent) {
+  const Index ends = A.begin == nullptr ? 0 : A.rows + 1;
+  return for_each_element(
+      stream, "add_runs", extent.outer * extent.rows.size * extent.inner, Y.cols,
+      AddRuns<T>{
+          alpha, {A.first, A.rows, 1}, {A.begin, ends, 1}, {A.weights, A.elements, 1}, X, beta, Y, extent});
 }
 
 namespace {

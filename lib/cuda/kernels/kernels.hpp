@@ -41,7 +41,9 @@ template <class T>
 struct ArrayLaunch {
   static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);
   static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
-                              MatrixView<const T> X, T beta, MatrixView<T> Y, const BandExtent& extent);
+                              MatrixView<const T> X, T beta, MatrixView<T> Y, const LineExtent& extent);
+  static cudaError_t add_runs(cudaStream_t stream, T alpha, const RunWeights<RealPart<T>>& A,
+                              MatrixView<const T> X, T beta, MatrixView<T> Y, const LineExtent& extent);
 
   // Processes columns of images and data, a batch of traces at a time, in scratch memory of this many
   // elements. They add the number of launched kernels to `launches`.

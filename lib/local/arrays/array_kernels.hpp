@@ -55,10 +55,21 @@ struct BandWeights {
   }
 };
 
-/// A product with a banded matrix along one dimension of the arrays that are the columns of X and Y: for each
-/// of `outer` slices, `inner` neighbours at a time. X and Y hold the matrix rows x_rows and y_rows; the
-/// product computes those in `rows`.
-struct BandExtent {
+/// Rows of a sparse matrix, each with its elements in one run of columns: row i has the weights begin[i] …
+/// begin[i + 1] − 1, for the columns from first[i] on. Where begin is null, a row has one element 1, in
+/// column first[i], or none if that is negative. All are in the backend's memory.
+template <class R>
+struct RunWeights {
+  Index rows = 0, elements = 0;
+  const Index* first = nullptr;
+  const Index* begin = nullptr;
+  const R* weights = nullptr;
+};
+
+/// A product with a matrix along one dimension of the arrays that are the columns of X and Y: for each of
+/// `outer` slices, `inner` neighbours at a time. X holds the elements along the dimension that x_rows says,
+/// and Y those of y_rows; the product computes those in `rows`.
+struct LineExtent {
   Index outer = 1, inner = 1;
   Range x_rows, y_rows, rows;
 };
@@ -73,7 +84,10 @@ class ArrayKernels {
   virtual void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const = 0;
   /// y ← α A x + β y for the rows of the extent. Elements of X whose weight is zero are not read.
   virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
-                        MatrixView<T> Y, const BandExtent& extent) const = 0;
+                        MatrixView<T> Y, const LineExtent& extent) const = 0;
+  /// The same for a matrix of runs, of which A has the rows y_rows.
+  virtual void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                        const LineExtent& extent) const = 0;
 
   /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is in the backend's memory.
   virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -40,6 +43,17 @@ void for_each_segment(const BandWeights<R>& A, Range rows, Function&& function) 
   }
 }
 
+/// The bits of x that are set in `keep`, too.
+template <Scalar T>
+T masked(T x, Index keep) {
+  if constexpr (is_complex<T>) {
+    return {masked(x.real(), keep), masked(x.imag(), keep)};
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+    return std::bit_cast<T>(std::bit_cast<Bits>(x) & static_cast<Bits>(keep));
+  }
+}
+
 template <Scalar T>
 class HostArrayKernels final : public ArrayKernels<T> {
  public:
@@ -58,7 +72,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
   }
 
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
-                const BandExtent& extent) const override {
+                const LineExtent& extent) const override {
     const Index inner = extent.inner, slices = Y.cols * extent.outer;
     const double products_each = static_cast<double>(extent.rows.size * inner * A.width);
     for_each_of(slices, static_cast<double>(slices) * products_each, [&](Index i) {
@@ -76,6 +90,33 @@ class HostArrayKernels final : public ArrayKernels<T> {
           correlate(range.size, alpha, weights, A.width, x + range.begin, inner, beta, y + range.begin);
         });
       });
+    });
+  }
+
+  void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const LineExtent& extent) const override {
+    const Index rows = extent.rows.size, lines = Y.cols * extent.outer * rows;
+    const Index per_line =
+        extent.inner * (A.begin == nullptr ? 1 : 1 + A.elements / std::max<Index>(1, A.rows));
+    const int threads = threads_for(static_cast<double>(lines * per_line) * sizeof(T));
+    // Where there are few rows, threads share the elements of each.
+    const bool shares_rows = lines < threads;
+    for_ranges(lines, 1, shares_rows ? 1 : threads, [&](int, Range range) {
+      for (Index line = range.begin; line < range.end();) {
+        const Index first = line % rows, count = std::min(rows - first, range.end() - line);
+        const Index slice = line / rows % extent.outer, column = line / rows / extent.outer;
+        const Range some{extent.rows.begin - extent.y_rows.begin + first, count};
+        const T* const x = X.column(column) + slice * extent.x_rows.size * extent.inner;
+        T* const y = Y.column(column) + (slice * extent.y_rows.size + some.begin) * extent.inner;
+        if (!shares_rows) {
+          add_rows(alpha, A, some, extent, {0, extent.inner}, x, beta, y);
+        } else {
+          for_ranges(extent.inner, at_once, threads, [&](int, Range neighbours) {
+            add_rows(alpha, A, some, extent, neighbours, x, beta, y);
+          });
+        }
+        line += count;
+      }
     });
   }
 
@@ -100,17 +141,66 @@ class HostArrayKernels final : public ArrayKernels<T> {
   /// A multiple of what correlate() computes in its vectors, so that no element's bits depend on the threads.
   static constexpr Index at_once = 1024;
 
+  /// Some rows of a matrix of runs times a slice of X, to y on.
+  static void add_rows(T alpha, const RunWeights<Real<T>>& A, Range rows, const LineExtent& extent,
+                       Range neighbours, const T* x, T beta, T* y) {
+    const Index inner = extent.inner;
+    if (inner == 1 && A.begin == nullptr) {
+      select(alpha, A.first + rows.begin, rows.size, x, extent.x_rows, beta, y);
+      return;
+    }
+    for (Index i = 0; i < rows.size; ++i) {
+      const Index row = rows.begin + i, begin = A.begin == nullptr ? 0 : A.begin[row];
+      const Index width = A.begin == nullptr ? (A.first[row] < 0 ? 0 : 1) : A.begin[row + 1] - begin;
+      T* const to = y + i * inner + neighbours.begin;
+      const T* const from =
+          width == 0 ? x : x + ((A.first[row] - extent.x_rows.begin) * inner + neighbours.begin);
+      if (A.begin == nullptr && width == 1) {
+        add_line(alpha, from, 1, beta, to, 1, neighbours.size);
+      } else if (inner == 1) {
+        T sum(0);
+        for (Index k = 0; k < width; ++k) sum += A.weights[begin + k] * from[k];
+        *to = updated(alpha, sum, beta, *to);
+      } else {
+        correlate(neighbours.size, alpha, A.weights + begin, width, from, inner, beta, to);
+      }
+    }
+  }
+
+  /// yᵢ ← α x at columns[i] + β yᵢ, with 0 for x where the column is negative. This takes no branch, which
+  /// processors would often predict wrongly.
+  static void select(T alpha, const Index* columns, Index count, const T* x, Range x_rows, T beta, T* y) {
+    static const T nothing(0);
+    const Index first = x_rows.size == 0 ? 0 : x_rows.begin;
+    if (x_rows.size == 0) x = &nothing;
+    const auto taken = [=](Index column) {
+      const Index keep = ~(column >> 63);  // no bits of a negative column, else all
+      return masked(x[(column - first) & keep], keep);
+    };
+    if (alpha == T(1) && beta == T(0)) {
+      for (Index i = 0; i < count; ++i) y[i] = taken(columns[i]);
+    } else {
+      for (Index i = 0; i < count; ++i) y[i] = updated(alpha, taken(columns[i]), beta, y[i]);
+    }
+  }
+
+  /// α sum + β old, where an old element that β cancels is not read.
+  static T updated(T alpha, T sum, T beta, const T& old) {
+    const T scaled = product(alpha, sum);
+    return beta == T(0) ? scaled : scaled + product(beta, old);
+  }
+
+  static void add_line(T alpha, const T* x, Index x_step, T beta, T* y, Index y_step, Index n) {
+    if (x_step == 1 && y_step == 1 && alpha == T(1) && beta == T(0)) {
+      std::copy_n(x, n, y);
+    } else {
+      for (Index i = 0; i < n; ++i) y[i * y_step] = updated(alpha, x[i * x_step], beta, y[i * y_step]);
+    }
+  }
+
   static void add_part(T alpha, const T* x, T beta, T* y, const BoxLoops& box) {
     for_each_line(x, y, box, 0, [=](const T* from, T* to, Index n, Index from_step, Index to_step) {
-      if (from_step == 1 && to_step == 1 && alpha == T(1) && beta == T(0)) {
-        std::copy_n(from, n, to);
-      } else {
-        for (Index i = 0; i < n; ++i) {
-          T& element = to[i * to_step];
-          const T scaled = product(alpha, from[i * from_step]);
-          element = beta == T(0) ? scaled : scaled + product(beta, element);
-        }
-      }
+      add_line(alpha, from, from_step, beta, to, to_step, n);
     });
   }
 };

@@ -2,13 +2,12 @@
 #include "gridlops/ops/array_operators.hpp"
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
-#include "local/arrays/array_kernels.hpp"
+#include "ops/array/line_product.hpp"
 #include "ops/operator/array_products.hpp"
 #include "ops/operator/library_operator.hpp"
 
@@ -16,119 +15,55 @@ namespace gridlops {
 
 namespace {
 
-/// Rows of a dimension, and the box that the product with a band needs for them.
-struct Edge {
-  Range rows;
-  Box needs;
+/// Which rows of a band need what.
+struct BandShape {
+  Index n, lower, upper;
+
+  Range within(Range rows, Range columns) const {
+    const Index begin = columns.begin == 0 ? 0 : columns.begin + lower;
+    const Index end = columns.end() == n ? n : columns.end() - upper;
+    return begin < end ? Range{begin, end - begin} : Range{rows.begin, 0};
+  }
+  Range needed(Range rows) const {
+    return intersect(Range{rows.begin - lower, rows.size + lower + upper}, Range{0, n});
+  }
 };
 
-/// A band in the memory of a backend, and how it is applied along one dimension of the blocks of a space.
+/// A band in the memory of a backend.
 template <Scalar T>
-class BandProduct {
+class BandLines {
  public:
-  BandProduct(const Space& space, int dim, Band band) : space_(space), dim_(at(dim)), band_(std::move(band)) {
-    const ProcessGrid& grid = *space.grid;
-    if (!grid.is_member()) return;
-    box_ = space.local_box();
-    interior_ = interior_of(box_);
-    edges_ = edges_of(box_);
-    if (space.dims.cut(dim).parts() == 1) return;
-    exchange_.emplace(exchange_in<T>(space, [&](int part) {
-      std::vector<Box> wants;
-      for (Edge& edge : edges_of(space.dims.block(part))) wants.push_back(std::move(edge.needs));
-      return wants;
-    }));
-  }
+  explicit BandLines(Band band) : band_(std::move(band)) {}
 
-  void reserve(const Partition& columns) const {
-    const std::shared_ptr<Backend>& backend = space_.grid->backend();
-    if (weights_.size() == 0 && !band_.weights().empty()) {
-      const std::vector<Real<T>> weights(band_.weights().begin(), band_.weights().end());
-      Buffer<Real<T>> memory(backend, static_cast<Index>(weights.size()));
-      backend->upload(weights.data(), memory.data(), memory.size() * Index{sizeof(Real<T>)});
-      weights_ = std::move(memory);
-    }
-    if (!exchange_) return;
-    const Index local_columns = space_.local_columns(columns);
-    exchange_->reserve(local_columns);
-    Index size = 0;
-    for (const Edge& edge : edges_) size += size_of(edge.needs);
-    halo_.reserve(backend, size * local_columns);
+  void reserve(const std::shared_ptr<Backend>& backend) const {
+    if (weights_.size() == 0) weights_ = uploaded<Real<T>>(backend, band_.weights());
   }
-
-  /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
-  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-    const ArrayKernels<T>& kernels = space_.grid->backend()->template kernels<T>().arrays();
+  void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
+           const LineExtent& extent) const {
     const BandWeights<Real<T>> A{weights_.data(), band_.size(),
                                  -band_.lower(),  band_.lower() + 1 + band_.upper(),
                                  band_.head(),    band_.tail()};
-    BandExtent extent{1, 1, box_[dim_], box_[dim_], interior_};
-    for (std::size_t d = 0; d < box_.size(); ++d)
-      (d < dim_ ? extent.outer : extent.inner) *= d == dim_ ? 1 : box_[d].size;
-    if (!exchange_) {
-      kernels.add_band(alpha, A, X, beta, Y, extent);
-      return;
-    }
-    Request request = exchange_->start_fetch(X);
     kernels.add_band(alpha, A, X, beta, Y, extent);
-    std::vector<MatrixView<T>> fetched;
-    Index begin = 0;
-    for (const Edge& edge : edges_) {
-      const Index size = size_of(edge.needs);
-      fetched.push_back({halo_.data() + begin, size, X.cols});
-      begin += size * X.cols;
-    }
-    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched);
-    for (std::size_t k = 0; k < edges_.size(); ++k) {
-      extent.x_rows = edges_[k].needs[dim_];
-      extent.rows = edges_[k].rows;
-      kernels.add_band(alpha, A, fetched[k], beta, Y, extent);
-    }
   }
 
  private:
-  /// The rows of a block whose product needs nothing outside the block.
-  Range interior_of(const Box& block) const {
-    const Range own = block[dim_];
-    const Index begin = own.begin == 0 ? 0 : own.begin + band_.lower();
-    const Index end = own.end() == band_.size() ? own.end() : own.end() - band_.upper();
-    return begin < end ? Range{begin, end - begin} : Range{own.begin, 0};
-  }
-  /// The other rows, in one or two pieces.
-  std::vector<Edge> edges_of(const Box& block) const {
-    if (size_of(block) == 0) return {};
-    const Range own = block[dim_], interior = interior_of(block);
-    std::vector<Edge> edges;
-    for (const Range rows : {Range{own.begin, interior.size == 0 ? own.size : interior.begin - own.begin},
-                             Range{interior.end(), interior.size == 0 ? 0 : own.end() - interior.end()}}) {
-      if (rows.size == 0) continue;
-      Edge edge{rows, block};
-      edge.needs[dim_] =
-          intersect(Range{rows.begin - band_.lower(), rows.size + band_.lower() + band_.upper()},
-                    Range{0, band_.size()});
-      edges.push_back(std::move(edge));
-    }
-    return edges;
-  }
-
-  Space space_;
-  std::size_t dim_;
   Band band_;
-  Box box_;
-  Range interior_;
-  std::vector<Edge> edges_;
-  std::optional<BoxExchange<T>> exchange_;
   mutable Buffer<Real<T>> weights_;
-  mutable Buffer<T> halo_;
 };
+
+template <Scalar T>
+LineProduct<T, BandLines<T>> product_with(Band band, const Space& space, int dim) {
+  const BandShape shape{band.size(), band.lower(), band.upper()};
+  return {space, space, dim, shape, BandLines<T>(std::move(band))};
+}
 
 template <Scalar T>
 class BandOperator final : public LibraryOperator<T> {
  public:
   BandOperator(const Space& space, int dim, const Band& band)
       : LibraryOperator<T>(space, space),
-        forward_(space, dim, band),
-        adjoint_(space, dim, band.transposed()) {}
+        forward_(product_with<T>(band, space, dim)),
+        adjoint_(product_with<T>(band.transposed(), space, dim)) {}
 
  private:
   void do_reserve(Op op, const Partition& columns) const override {
@@ -140,7 +75,7 @@ class BandOperator final : public LibraryOperator<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     adjoint_.multiply(alpha, Y.local(), beta, X.local());
   }
-  BandProduct<T> forward_, adjoint_;
+  LineProduct<T, BandLines<T>> forward_, adjoint_;
 };
 
 }  // namespace

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "dist/box_exchange.hpp"
+#include "gridlops/local/buffer.hpp"
+#include "gridlops/ops/space.hpp"
+#include "local/arrays/array_kernels.hpp"
+#include "ops/operator/array_products.hpp"
+
+namespace gridlops {
+
+/// Numbers, converted, in the memory of a backend. Throws OutOfMemory on this rank alone.
+template <class To, class From>
+Buffer<To> uploaded(const std::shared_ptr<Backend>& backend, const std::vector<From>& numbers) {
+  const std::vector<To> converted(numbers.begin(), numbers.end());
+  Buffer<To> memory(backend, static_cast<Index>(converted.size()));
+  if (memory.size() > 0) backend->upload(converted.data(), memory.data(), memory.size() * Index{sizeof(To)});
+  return memory;
+}
+
+/// The product with a sparse matrix along one dimension of arrays, from a space to another whose arrays are
+/// cut in the same way along the other dimensions. Lines has this rank's rows in the memory of a backend:
+///
+///   void reserve(backend)                   takes the memory
+///   void add(kernels, α, X, β, Y, extent)   Y ← α A X + β Y for the rows of the extent
+///
+/// The shape of the whole matrix tells, for rows that follow each other:
+///
+///   Range within(Range rows, Range columns)   those that have elements in these columns only; they follow
+///                                             each other, too
+///   Range needed(Range rows)                  the columns in which they have elements
+template <Scalar T, class Lines>
+class LineProduct {
+ public:
+  /// Not collective.
+  template <class Shape>
+  LineProduct(const Space& to, const Space& from, int dim, const Shape& shape, Lines lines)
+      : from_(from), dim_(at(dim)), lines_(std::move(lines)) {
+    if (!from.grid->is_member()) return;
+    const Box box = to.local_box(), from_box = from.local_box();
+    extent_ = {1, 1, from_box[dim_], box[dim_], shape.within(box[dim_], from_box[dim_])};
+    for (std::size_t d = 0; d < box.size(); ++d)
+      if (d != dim_) (d < dim_ ? extent_.outer : extent_.inner) *= box[d].size;
+    edges_ = edges_of(shape, box, from_box);
+    // All ranks decide alike whether anything is sent.
+    bool sends = false;
+    for (int part = 0; part < from.dims.blocks() && !sends; ++part)
+      sends = !edges_of(shape, to.dims.block(part), from.dims.block(part)).empty();
+    if (!sends) return;
+    exchange_.emplace(exchange_in<T>(from, [&](int part) {
+      std::vector<Box> wants;
+      for (Edge& edge : edges_of(shape, to.dims.block(part), from.dims.block(part)))
+        wants.push_back(std::move(edge.needs));
+      return wants;
+    }));
+  }
+
+  /// Makes room for the matrix, and for this partition of columns. Throws OutOfMemory on this rank alone.
+  void reserve(const Partition& columns) const {
+    const std::shared_ptr<Backend>& backend = from_.grid->backend();
+    lines_.reserve(backend);
+    if (!exchange_) return;
+    const Index local_columns = from_.local_columns(columns);
+    exchange_->reserve(local_columns);
+    Index size = 0;
+    for (const Edge& edge : edges_) size += size_of(edge.needs);
+    halo_.reserve(backend, size * local_columns);
+  }
+
+  /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
+  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+    const ArrayKernels<T>& kernels = from_.grid->backend()->template kernels<T>().arrays();
+    if (!exchange_) {
+      lines_.add(kernels, alpha, X, beta, Y, extent_);
+      return;
+    }
+    Request request = exchange_->start_fetch(X);
+    lines_.add(kernels, alpha, X, beta, Y, extent_);
+    std::vector<MatrixView<T>> fetched;
+    Index begin = 0;
+    for (const Edge& edge : edges_) {
+      const Index size = size_of(edge.needs);
+      fetched.push_back({halo_.data() + begin, size, X.cols});
+      begin += size * X.cols;
+    }
+    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched);
+    for (std::size_t k = 0; k < edges_.size(); ++k) {
+      LineExtent extent = extent_;
+      extent.x_rows = edges_[k].needs[dim_];
+      extent.rows = edges_[k].rows;
+      lines_.add(kernels, alpha, fetched[k], beta, Y, extent);
+    }
+  }
+
+ private:
+  /// Rows of a dimension, and the box that their product needs.
+  struct Edge {
+    Range rows;
+    Box needs;
+  };
+  /// The rows of a block whose product needs elements outside the block of the other space, in one or two
+  /// pieces.
+  template <class Shape>
+  std::vector<Edge> edges_of(const Shape& shape, const Box& block, const Box& from) const {
+    if (size_of(block) == 0) return {};
+    const Range own = block[dim_], interior = shape.within(own, from[dim_]);
+    std::vector<Edge> edges;
+    for (const Range rows : {Range{own.begin, interior.size == 0 ? own.size : interior.begin - own.begin},
+                             Range{interior.end(), interior.size == 0 ? 0 : own.end() - interior.end()}}) {
+      if (rows.size == 0) continue;
+      Edge edge{rows, from};
+      edge.needs[dim_] = shape.needed(rows);
+      edges.push_back(std::move(edge));
+    }
+    return edges;
+  }
+
+  Space from_;
+  std::size_t dim_;
+  Lines lines_;
+  LineExtent extent_;
+  std::vector<Edge> edges_;
+  std::optional<BoxExchange<T>> exchange_;
+  mutable Buffer<T> halo_;
+};
+
+}  // namespace gridlops

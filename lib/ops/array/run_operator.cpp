@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/array/run_operator.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "ops/array/line_product.hpp"
+#include "ops/operator/library_operator.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Rows of a matrix of runs in the memory of a backend.
+template <Scalar T>
+class RunLines {
+ public:
+  explicit RunLines(RunMatrix rows) : rows_(std::move(rows)) {}
+
+  void reserve(const std::shared_ptr<Backend>& backend) const {
+    if (first_.size() > 0) return;
+    Buffer<Index> begin = uploaded<Index>(backend, rows_.begin());
+    Buffer<Real<T>> weights = uploaded<Real<T>>(backend, rows_.weights());
+    first_ = uploaded<Index>(backend, rows_.first());
+    begin_ = std::move(begin);
+    weights_ = std::move(weights);
+  }
+  void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
+           const LineExtent& extent) const {
+    const RunWeights<Real<T>> A{rows_.rows(), weights_.size(), first_.data(), begin_.data(), weights_.data()};
+    kernels.add_runs(alpha, A, X, beta, Y, extent);
+  }
+
+ private:
+  RunMatrix rows_;
+  mutable Buffer<Index> first_, begin_;
+  mutable Buffer<Real<T>> weights_;
+};
+
+template <Scalar T>
+LineProduct<T, RunLines<T>> product_with(const RunMatrix& matrix, const Space& to, const Space& from,
+                                         int dim) {
+  const Range own = to.grid->is_member() ? to.local_box()[at(dim)] : Range{};
+  return {to, from, dim, matrix, RunLines<T>(matrix.part(own))};
+}
+
+template <Scalar T>
+class RunOperator final : public LibraryOperator<T> {
+ public:
+  RunOperator(const Space& range, const Space& domain, int dim, const RunMatrix& matrix)
+      : LibraryOperator<T>(range, domain),
+        forward_(product_with<T>(matrix, range, domain, dim)),
+        adjoint_(product_with<T>(matrix.transposed(), domain, range, dim)) {}
+
+ private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    (op == Op::none ? forward_ : adjoint_).reserve(columns);
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    forward_.multiply(alpha, X.local(), beta, Y.local());
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    adjoint_.multiply(alpha, Y.local(), beta, X.local());
+  }
+  LineProduct<T, RunLines<T>> forward_, adjoint_;
+};
+
+}  // namespace
+
+Space space_of_samples(const Space& space, int dim, const std::vector<Index>& indices) {
+  std::vector<Partition> cuts;
+  for (int d = 0; d < space.dims.count(); ++d) cuts.push_back(space.dims.cut(d));
+  std::vector<Index> sizes(at(cuts[at(dim)].parts()), 0);
+  for (const Index index : indices) ++sizes[at(cuts[at(dim)].owner_of(index))];
+  cuts[at(dim)] = Partition::with_sizes(sizes);
+  return array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns);
+}
+
+template <Scalar T>
+OperatorPtr<T> run_operator(const Space& range, const Space& domain, int dim, const RunMatrix& matrix) {
+  return std::make_shared<RunOperator<T>>(range, domain, dim, matrix);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> run_operator(const Space&, const Space&, int, const RunMatrix&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
