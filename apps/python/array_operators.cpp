@@ -26,6 +26,12 @@ FourierNorm parse_norm(const std::string& name) {
   throw UsageError("there is no scale '" + name + "' of Fourier transforms: take none, 1/n or ortho");
 }
 
+Interpolation parse_interpolation(const std::string& name) {
+  if (name == "linear") return Interpolation::linear;
+  if (name == "sinc") return Interpolation::sinc;
+  throw UsageError("there is no interpolation of kind '" + name + "': take linear or sinc");
+}
+
 /// Throws ShapeError if the arrays have no such dimension.
 Index size_along(const Space& space, int dim) {
   if (dim < 0 || dim >= space.dims.count()) {
@@ -69,6 +75,12 @@ void bind_bands(py::module_ native) {
              [](const Space& space, int dim, const std::vector<double>& filter, Index centre) {
                return A{fourier_convolution<T>(space, dim, filter, centre)};
              });
+  native.def("nonstationary_convolution", [](const Space& space, int dim,
+                                             const std::vector<std::vector<double>>& filters,
+                                             const std::vector<double>& positions, Index centre) {
+    const Index n = size_along(space, dim);
+    return A{band_operator<T>(space, dim, nonstationary_convolution(n, filters, positions, centre))};
+  });
   native.def("box_smoothing", [](const Space& space, int dim, Index length) {
     return A{band_operator<T>(space, dim, box_smoothing(size_along(space, dim), length))};
   });
@@ -87,6 +99,14 @@ void bind_samples(py::module_ native) {
   using A = Operator<T>;
   native.def("restriction", [](const Space& space, int dim, const std::vector<Index>& indices) {
     return A{restriction<T>(space, dim, indices)};
+  });
+  native.def("interpolation",
+             [](const Space& space, int dim, const std::vector<double>& positions, const std::string& kind) {
+               return A{interpolation<T>(space, dim, positions, parse_interpolation(kind))};
+             });
+  native.def("matrix_along", [](const Space& space, int dim, const py::buffer& matrix) {
+    const py::buffer_info info = matrix.request();
+    return A{matrix_along<T>(space, dim, view_of<T>(info))};
   });
   native.def("halo", [](const Space& space, const HaloWidths& widths) { return A{halo<T>(space, widths)}; });
   native.def("crop", [](const Space& space, const HaloWidths& widths) { return A{crop<T>(space, widths)}; });

@@ -97,4 +97,25 @@ void bind_array_operators(py::module_& native);
 void bind_solvers(py::module_& native);
 void bind_files(py::module_& native);
 
+/// The caller's array as a block of this type. Throws UsageError unless its columns lie one after the other.
+template <Scalar T>
+MatrixView<T> view_of(const py::buffer_info& info) {
+  constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
+  if (info.ndim != 2 || !py::detail::compare_buffer_info<T>::compare(info)) {
+    throw UsageError("a block must be a two-dimensional array of the matrix's type");
+  }
+  const Index rows = info.shape[0], cols = info.shape[1];
+  if (rows == 0 || cols == 0) return {nullptr, rows, cols, rows};
+  const bool column_major = (rows == 1 || info.strides[0] == size) &&
+                            (cols == 1 || (info.strides[1] % size == 0 && info.strides[1] >= rows * size));
+  if (!column_major) {
+    throw UsageError(
+        "a block of " + std::to_string(rows) + " x " + std::to_string(cols) + " with strides of " +
+        std::to_string(info.strides[0]) + " and " + std::to_string(info.strides[1]) +
+        " bytes is not in column-major (Fortran) order, so that it cannot be used in place: make it by "
+        "numpy.asfortranarray(block), or allocate it with order='F'");
+  }
+  return {static_cast<T*>(info.ptr), rows, cols, cols == 1 ? rows : info.strides[1] / size};
+}
+
 }  // namespace gridlops::python

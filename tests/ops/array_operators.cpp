@@ -19,36 +19,6 @@ namespace {
 
 using Kind = Derivative::Kind;
 
-/// Calls check(space) for arrays of these sizes, cut along each dimension in one variant after the other, on
-/// every grid and axis.
-template <class Check>
-void for_each_cut(const std::vector<Index>& sizes, const std::vector<int>& variants, Check&& check) {
-  std::size_t first = 0;
-  for (const GridPtr& grid : all_grids()) {
-    for (const Axis axis : all_axes) {
-      ++first;
-      for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
-        const int variant = variants[(first + static_cast<std::size_t>(dim)) % variants.size()];
-        const Space space = array_space(grid, dims_along(*grid, sizes, dim, axis, variant), axis);
-        INFO(describe(*grid) << ": " << space.describe() << ", cut in variant " << variant);
-        check(space);
-      }
-    }
-  }
-}
-
-/// Element (i, j) of the product with a matrix along one dimension.
-template <Scalar T, class Matrix>
-ElementOf<T> along(const Space& range, const Space& domain, int dim, const Matrix& matrix) {
-  return [=](Index i, Index j) {
-    std::vector<Index> row = place_of(range.dims, i), col = place_of(domain.dims, j);
-    const auto d = static_cast<std::size_t>(dim);
-    const double value = matrix(row[d], col[d]);
-    row[d] = col[d] = 0;
-    return row == col ? number<T>(value, 0) : T(0);
-  };
-}
-
 /// (D x)ᵢ for x = eⱼ, written from the definition for whole vectors: what a derivative of n samples is.
 using Samples = std::vector<double>;
 Samples unit(Index n, Index j) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "gridlops/ops/dot_test.hpp"
@@ -47,6 +48,41 @@ inline Dims dims_along(const ProcessGrid& grid, const std::vector<Index>& sizes,
 /// Element (i, j) of an operator; i and j are rows of its range and of its domain.
 template <Scalar T>
 using ElementOf = std::function<T(Index i, Index j)>;
+
+/// Calls check(space) for arrays of these sizes, cut along each dimension in one variant after the other, on
+/// every grid and axis.
+template <class Check>
+void for_each_cut(const std::vector<Index>& sizes, const std::vector<int>& variants, Check&& check) {
+  std::size_t first = 0;
+  for (const GridPtr& grid : all_grids()) {
+    for (const Axis axis : all_axes) {
+      ++first;
+      for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
+        const int variant = variants[(first + static_cast<std::size_t>(dim)) % variants.size()];
+        const Space space = array_space(grid, dims_along(*grid, sizes, dim, axis, variant), axis);
+        INFO(describe(*grid) << ": " << space.describe() << ", cut in variant " << variant);
+        check(space);
+      }
+    }
+  }
+}
+
+/// Element (i, j) of the product with a matrix along one dimension.
+template <Scalar T, class Matrix>
+ElementOf<T> along(const Space& range, const Space& domain, int dim, const Matrix& matrix) {
+  return [=](Index i, Index j) {
+    std::vector<Index> row = place_of(range.dims, i), col = place_of(domain.dims, j);
+    const auto d = static_cast<std::size_t>(dim);
+    const auto value = matrix(row[d], col[d]);
+    row[d] = col[d] = 0;
+    if (row != col) return T(0);
+    if constexpr (std::is_same_v<decltype(value), const T>) {
+      return value;
+    } else {
+      return number<T>(value, 0);
+    }
+  };
+}
 
 /// The same function, but it computes each element once, because a formula may take longer than the operator.
 template <Scalar T>

@@ -61,6 +61,16 @@ def convolution(space: Space, dim: int, filter: Sequence[float], centre: int, *,
     return _made(space, dtype, maker, space.native, dim, list(filter), centre)
 
 
+def nonstationary_convolution(space: Space, dim: int, filters: npt.ArrayLike, positions: Sequence[float], centre: int, *,
+                              dtype: npt.DTypeLike = np.float64) -> Operator:
+    """yᵢ = Σⱼ hⱼ[i + c − j] xⱼ along one dimension: each sample j spreads over the output by a filter hⱼ of its own.
+
+    ``filters`` has a row for each of the increasing positions, which are counted in samples. hⱼ is interpolated linearly between the two
+    filters next to sample j; before the first and behind the last it is that filter. As in PyLops, whose centre is ``length // 2``.
+    """
+    return _made(space, dtype, "nonstationary_convolution", space.native, dim, np.asarray(filters, float).tolist(), list(positions), centre)
+
+
 def box_smoothing(space: Space, dim: int, length: int, *, dtype: npt.DTypeLike = np.float64) -> Operator:
     """The mean of ``length`` neighbours along one dimension, applied forwards and then backwards."""
     return _made(space, dtype, "box_smoothing", space.native, dim, length)
@@ -69,6 +79,27 @@ def box_smoothing(space: Space, dim: int, length: int, *, dtype: npt.DTypeLike =
 def restriction(space: Space, dim: int, indices: Sequence[int], *, dtype: npt.DTypeLike = np.float64) -> Operator:
     """Takes the samples with these increasing indices along one dimension. Nothing moves between ranks."""
     return _made(space, dtype, "restriction", space.native, dim, list(indices))
+
+
+def interpolation(space: Space, dim: int, positions: Sequence[float], *, kind: str = "linear",
+                  dtype: npt.DTypeLike = np.float64) -> Operator:
+    """Values at these increasing positions along one dimension, counted in samples, from 0 to that of the last sample.
+
+    With ``"linear"`` each comes from the two samples next to it; with ``"sinc"`` from all samples, by sin(πx)/(πx). Each rank gets the
+    values at positions from its own first sample up to the next rank's.
+    """
+    return _made(space, dtype, "interpolation", space.native, dim, list(positions), kind)
+
+
+def matrix_along(space: Space, dim: int, matrix: npt.ArrayLike, *, dtype: npt.DTypeLike | None = None) -> Operator:
+    """The product with a dense matrix, the same on all ranks, along one dimension: ``np.moveaxis(np.tensordot(matrix, x, (1, dim)), 0, dim)``.
+
+    Nothing moves if the dimension is not cut. If it is, the array is redistributed first and cut along the longest of its other
+    dimensions, as the data are then, too.
+    """
+    array = np.asarray(matrix)
+    kind = np.result_type(array.dtype, np.float32) if dtype is None else np.dtype(dtype)
+    return _made(space, kind, "matrix_along", space.native, dim, np.asfortranarray(array, kind))
 
 
 def _widths(before: Sequence[int], behind: Sequence[int], beyond_array: bool) -> Any:

@@ -45,6 +45,30 @@ GRIDLOPS_EXPORT Space restricted_space(const Space& space, int dim, const std::v
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> restriction(const Space& space, int dim, const std::vector<Index>& indices);
 
+/// How values between samples follow from these: for position p, counted in samples, and k = ⌊p⌋,
+///   linear   y = (1 − w) xₖ + w xₖ₊₁ with w = p − k
+///   sinc     y = Σⱼ sin(π(p − j)) / (π(p − j)) xⱼ over all samples
+enum class Interpolation { linear, sinc };
+
+/// The space of arrays with samples at these positions along one dimension, in increasing order, at least 0
+/// and at most that of the last sample. Each rank has those from its own first sample up to the next rank's,
+/// as in restricted_space().
+GRIDLOPS_EXPORT Space interpolated_space(const Space& space, int dim, const std::vector<double>& positions);
+/// Maps arrays to those values. Along a cut dimension, linear interpolation fetches at most one sample from
+/// another rank; sinc multiplies by matrix_along(), and redistributes before and after.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> interpolation(const Space& space, int dim,
+                                             const std::vector<double>& positions,
+                                             Interpolation kind = Interpolation::linear);
+
+/// The product with a dense matrix along one dimension of n elements: y₍…ᵢ…₎ = Σⱼ aᵢⱼ x₍…ⱼ…₎ for an m × n
+/// matrix in the memory of the host, which is the same on all ranks, and which the operator copies. Along a
+/// dimension that is not cut nothing moves; the range is cut as the domain. Otherwise the array is first
+/// redistributed and cut along the longest of its other dimensions, as the range is then, too. An array of
+/// one dimension that is cut is brought to every rank instead, and the range is cut into balanced parts.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> matrix_along(const Space& space, int dim, MatrixView<const T> matrix);
+
 /// How many neighbouring cells a block of an array gets before and behind it along each dimension. A width
 /// may exceed the neighbour's block; the remaining cells then come from the ranks beyond it.
 struct HaloWidths {

@@ -70,6 +70,14 @@ GRIDLOPS_EXPORT Band second_derivative(Index n, const Derivative& how = {});
 /// samples in x. Throws UsageError unless the filter has a sample number `centre`.
 GRIDLOPS_EXPORT Band convolution(Index n, const std::vector<double>& filter, Index centre);
 
+/// Convolution with a filter that changes from sample to sample: yᵢ = Σⱼ hⱼ[i + c − j] xⱼ, where c is the
+/// centre, and hⱼ is interpolated linearly at sample j between the filters at these positions, which increase
+/// and are counted in samples; before the first and behind the last it is that filter. All filters have the
+/// same length. Throws UsageError if there is none, if positions or lengths do not fit, or unless the filters
+/// have a sample number `centre`.
+GRIDLOPS_EXPORT Band nonstationary_convolution(Index n, const std::vector<std::vector<double>>& filters,
+                                               const std::vector<double>& positions, Index centre);
+
 /// Smoothing without a shift: a running mean of `length` samples, applied forwards and then backwards, to n
 /// samples that are continued oddly beyond their ends, x₋ₖ = 2x₀ − xₖ. It equals SciPy's
 /// filtfilt(ones(length)/length, 1, x) and preserves straight lines. Throws UsageError unless 1 ≤ length ≤ n.

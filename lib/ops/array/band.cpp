@@ -138,12 +138,48 @@ Band second_derivative(Index n, const Derivative& how) {
   return band_of(n, {-1, {1, -2, 1}}, 1, 1, factor, ends, 1);
 }
 
-Band convolution(Index n, const std::vector<double>& filter, Index centre) {
-  const auto length = static_cast<Index>(filter.size());
+namespace {
+
+void require_centre(Index length, Index centre) {
   require<UsageError>(0 <= centre && centre < length, "a filter of ", length,
                       " samples has no sample number ", centre,
                       " to be its centre; samples are numbered from 0");
+}
+
+}  // namespace
+
+Band convolution(Index n, const std::vector<double>& filter, Index centre) {
+  const auto length = static_cast<Index>(filter.size());
+  require_centre(length, centre);
   return {n, length - 1 - centre, centre, 0, 0, [&](Index i, Index j) { return filter[at(i + centre - j)]; }};
+}
+
+Band nonstationary_convolution(Index n, const std::vector<std::vector<double>>& filters,
+                               const std::vector<double>& positions, Index centre) {
+  require<UsageError>(!filters.empty() && filters.size() == positions.size(), filters.size(), " filters at ",
+                      positions.size(),
+                      " positions make no convolution; it needs at least one, and each has a position");
+  const auto length = static_cast<Index>(filters.front().size());
+  for (std::size_t k = 0; k < filters.size(); ++k) {
+    require<UsageError>(static_cast<Index>(filters[k].size()) == length, "filter number ", k, " has ",
+                        filters[k].size(), " samples, and the first one ", length,
+                        "; they must be equally long, so add zeros at both ends");
+    require<UsageError>(std::isfinite(positions[k]) && (k == 0 || positions[k - 1] < positions[k]),
+                        "filter number ", k, " is at position ", positions[k],
+                        "; positions must be finite and increase");
+  }
+  require_centre(length, centre);
+  const auto element = [&](Index i, Index j) {
+    const std::size_t k = at(i + centre - j);
+    const auto sample = static_cast<double>(j);
+    const auto next = std::upper_bound(positions.begin(), positions.end(), sample);
+    if (next == positions.begin()) return filters.front()[k];
+    if (next == positions.end()) return filters.back()[k];
+    const auto behind = static_cast<std::size_t>(next - positions.begin());
+    const double weight = (sample - next[-1]) / (*next - next[-1]);
+    return (1 - weight) * filters[behind - 1][k] + weight * filters[behind][k];
+  };
+  return {n, length - 1 - centre, centre, n, 0, element};
 }
 
 Band box_smoothing(Index n, Index length) {

@@ -2,6 +2,7 @@
 #include "ops/array/run_matrix.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/numbers.hpp"
@@ -57,16 +58,22 @@ RunMatrix RunMatrix::transposed() const {
       if (first_[at(row)] >= 0) result.first_[at(first_[at(row)])] = row;
     return result;
   }
-  std::vector<Index> first(at(columns_), 0);
-  std::vector<std::vector<double>> weights(at(columns_));
+  result.first_.assign(at(columns_), 0);
+  result.begin_.assign(at(columns_) + 1, 0);
+  std::vector<Index>& begin = result.begin_;
   for (Index row = 0; row < rows(); ++row) {
     const Range own = run(row);
-    for (Index column = own.begin; column < own.end(); ++column) {
-      if (weights[at(column)].empty()) first[at(column)] = row;
-      weights[at(column)].push_back(weights_[at(begin_[at(row)] + column - own.begin)]);
-    }
+    for (Index column = own.begin; column < own.end(); ++column)
+      if (++begin[at(column) + 1] == 1) result.first_[at(column)] = row;
   }
-  for (Index column = 0; column < columns_; ++column) result.add_row(first[at(column)], weights[at(column)]);
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<Index> next = begin;
+  result.weights_.resize(weights_.size());
+  for (Index row = 0; row < rows(); ++row) {
+    const Range own = run(row);
+    for (Index k = 0; k < own.size; ++k)
+      result.weights_[at(next[at(own.begin + k)]++)] = weights_[at(begin_[at(row)] + k)];
+  }
   return result;
 }
 
