@@ -8,6 +8,7 @@
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
 #include "command_line/grid.hpp"
+#include "gridlops/base/random.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/fredholm.hpp"
@@ -19,8 +20,9 @@ namespace {
 
 /// The operators on arrays, with the sizes of the use cases that need them.
 const std::vector<std::string>& operator_names() {
-  static const std::vector<std::string> names{"derivative", "laplacian", "gradient", "convolution",
-                                              "fourier",    "fredholm",  "kirchhoff"};
+  static const std::vector<std::string> names{"derivative",    "laplacian",   "gradient",      "convolution",
+                                              "nonstationary", "restriction", "interpolation", "matrix",
+                                              "fourier",       "fredholm",    "kirchhoff"};
   return names;
 }
 
@@ -90,8 +92,37 @@ Subject<double> on_section(const Grid& grid, const std::string& name) {
   if (name == "gradient")
     return subject(gradient<double>(space, {1, 1, 1}, Derivative::Kind::forward), 3 * 2 * 2);
   const std::vector<double> wavelet(41, 1.0);
-  return subject(band_operator<double>(space, 2, convolution(section[2], wavelet, 20)),
-                 2 * static_cast<double>(wavelet.size()));
+  const double flops = 2 * static_cast<double>(wavelet.size());
+  if (name == "nonstationary")
+    return subject(band_operator<double>(space, 2,
+                                         nonstationary_convolution(section[2], {wavelet, wavelet, wavelet},
+                                                                   {100, 300, 500}, 20)),
+                   flops);
+  return subject(band_operator<double>(space, 2, convolution(section[2], wavelet, 20)), flops);
+}
+
+/// The same array, of which an operator takes samples: half of them at irregular places, as many values
+/// between them, or 64 sums of all of them.
+Subject<double> sampling(const Grid& grid, const std::string& name) {
+  const Space space = array_space(grid, section, 0);
+  const Index n = section[2];
+  const auto traces = static_cast<double>(section[0] * section[1]);
+  if (name == "matrix") {
+    constexpr Index sums = 64;
+    const std::vector<double> matrix(static_cast<std::size_t>(sums * n), 1.0);
+    return {name, "20x267x550", matrix_along<double>(space, 2, {matrix.data(), sums, n}),
+            2 * traces * static_cast<double>(sums * n), static_cast<double>(sums * n) * sizeof(double)};
+  }
+  std::vector<Index> indices;
+  std::vector<double> positions;
+  for (Index i = 0; i + 1 < n; ++i) {
+    if (counter_random<double>(1, i, 0) < 0) continue;
+    indices.push_back(i);
+    positions.push_back(static_cast<double>(i) + 0.3);
+  }
+  if (name == "restriction") return {name, "20x267x550", restriction<double>(space, 2, indices)};
+  return {name, "20x267x550", interpolation<double>(space, 2, positions),
+          3 * traces * static_cast<double>(positions.size())};
 }
 
 /// The traces of `gridlops mdd`, whole on every rank. A transform of n samples counts as 5/2 n log₂ n
@@ -169,6 +200,8 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
         measure(writer, meter, grid, lines_of(grid, arguments.lines, n), arguments);
     } else if (name == "kirchhoff") {
       measure(writer, meter, grid, migration(grid), arguments);
+    } else if (name == "restriction" || name == "interpolation" || name == "matrix") {
+      measure(writer, meter, grid, sampling(grid, name), arguments);
     } else {
       measure(writer, meter, grid, on_section(grid, name), arguments);
     }

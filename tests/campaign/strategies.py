@@ -158,13 +158,18 @@ def leaves(has_dims, algorithms):
                                          "filter": st.lists(st.integers(-2, 2).map(float), min_size=1, max_size=5)}),
                   st.fixed_dictionaries({"kind": st.just("smoothing"), **dims, "length": one_of(1, 3)}),
                   st.fixed_dictionaries({"kind": st.just("restriction"), **dims, "at": st.lists(st.integers(0, 9), min_size=1, max_size=3)}),
+                  st.fixed_dictionaries({"kind": st.just("interpolation"), **dims, "how": one_of("linear", "sinc"),
+                                         "at": st.lists(st.integers(0, 72), min_size=1, max_size=4)}),
+                  st.fixed_dictionaries({"kind": st.just("along"), **dims, "rows": st.integers(1, 6), "seed": seeds}),
+                  st.fixed_dictionaries({"kind": st.just("nonstationary"), **dims, "centre": st.integers(0, 2), "at": st.integers(-2, 6), "step": st.integers(1, 4),
+                                         "filters": st.lists(st.lists(st.integers(-2, 2).map(float), min_size=3, max_size=3), min_size=1, max_size=3)}),
                   st.fixed_dictionaries({"kind": st.just("halo"), "width": st.integers(0, 2)})]
     return st.one_of(kinds)
 
 
 KEEPS_DIMS = {"identity", "diagonal", "zero", "python", "recut", "first_derivative", "second_derivative", "laplacian", "convolution", "smoothing",
-              "restriction", "scale", "sum", "normal", "horizontal"}
-ENDS_WHERE_IT_BEGINS = KEEPS_DIMS - {"recut", "restriction"}
+              "nonstationary", "restriction", "interpolation", "along", "scale", "sum", "normal", "horizontal"}
+ENDS_WHERE_IT_BEGINS = KEEPS_DIMS - {"recut", "restriction", "interpolation", "along"}
 
 
 def keeps_dims(node):

@@ -113,6 +113,21 @@ class Garden:
         dim = node["dim"] % len(space.sizes)
         return self.leaf(gl.restriction(space, dim, sorted({i % space.sizes[dim] for i in node["at"]} if space.sizes[dim] else []), dtype=self.dtype))
 
+    def interpolation(self, node, space):
+        dim = node["dim"] % len(space.sizes)
+        last = space.sizes[dim] - 1
+        positions = sorted({min(i / 8, last) for i in node["at"]} if last >= 0 else [])
+        return self.leaf(gl.interpolation(space, dim, positions, kind=node["how"], dtype=self.dtype))
+
+    def along(self, node, space):
+        dim = node["dim"] % len(space.sizes)
+        matrix = integers(node["seed"], (node["rows"], space.sizes[dim]), self.dtype)
+        return self.leaf(gl.matrix_along(space, dim, matrix, dtype=self.dtype))
+
+    def nonstationary(self, node, space):
+        places = [node["at"] + node["step"] * k for k in range(len(node["filters"]))]
+        return self.leaf(gl.nonstationary_convolution(space, node["dim"] % len(space.sizes), node["filters"], places, node["centre"], dtype=self.dtype))
+
     def halo(self, node, space):
         widths = [node["width"]] * len(space.sizes)
         return self.leaf(gl.halo(space, widths, widths, dtype=self.dtype))

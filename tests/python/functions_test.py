@@ -337,6 +337,45 @@ def test_arrays():
     expect_error(gl.UsageError, lambda: gl.first_derivative(space, 0, kind="upward"), "upward")
 
 
+def test_samples_and_matrices_along_a_dimension():
+    """Against NumPy's own functions, and the loop over samples that PyLops' users know."""
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    rng = np.random.default_rng(11)
+    shape = (7, 5, 6)
+    filters, places = rng.standard_normal((3, 5)), (1, 3, 5)
+    for dtype in TYPES:
+        tolerance = 100 * np.finfo(dtype).eps
+        x = (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else 0)).astype(dtype)
+        for cut in range(3):
+            space = gl.Space.array(grid, shape, cut)
+            X = space.scatter_array(x if COMM.rank == 0 else None)
+            for dim, n in enumerate(shape):
+                positions = np.unique(np.append(rng.uniform(0, n - 1, 4), [0, n - 1]))
+                lines = np.moveaxis(x, dim, -1).reshape(-1, n)
+                linear = np.array([np.interp(positions, np.arange(n), line.real) + (1j * np.interp(positions, np.arange(n), line.imag)
+                                   if np.iscomplexobj(x) else 0) for line in lines])
+                A = rng.standard_normal((4, n)).astype(dtype)
+                spread = np.zeros((n, n + 4))
+                for j in range(n):
+                    spread[j, j:j + 5] = [np.interp(j, places, tap) for tap in filters.T]
+                spread = spread[:, 2:-2].T
+                for op, matrix in ((gl.restriction(space, dim, [1, 2, 4], dtype=dtype), np.eye(n)[[1, 2, 4]]),
+                                   (gl.interpolation(space, dim, positions, dtype=dtype), None),
+                                   (gl.interpolation(space, dim, positions, kind="sinc", dtype=dtype), np.sinc(positions[:, None] - np.arange(n))),
+                                   (gl.matrix_along(space, dim, A), A),
+                                   (gl.nonstationary_convolution(space, dim, filters, places, 2, dtype=dtype), spread)):
+                    assert op.dtype == dtype and op.dot_test()[0]
+                    found = op.range.gather_array(op @ X)
+                    expected = linear if matrix is None else lines @ matrix.T
+                    if found is not None:
+                        assert np.allclose(np.moveaxis(found, dim, -1).reshape(expected.shape), expected, atol=tolerance, rtol=tolerance), (op, dim, cut)
+    expect_error(gl.UsageError, lambda: gl.interpolation(space, 0, [0.5], kind="cubic"), "cubic")
+    expect_error(gl.UsageError, lambda: gl.interpolation(space, 0, [0.5, 6.5]), "6.5")
+    expect_error(gl.UsageError, lambda: gl.matrix_along(space, 0, np.ones(7)), "two-dimensional")
+    expect_error(gl.ShapeError, lambda: gl.matrix_along(space, 0, np.ones((2, 6))), "2 x 6")
+    expect_error(gl.UsageError, lambda: gl.nonstationary_convolution(space, 0, filters, (1, 3, 5), 5), "5")
+
+
 def test_fredholm_and_migration():
     grid = gl.Grid(COMM, (COMM.size, 1))
     slices, nx, ny = 5, 3, 2

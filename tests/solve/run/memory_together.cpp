@@ -4,6 +4,7 @@
 
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/dist/redistribute.hpp"
+#include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -276,6 +277,21 @@ TEST_CASE("Transforms and convolutions have their memory on all ranks or on none
       G.fill([](Index i, Index j) { return small_integer<std::complex<double>>(3, i, j); });
       return multidimensional_convolution<double>(fredholm(kernel, std::move(G)), {.samples = 7});
     });
+  }
+}
+
+TEST_CASE("Operators along a dimension have their memory on all ranks or on none") {
+  const std::vector<double> matrix(6, 2.0);
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const Space space = array_space(grid, {9, 3}, 0);
+    check_applications(grid, "an interpolation", [&] {
+      return interpolation<double>(space, 0, {0.5, 2.5, 4.25, 7.75});
+    });
+    for (const int dim : {0, 1})
+      check_applications(grid, "a matrix along a dimension", [&] {
+        return matrix_along<double>(array_space(grid, {3, 3}, 0), dim, {matrix.data(), 2, 3});
+      });
   }
 }
 
