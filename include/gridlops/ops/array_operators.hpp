@@ -45,7 +45,7 @@ GRIDLOPS_EXPORT Space restricted_space(const Space& space, int dim, const std::v
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> restriction(const Space& space, int dim, const std::vector<Index>& indices);
 
-/// How values between samples follow from these: for position p, counted in samples, and k = ⌊p⌋,
+/// How the value y at position p, counted in samples, is computed from the samples x, with k = ⌊p⌋:
 ///   linear   y = (1 − w) xₖ + w xₖ₊₁ with w = p − k
 ///   sinc     y = Σⱼ sin(π(p − j)) / (π(p − j)) xⱼ over all samples
 enum class Interpolation { linear, sinc };
@@ -55,17 +55,17 @@ enum class Interpolation { linear, sinc };
 /// as in restricted_space().
 GRIDLOPS_EXPORT Space interpolated_space(const Space& space, int dim, const std::vector<double>& positions);
 /// Maps arrays to those values. Along a cut dimension, linear interpolation fetches at most one sample from
-/// another rank; sinc multiplies by matrix_along(), and redistributes before and after.
+/// another rank. sinc is a matrix_along() of positions × samples, and redistributes before and after it.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> interpolation(const Space& space, int dim,
                                              const std::vector<double>& positions,
                                              Interpolation kind = Interpolation::linear);
 
-/// The product with a dense matrix along one dimension of n elements: y₍…ᵢ…₎ = Σⱼ aᵢⱼ x₍…ⱼ…₎ for an m × n
-/// matrix in the memory of the host, which is the same on all ranks, and which the operator copies. Along a
-/// dimension that is not cut nothing moves; the range is cut as the domain. Otherwise the array is first
-/// redistributed and cut along the longest of its other dimensions, as the range is then, too. An array of
-/// one dimension that is cut is brought to every rank instead, and the range is cut into balanced parts.
+/// The product with a dense matrix along one dimension of n elements: y₍…ᵢ…₎ = Σⱼ aᵢⱼ x₍…ⱼ…₎. The m × n
+/// matrix is in host memory and the same on all ranks; the operator copies it. If the dimension is not cut,
+/// nothing moves, and the range is cut as the domain. Otherwise the array is first redistributed, and cut
+/// along the longest of its other dimensions, as is the range. If it has no other, every rank gets the whole
+/// array, and the range is cut into balanced parts.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> matrix_along(const Space& space, int dim, MatrixView<const T> matrix);
 

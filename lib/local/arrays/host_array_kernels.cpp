@@ -86,6 +86,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
         const T* const x = X.column(column) + (x_origin + (first + A.first) * inner);
         T* const y = Y.column(column) + (y_origin + first * inner);
         const Index count = segment.rows.size * inner;
+        if (count <= at_once) return correlate(count, alpha, weights, A.width, x, inner, beta, y);
         for_ranges(count, at_once, threads_for(static_cast<double>(count * A.width)), [&](int, Range range) {
           correlate(range.size, alpha, weights, A.width, x + range.begin, inner, beta, y + range.begin);
         });
