@@ -73,6 +73,12 @@ class HostArrayKernels final : public ArrayKernels<T> {
 
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override {
+    if (extent.inner == 1 && A.sets() == A.n && extent.outer >= together) {
+      const auto row_of = [&](Index row) {
+        return Row{A.data + A.set_of(row) * A.width, row + A.first - extent.x_rows.begin, A.width};
+      };
+      return add_slices(alpha, row_of, static_cast<double>(A.width), X, beta, Y, extent);
+    }
     const Index inner = extent.inner, slices = Y.cols * extent.outer;
     const double products_each = static_cast<double>(extent.rows.size * inner * A.width);
     for_each_of(slices, static_cast<double>(slices) * products_each, [&](Index i) {
@@ -96,6 +102,14 @@ class HostArrayKernels final : public ArrayKernels<T> {
 
   void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override {
+    if (extent.inner == 1 && A.begin != nullptr) {
+      const auto row_of = [&](Index row) {
+        const Index own = row - extent.y_rows.begin, begin = A.begin[own];
+        return Row{A.weights + begin, A.first[own] - extent.x_rows.begin, A.begin[own + 1] - begin};
+      };
+      const double width = static_cast<double>(A.elements) / static_cast<double>(std::max<Index>(1, A.rows));
+      return add_slices(alpha, row_of, 1 + width, X, beta, Y, extent);
+    }
     const Index rows = extent.rows.size, lines = Y.cols * extent.outer * rows;
     const Index per_line =
         extent.inner * (A.begin == nullptr ? 1 : 1 + A.elements / std::max<Index>(1, A.rows));
@@ -142,6 +156,57 @@ class HostArrayKernels final : public ArrayKernels<T> {
   /// A multiple of what correlate() computes in its vectors, so that no element's bits depend on the threads.
   static constexpr Index at_once = 1024;
 
+  /// The weights of a row of a matrix, and the first row of a slice of X that they belong to.
+  struct Row {
+    const Real<T>* weights;
+    Index first, width;
+  };
+  /// How many slices are computed together, because each sum waits for its last addition.
+  static constexpr Index together = 8;
+
+  /// Y ← α A X + β Y for slices without neighbours, where row_of(i) is row i of A, of about this width.
+  template <class RowOf>
+  static void add_slices(T alpha, const RowOf& row_of, double width, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y, const LineExtent& extent) {
+    const Index blocks = (extent.outer + together - 1) / together;
+    const double operations = static_cast<double>(Y.cols * extent.outer * extent.rows.size) * width;
+    for_each_of(blocks * Y.cols, operations, [&](Index i) {
+      const Index column = i / blocks, slice = i % blocks * together;
+      const T* const x = X.column(column) + slice * extent.x_rows.size;
+      T* const y = Y.column(column) + slice * extent.y_rows.size;
+      const Index count = std::min(together, extent.outer - slice);
+      const double each = static_cast<double>(count * extent.rows.size) * width;
+      for_ranges(extent.rows.size, together, threads_for(each), [&](int, Range some) {
+        LineExtent part = extent;
+        part.rows = {extent.rows.begin + some.begin, some.size};
+        if (count == together) {
+          add_block(alpha, row_of, std::integral_constant<Index, together>(), x, beta, y, part);
+        } else {
+          add_block(alpha, row_of, count, x, beta, y, part);
+        }
+      });
+    });
+  }
+  template <class RowOf, class Count>
+  static void add_block(T alpha, const RowOf& row_of, Count count, const T* x, T beta, T* y,
+                        const LineExtent& extent) {
+    const Index x_step = extent.x_rows.size, y_step = extent.y_rows.size;
+    for (Index i = extent.rows.begin; i < extent.rows.end(); ++i) {
+      const Row row = row_of(i);
+      T sums[together] = {};
+      for (Index k = 0; k < row.width; ++k) {
+        const Real<T> weight = row.weights[k];
+        if (weight == 0) continue;
+        for (Index slice = 0; slice < count; ++slice)
+          sums[slice] += weight * x[slice * x_step + row.first + k];
+      }
+      for (Index slice = 0; slice < count; ++slice) {
+        T& element = y[slice * y_step + i - extent.y_rows.begin];
+        element = updated(alpha, sums[slice], beta, element);
+      }
+    }
+  }
+
   /// Some rows of a matrix of runs times a slice of X, to y on.
   static void add_rows(T alpha, const RunWeights<Real<T>>& A, Range rows, const LineExtent& extent,
                        Range neighbours, const T* x, T beta, T* y) {
@@ -158,10 +223,6 @@ class HostArrayKernels final : public ArrayKernels<T> {
           width == 0 ? x : x + ((A.first[row] - extent.x_rows.begin) * inner + neighbours.begin);
       if (A.begin == nullptr && width == 1) {
         add_line(alpha, from, 1, beta, to, 1, neighbours.size);
-      } else if (inner == 1) {
-        T sum(0);
-        for (Index k = 0; k < width; ++k) sum += A.weights[begin + k] * from[k];
-        *to = updated(alpha, sum, beta, *to);
       } else {
         correlate(neighbours.size, alpha, A.weights + begin, width, from, inner, beta, to);
       }
