@@ -99,7 +99,7 @@ OperatorPtr<T> matrix_along(const Space& space, int dim, MatrixView<const T> mat
   if (space.dims.cut(dim).parts() == 1) return std::make_shared<MatrixAlong<T>>(space, dim, matrix);
   const Space whole = whole_along(space, dim);
   const auto local = std::make_shared<MatrixAlong<T>>(whole, dim, matrix);
-  const OperatorPtr<T> result = product<T>(local, identity<T>(whole, space));
+  OperatorPtr<T> result = product<T>(local, identity<T>(whole, space));
   if (space.dims.count() > 1) return result;
   return product(
       identity<T>(array_space(space.grid, {matrix.rows}, 0, space.rows.axis, space.columns), local->range()),
