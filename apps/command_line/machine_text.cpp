@@ -14,9 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
-                                              ScalarType::c128};
-
 /// A value in a file, which knows its name there.
 class Value {
  public:
@@ -60,7 +57,7 @@ Machine machine_in(const Json& json) {
   const Value file = Value(json, "").at("rates");
   Machine machine;
   MachineModel& rates = machine.rates;
-  for (const ScalarType type : all_types)
+  for (const ScalarType type : all_scalar_types)
     rates.seconds_per_flop[static_cast<std::size_t>(type)] =
         1 / file.at("flops_per_second").at(std::string(name_of(type))).positive();
   rates.seconds_per_read_byte = 1 / file.at("read_bytes_per_second").positive();
@@ -127,7 +124,7 @@ std::string name_of_link(CommOperation operation) {
 
 Json json_of(const Machine& machine) {
   Json json{{"ranks", machine.rates.ranks_of_links}};
-  for (const ScalarType type : all_types)
+  for (const ScalarType type : all_scalar_types)
     json["flops_per_second"][std::string(name_of(type))] =
         1 / machine.rates.seconds_per_flop[static_cast<std::size_t>(type)];
   json["read_bytes_per_second"] = 1 / machine.rates.seconds_per_read_byte;

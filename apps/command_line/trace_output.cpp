@@ -26,7 +26,7 @@ std::string trace_variable() {
   return text == nullptr ? "" : text;
 }
 
-constexpr const char* columns = "{:<36} {:>5} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n";
+constexpr const char* row_format = "{:<36} {:>5} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n";
 
 /// What the ranks did in a region; `name` is the name in the table.
 std::string row(const std::string& name, const std::vector<TraceFigures>& ranks) {
@@ -42,7 +42,7 @@ std::string row(const std::string& name, const std::vector<TraceFigures>& ranks)
   const double waiting = sum.seconds_waiting / static_cast<double>(std::max<Index>(came, 1));
   const auto time = [](double value) { return fmt::format("{:.4f}", value); };
   const auto unless_zero = [](auto value, const std::string& text) { return value == 0 ? "" : text; };
-  return fmt::format(columns, name, came, calls, time(seconds.least), time(seconds.median),
+  return fmt::format(row_format, name, came, calls, time(seconds.least), time(seconds.median),
                      time(seconds.most), waiting < 0.00005 ? "" : time(waiting),
                      unless_zero(sum.messages, std::to_string(sum.messages)),
                      unless_zero(received, bytes_text(received)),
@@ -50,9 +50,9 @@ std::string row(const std::string& name, const std::vector<TraceFigures>& ranks)
 }
 
 std::string head(const char* region) {
-  return fmt::format(columns, region, "", "calls", "seconds", "of ranks", "", "waiting", "messages",
+  return fmt::format(row_format, region, "", "calls", "seconds", "of ranks", "", "waiting", "messages",
                      "received", "GFLOP") +
-         fmt::format(columns, "", "ranks", "most", "least", "median", "most", "mean", "all", "all", "all");
+         fmt::format(row_format, "", "ranks", "most", "least", "median", "most", "mean", "all", "all", "all");
 }
 
 std::string tree_text(const TraceTree& tree) {

@@ -30,12 +30,9 @@ struct CalibrateArguments {
 
 constexpr int repetitions = 3;
 
-constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
-                                              ScalarType::c128};
-
 std::array<ProductChoices, 4> choices_of_all_types() {
   std::array<ProductChoices, 4> choices;
-  for (std::size_t k = 0; k < choices.size(); ++k) choices[k] = product_choices(all_types[k]);
+  for (std::size_t k = 0; k < choices.size(); ++k) choices[k] = product_choices(all_scalar_types[k]);
   return choices;
 }
 
@@ -55,13 +52,13 @@ std::string text_of(const Calibration& calibration, const std::array<ProductChoi
   };
   const auto chosen = choices_of_all_types();
   std::string text = line("calibration", place_text(calibration));
-  for (std::size_t k = 0; k < all_types.size(); ++k) {
+  for (std::size_t k = 0; k < all_scalar_types.size(); ++k) {
     const ProductChoices &now = chosen[k], &before = built_in[k];
-    text += line(fmt::format("  {}", name_of(all_types[k])),
+    text += line(fmt::format("  {}", name_of(all_scalar_types[k])),
                  fmt::format("{}: own kernels A X {}, A^H Y {}; packed {}; one pass {}",
-                             calibration.source_of_choices(all_types[k]), beside(now.forward, before.forward),
-                             beside(now.adjoint, before.adjoint), beside(now.packed, before.packed),
-                             beside(now.one_pass, before.one_pass)));
+                             calibration.source_of_choices(all_scalar_types[k]),
+                             beside(now.forward, before.forward), beside(now.adjoint, before.adjoint),
+                             beside(now.packed, before.packed), beside(now.one_pass, before.one_pass)));
   }
   return text;
 }
@@ -175,7 +172,7 @@ void measure_rates(const ProcessGrid& grid, MachineModel& rates) {
   LimitMeter meter(order, chosen);
   const double ranks = grid.comm().size();
   std::vector<double> read, copied;
-  for (const ScalarType type : all_types) {
+  for (const ScalarType type : all_scalar_types) {
     std::vector<double> flops;
     with_scalar_type(type, [&]<Scalar T>() {
       meter.measure<T>(grid);
@@ -242,7 +239,7 @@ void keep(const std::string& path, const Machine& machine) {
 ExitStatus calibrate(Communicator& world, const CalibrateArguments& arguments) {
   const auto built_in = choices_of_all_types();
   Calibration calibration;
-  for (const ScalarType type : all_types) {
+  for (const ScalarType type : all_scalar_types) {
     if (arguments.type && *arguments.type != type) continue;
     calibration = measure_calibration(world, type, true);
     if (!calibration.is_new)

@@ -19,16 +19,16 @@ namespace gridlops::program {
 
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 using Texts = std::vector<std::string>;
 
-Json read_report(const std::string& path) {
+SortedJson read_report(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) throw InputError(fmt::format("{}: cannot read the report", path));
-  Json report = Json::parse(text.str(), nullptr, false);
-  if (!report.is_object() || report.value("schema", Json()) != "gridlops.report/1")
+  SortedJson report = SortedJson::parse(text.str(), nullptr, false);
+  if (!report.is_object() || report.value("schema", SortedJson()) != "gridlops.report/1")
     throw InputError(
         fmt::format("{} {}; gridlops report compares what --report of solve, multiply and use cases wrote",
                     path, report.is_discarded() ? "is not JSON" : "is JSON with another schema"));
@@ -36,34 +36,35 @@ Json read_report(const std::string& path) {
 }
 
 /// The value at the path /a/b of a report; null if there is none.
-Json at(const Json& report, const char* place) {
-  const Json::json_pointer pointer(place);
-  return report.contains(pointer) ? report.at(pointer) : Json();
+SortedJson at(const SortedJson& report, const char* place) {
+  const SortedJson::json_pointer pointer(place);
+  return report.contains(pointer) ? report.at(pointer) : SortedJson();
 }
 
 std::string number_text(double value) { return fmt::format("{:.4g}", value); }
 
-std::string text_of(const Json& value) {
+std::string text_of(const SortedJson& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
   return value.is_number_float() ? number_text(value.get<double>()) : json_text(value);
 }
 
-std::string grid_text(const Json& report) {
-  const Json grid = at(report, "/grid");
+std::string grid_text(const SortedJson& report) {
+  const SortedJson grid = at(report, "/grid");
   return grid.is_array() ? fmt::format("{}x{}", text_of(grid.at(0)), text_of(grid.at(1))) : "-";
 }
 
-std::string size_text(const Json& report) {
+std::string size_text(const SortedJson& report) {
   return fmt::format("{} x {}, {} columns", text_of(at(report, "/rows")), text_of(at(report, "/cols")),
                      text_of(at(report, "/nrhs")));
 }
 
 /// "3 converged, 1 stagnated"
-std::string verdicts_text(const Json& report) {
+std::string verdicts_text(const SortedJson& report) {
   std::map<std::string, int> counts;
-  for (const Json& column : report.value("columns", Json::array())) ++counts[text_of(at(column, "/reason"))];
+  for (const SortedJson& column : report.value("columns", SortedJson::array()))
+    ++counts[text_of(at(column, "/reason"))];
   std::string text;
   for (const auto& [reason, count] : counts)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, reason);
@@ -71,26 +72,26 @@ std::string verdicts_text(const Json& report) {
 }
 
 /// The largest of one entry over all columns, or the sum; "-" if a column's entry is missing or null.
-std::string over_columns(const Json& report, const char* place, bool sums) {
+std::string over_columns(const SortedJson& report, const char* place, bool sums) {
   double value = 0;
-  const Json columns = report.value("columns", Json::array());
-  for (const Json& column : columns) {
-    const Json number = at(column, place);
+  const SortedJson columns = report.value("columns", SortedJson::array());
+  for (const SortedJson& column : columns) {
+    const SortedJson number = at(column, place);
     if (!number.is_number()) return "-";
     value = sums ? value + number.get<double>() : std::max(value, number.get<double>());
   }
   return columns.empty() ? "-" : number_text(value);
 }
 
-std::string largest_of(const Json& numbers) {
+std::string largest_of(const SortedJson& numbers) {
   if (!numbers.is_array() || numbers.empty()) return "-";
-  const Json most = *std::max_element(numbers.begin(), numbers.end());
+  const SortedJson most = *std::max_element(numbers.begin(), numbers.end());
   return most.is_number_float() ? number_text(most.get<double>()) : bytes_text(most.get<Index>());
 }
 
 /// A file by its option, with its hash or size, which distinguishes it from others.
-std::string file_text(const Json& report, const char* option, bool hashed) {
-  for (const Json& file : report.value("files", Json::array()))
+std::string file_text(const SortedJson& report, const char* option, bool hashed) {
+  for (const SortedJson& file : report.value("files", SortedJson::array()))
     if (file.value("option", "") == option)
       return fmt::format("{} ({})", std::filesystem::path(file.value("path", "")).filename().string(),
                          hashed ? text_of(at(file, "/xxh3")) : text_of(at(file, "/bytes")) + " bytes");
@@ -98,29 +99,31 @@ std::string file_text(const Json& report, const char* option, bool hashed) {
 }
 
 /// Whether the report has the hashes of its files.
-bool is_hashed(const Json& report) {
-  const Json files = report.value("files", Json::array());
-  return std::all_of(files.begin(), files.end(), [](const Json& file) { return file.contains("xxh3"); });
+bool is_hashed(const SortedJson& report) {
+  const SortedJson files = report.value("files", SortedJson::array());
+  return std::all_of(files.begin(), files.end(),
+                     [](const SortedJson& file) { return file.contains("xxh3"); });
 }
 
-struct Row {
+struct ReportRow {
   const char* name;
-  std::function<std::string(const Json&)> text;
+  std::function<std::string(const SortedJson&)> text;
 };
 
 /// hashed: compare files by their hashes, not by their sizes.
-std::vector<Row> rows(bool hashed) {
+std::vector<ReportRow> rows(bool hashed) {
   const auto plain = [](const char* name, const char* place) {
-    return Row{name, [place](const Json& report) { return text_of(at(report, place)); }};
+    return ReportRow{name, [place](const SortedJson& report) { return text_of(at(report, place)); }};
   };
   const auto file = [hashed](const char* name, const char* option) {
-    return Row{name, [=](const Json& report) { return file_text(report, option, hashed); }};
+    return ReportRow{name, [=](const SortedJson& report) { return file_text(report, option, hashed); }};
   };
   const auto columns = [](const char* name, const char* place, bool sums) {
-    return Row{name, [place, sums](const Json& report) { return over_columns(report, place, sums); }};
+    return ReportRow{name,
+                     [place, sums](const SortedJson& report) { return over_columns(report, place, sums); }};
   };
   const auto slowest = [](const char* name, const char* place) {
-    return Row{name, [place](const Json& report) { return largest_of(at(report, place)); }};
+    return ReportRow{name, [place](const SortedJson& report) { return largest_of(at(report, place)); }};
   };
   return {plain("date", "/date"),
           plain("version", "/version"),
@@ -159,13 +162,13 @@ std::vector<Row> rows(bool hashed) {
 }
 
 /// Leaves out rows in which no report has a value; marks those in which reports differ by "*".
-std::string table(const Texts& paths, const std::vector<Json>& reports) {
+std::string table(const Texts& paths, const std::vector<SortedJson>& reports) {
   std::vector<Texts> lines{{"", ""}};
   lines[0].insert(lines[0].end(), paths.begin(), paths.end());
   const bool hashed = std::all_of(reports.begin(), reports.end(), is_hashed);
-  for (const Row& row : rows(hashed)) {
+  for (const ReportRow& row : rows(hashed)) {
     Texts cells;
-    for (const Json& report : reports) cells.push_back(row.text(report));
+    for (const SortedJson& report : reports) cells.push_back(row.text(report));
     if (std::count(cells.begin(), cells.end(), "-") == static_cast<std::ptrdiff_t>(cells.size())) continue;
     const bool differs = std::count(cells.begin(), cells.end(), cells[0]) != std::ssize(cells);
     cells.insert(cells.begin(), {differs ? "*" : "", row.name});
@@ -188,11 +191,11 @@ ExitStatus compare_reports(Communicator& world, const std::vector<std::string>& 
   std::string text;
   attempt(world, [&] {
     if (world.rank() != 0) return;
-    std::vector<Json> reports;
+    std::vector<SortedJson> reports;
     for (const std::string& path : paths) reports.push_back(read_report(path));
     try {
       text = table(paths, reports);
-    } catch (const Json::exception& error) {
+    } catch (const SortedJson::exception& error) {
       throw InputError(fmt::format("a report has something else than its schema says: {}", error.what()));
     }
   });

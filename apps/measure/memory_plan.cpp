@@ -20,7 +20,7 @@ constexpr std::array<const char*, 7> labels{"matrix",
                                             "products' panels",
                                             "memory in all",
                                             "received in products, per iteration"};
-using Row = std::array<Index, labels.size()>;
+using MemoryRow = std::array<Index, labels.size()>;
 
 /// The bytes that the rank at (row, col) needs and receives.
 class RankPlan {
@@ -28,9 +28,9 @@ class RankPlan {
   RankPlan(const PlannedSolve& plan, int row, int col)
       : plan_(plan), grid_(*plan.range.grid), row_(row), col_(col) {}
 
-  Row bytes() const {
+  MemoryRow bytes() const {
     const ProductShape& shape = plan_.shape;
-    Row r{};
+    MemoryRow r{};
     r[0] = block(plan_.matrix);
     r[1] = block(plan_.range.layout(shape.nrhs));
     r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
@@ -108,10 +108,10 @@ Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 
 
 std::string plan_text(const PlannedSolve& plan) {
   const ProcessGrid& grid = *plan.range.grid;
-  Row least{}, most{};
+  MemoryRow least{}, most{};
   for (int row = 0; row < grid.rows(); ++row) {
     for (int col = 0; col < grid.cols(); ++col) {
-      const Row bytes = RankPlan(plan, row, col).bytes();
+      const MemoryRow bytes = RankPlan(plan, row, col).bytes();
       for (std::size_t k = 0; k < bytes.size(); ++k) {
         const bool first = row == 0 && col == 0;
         least[k] = first ? bytes[k] : std::min(least[k], bytes[k]);

@@ -122,14 +122,14 @@ std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel&
   }
 }
 
-struct Traffic {
+struct PlannedTraffic {
   Index most_bytes = 0, messages = 0;
 };
 
 /// The most bytes that any rank receives in the products of an iteration with all columns, and the operations
 /// that it joins.
-Traffic traffic_of(const Plan& plan) {
-  Traffic traffic;
+PlannedTraffic traffic_of(const Plan& plan) {
+  PlannedTraffic traffic;
   for (int row = 0; row < plan.grid.rows; ++row) {
     for (int col = 0; col < plan.grid.cols; ++col) {
       const RankCost cost = iteration_cost(plan.iteration, plan.grid, row, col);
@@ -140,7 +140,7 @@ Traffic traffic_of(const Plan& plan) {
   return traffic;
 }
 
-Json json_of(const Plan& plan, const Traffic& traffic) {
+Json json_of(const Plan& plan, const PlannedTraffic& traffic) {
   return {{"ranks", plan.grid.size()},
           {"grid", {plan.grid.rows, plan.grid.cols}},
           {"algorithm", name_of(plan.iteration.algorithm)},
@@ -160,7 +160,7 @@ std::string title() {
                      "seconds", "efficiency");
 }
 
-std::string row_of(const Plan& plan, const Traffic& traffic, double efficiency) {
+std::string row_of(const Plan& plan, const PlannedTraffic& traffic, double efficiency) {
   return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12.3f} {:>12.3f} {:>10.2f}\n",
                      plan.grid.size(), fmt::format("{}x{}", plan.grid.rows, plan.grid.cols),
                      name_of(plan.iteration.algorithm), name_of(plan.iteration.storage), plan.batch,
@@ -201,7 +201,7 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
       json["results"].push_back({{"ranks", ranks}, {"fits", false}});
       continue;
     }
-    const Traffic traffic = traffic_of(*plan);
+    const PlannedTraffic traffic = traffic_of(*plan);
     const double rank_seconds = plan->all_seconds * static_cast<double>(ranks);
     if (first == 0) first = rank_seconds;
     text += row_of(*plan, traffic, rank_seconds > 0 ? first / rank_seconds : 1);

@@ -68,7 +68,7 @@ struct Run {
 };
 
 /// The values of options that differ from their fields; null if there is no value to report.
-const std::map<std::string_view, Json (*)(const Run&)> values{
+const std::map<std::string_view, Json (*)(const Run&)> special_values{
     {"tolerance",
      [](const Run& run) { return run.task.tolerances.empty() ? Json(run.tolerance()) : Json(); }},
     {"tolerances",
@@ -103,8 +103,9 @@ const std::map<std::string_view, Json (*)(const Run&)> values{
     {"storage", [](const Run&) { return Json(); }},
 };
 
-Json value_of(const SolverOption& option, const Run& run) {
-  if (const auto found = values.find(option.name); found != values.end()) return found->second(run);
+Json value_in_report(const SolverOption& option, const Run& run) {
+  if (const auto found = special_values.find(option.name); found != special_values.end())
+    return found->second(run);
   Json value;
   for_each_option([&](const SolverOption& row, auto field) {
     if (row.title() == std::string_view(option.title())) value = json_of(run.common.*field);
@@ -119,7 +120,7 @@ std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
   std::vector<std::pair<std::string, Json>> fixed{{"--solver", name_of(solver)}};
   for (const SolverOption& option : solver_options())
     if (option.name != nullptr && option.at_restart == AtRestart::fixed && option.is_taken_by(solver))
-      fixed.emplace_back(std::string("--") + option.name, value_of(option, run));
+      fixed.emplace_back(std::string("--") + option.name, value_in_report(option, run));
   return fixed;
 }
 
@@ -135,7 +136,7 @@ Json used_options(const SolveTask& task, const Solved& solved) {
   Json options;
   for (const SolverOption& option : solver_options()) {
     if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;
-    const Json value = value_of(option, run);
+    const Json value = value_in_report(option, run);
     std::string name = option.name;
     std::replace(name.begin(), name.end(), '-', '_');
     if (!value.is_null()) options[name] = value;

@@ -206,13 +206,14 @@ std::string damps_file(const SweepArguments& arguments) {
   return arguments.damps.empty() || damping_range(arguments.damps) ? "" : arguments.damps;
 }
 
-#define GRIDLOPS_INSTANTIATE_SWEEP(T)                                                                \
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
   template void read_columns(const Sweep&, const std::string&, const MatrixHeader&, DistMatrix<T>&); \
   template void draw_probes(const Sweep&, DistMatrix<T>&);                                           \
   template void write_columns(const std::string&, Range, int, const std::string&, DistMatrix<T>&);
-GRIDLOPS_INSTANTIATE_SWEEP(float)
-GRIDLOPS_INSTANTIATE_SWEEP(double)
-GRIDLOPS_INSTANTIATE_SWEEP(std::complex<float>)
-GRIDLOPS_INSTANTIATE_SWEEP(std::complex<double>)
+GRIDLOPS_INSTANTIATE(float)
+GRIDLOPS_INSTANTIATE(double)
+GRIDLOPS_INSTANTIATE(std::complex<float>)
+GRIDLOPS_INSTANTIATE(std::complex<double>)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::program

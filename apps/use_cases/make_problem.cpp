@@ -154,7 +154,7 @@ void fill_positive_definite(const MakeProblemArguments& arguments, DistMatrix<T>
 }
 
 /// A sine of this period, in metres.
-double wave(double position, double period, double phase = 0) {
+double undulation(double position, double period, double phase = 0) {
   return std::sin(2 * std::numbers::pi * position / period + phase);
 }
 
@@ -189,7 +189,7 @@ double layers(double position, double z, std::uint64_t seed) {
     const double layer = spacing * (static_cast<double>(k) + 0.3 * counter_uniform(seed, k, 0));
     const double strength =
         std::copysign(0.65 + 0.35 * counter_uniform(seed, k, 1), counter_uniform(seed, k, 2));
-    const double lateral = 1 + 0.25 * wave(position, 1400 + 170 * static_cast<double>(k & 7));
+    const double lateral = 1 + 0.25 * undulation(position, 1400 + 170 * static_cast<double>(k & 7));
     sum += strength * lateral * wavelet(z - layer);
   }
   return sum;
@@ -208,9 +208,9 @@ double channel(double position, double z) {
 /// and a pure function. The folds are so steep that they need all lateral wavelengths down to about 60 m.
 double reflectivity(double position, double depth) {
   const double unfaulted = depth - throw_at(position, depth);
-  const double upper = unfaulted - 12 * wave(position, 2700, 0.4);
-  const double folds = 90 * wave(position, 800, 0.4) + 30 * wave(position, 420) + 0.02 * position;
-  const double below_unconformity = upper - 270 - 25 * wave(position, 1700);
+  const double upper = unfaulted - 12 * undulation(position, 2700, 0.4);
+  const double folds = 90 * undulation(position, 800, 0.4) + 30 * undulation(position, 420) + 0.02 * position;
+  const double below_unconformity = upper - 270 - 25 * undulation(position, 1700);
   const double is_below = std::clamp(0.5 + below_unconformity / 30, 0.0, 1.0);
   return (1 - is_below) * (layers(position, upper, 11) + channel(position, upper - 150)) +
          is_below * layers(position, unfaulted - folds, 12) + 0.8 * wavelet(below_unconformity);

@@ -116,5 +116,6 @@ void fill_model(const MddArguments& arguments, const Space& space, DistMatrix<R>
   template void fill_model(const MddArguments&, const Space&, DistMatrix<R>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::program

@@ -166,5 +166,6 @@ void read_data(const MddArguments& arguments, const Space& space, DistMatrix<R>&
   template void read_data(const MddArguments&, const Space&, DistMatrix<R>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::program

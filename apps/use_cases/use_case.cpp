@@ -169,5 +169,6 @@ GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
 GRIDLOPS_INSTANTIATE(std::complex<float>)
 GRIDLOPS_INSTANTIATE(std::complex<double>)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::program

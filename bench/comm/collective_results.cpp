@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 const char* place_of(const Operands& operands) { return operands.in_place ? "in" : "out"; }
 
-std::string title() {
+std::string title_of_collectives() {
   return fmt::format(
       "{:<16} {:<10} {:<6} {:>5} {:>10} {:>10} {:<4} {:<5} {:>4} {:<5} {:>10} {:>10} {:>10} {:>7} {:>7} "
       "{:>6}  {}\n",
@@ -45,8 +45,8 @@ void ResultWriter::add_unmeasured(const CommResult& result) {
   Json& all = document_["not_measured"];
   if (std::find(all.begin(), all.end(), json) != all.end()) return;
   all.push_back(json);
-  print(title(), fmt::format("{:<16} {:<10} {:<6} {:>5} {}\n", what.operation.name, what.transport, what.over,
-                             result.ranks, result.instead));
+  print(title_of_collectives(), fmt::format("{:<16} {:<10} {:<6} {:>5} {}\n", what.operation.name,
+                                            what.transport, what.over, result.ranks, result.instead));
 }
 
 void ResultWriter::add(const CommResult& result) {
@@ -57,7 +57,7 @@ void ResultWriter::add(const CommResult& result) {
   const auto [least, most] = std::minmax_element(result.seconds.begin(), result.seconds.end());
   const double algbw = static_cast<double>(what.bytes()) / seconds / 1e9,
                busbw = algbw * what.operation.bus_factor(result.ranks);
-  print(title(),
+  print(title_of_collectives(),
         fmt::format(
             "{:<16} {:<10} {:<6} {:>5} {:>10} {:>10} {:<4} {:<5} {:>4} {:<5} {:>10.2f} {:>10.2f} {:>10.2f} "
             "{:>7.2f} {:>7.2f} {:>6}  {}\n",
@@ -93,7 +93,7 @@ void ResultWriter::add(const CommResult& result) {
 
 void ResultWriter::add_absent(const std::string& transport, const std::string& reason) {
   if (world_.rank() != 0) return;
-  print(title(), fmt::format("{:<16} {:<10} not here: {}\n", "all", transport, reason));
+  print(title_of_collectives(), fmt::format("{:<16} {:<10} not here: {}\n", "all", transport, reason));
   document_["not_measured"].push_back({{"transport", transport}, {"instead", "not here: " + reason}});
 }
 

@@ -128,14 +128,14 @@ MessageTime time_of(MessageWay& way, const ProcessGrid& pair, Index messages, In
   return time;
 }
 
-std::string title() {
+std::string title_of_messages() {
   return fmt::format("{:<28} {:>9} {:>9} {:>11} {:>11} {:>11} {:>9} {:>7}\n", "way", "bytes", "messages",
                      "time us", "min", "max", "GB/s", "#wrong");
 }
 
 void add_too_long(ResultWriter& writer, const std::string& way, Index bytes, Index messages) {
   const std::string instead = fmt::format("more than {} bytes together", most_bytes);
-  writer.add_row("not_measured", title(),
+  writer.add_row("not_measured", title_of_messages(),
                  fmt::format("{:<28} {:>9} {:>9} {}\n", way, bytes, messages, instead),
                  {{"way", way}, {"bytes", bytes}, {"messages", messages}, {"instead", instead}});
 }
@@ -145,7 +145,7 @@ void add(ResultWriter& writer, const std::string& way, const MessageTime& time, 
   const double rate = static_cast<double>(time.messages * time.bytes) / seconds / 1e9;
   const auto [least, most] = std::minmax_element(time.seconds.begin(), time.seconds.end());
   writer.add_row(
-      "results", title(),
+      "results", title_of_messages(),
       fmt::format("{:<28} {:>9} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>9.3f} {:>7}\n", way, time.bytes,
                   time.messages, 1e6 * seconds, 1e6 * *least, 1e6 * *most, rate, wrong),
       {{"way", way},

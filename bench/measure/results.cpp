@@ -176,7 +176,7 @@ std::string row_of(const Result& result, const Figures& figures) {
       result.peer.empty() ? fmt::format("{:.0f}%", 100 * figures.waiting) : "-", result.error);
 }
 
-std::string title() {
+std::string title_of_products() {
   return fmt::format(
       "{:<13} {:>6} {:>6} {:>5} {:<4} {:>5} {:<12} {:<11} {:<7} {:<10} {:>10} {:>8} {:>8} {:>6} {:>8} {:>9} "
       "{:>5} {:>8}\n",
@@ -196,7 +196,7 @@ ResultWriter::ResultWriter(Communicator& world, std::string json_path)
 void ResultWriter::add(const Result& result) {
   if (world_.rank() != 0) return;
   const Figures figures = figures_of(result.samples, result.work);
-  print(title(), row_of(result, figures));
+  print(title_of_products(), row_of(result, figures));
   document_["results"].push_back(json_of(result, figures));
   const ProductShape& shape = result.what.shape;
   count(!(result.error <= result.allowed_error),

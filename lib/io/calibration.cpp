@@ -32,9 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::array<ScalarType, 4> all_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
-                                              ScalarType::c128};
-
 /// Everything on which figures depend, as one text; counts the same number of ranks on all ranks
 /// (collective).
 Json machine_of(Communicator& comm) {
@@ -148,7 +145,7 @@ Found find(Communicator& comm) {
 Calibration use(const Found& found) {
   constexpr double most_unsteady = 1.1;
   Calibration calibration = found.calibration;
-  for (const ScalarType type : all_types) {
+  for (const ScalarType type : all_scalar_types) {
     use_product_times(type, std::nullopt);
     const auto entry = found.types.find(name_of(type));
     if (entry == found.types.end()) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <complex>
 #include <concepts>
 #include <cstdint>
@@ -43,6 +44,8 @@ using Accumulator = std::conditional_t<is_complex<T>, std::complex<double>, doub
 
 /// An element type as a value, for files, reports and messages.
 enum class ScalarType { f32, f64, c64, c128 };
+inline constexpr std::array all_scalar_types{ScalarType::f32, ScalarType::f64, ScalarType::c64,
+                                             ScalarType::c128};
 
 template <Scalar T>
 inline constexpr ScalarType scalar_type_of = std::same_as<T, float>                 ? ScalarType::f32
