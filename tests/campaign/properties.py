@@ -255,3 +255,23 @@ def ends(problem, truth, report):
         needed = 20 + 2 * root * np.log(4 * kappa**2 / problem.T[j])
         require(not (kappa < 100 and case["iterations"] >= needed), f"ends, {reason}, {case['solver']}", "column", j, "is", reason, "after",
                 report["column_iterations"][j], "iterations, where a condition of", kappa, "lets", needed, "suffice")
+
+
+def variances(problem, report):
+    """Estimates of the diagonal of (AᴴA + D²I)⁻¹ are finite and not negative. The first iterations add orthogonal directions of the
+    range of Aᴴ, so from a zero guess they are from below, in exact arithmetic."""
+    case, V = problem.case, report["variances"]
+    name = "variances"
+    require(V.shape == (case["cols"], problem.B.shape[1]) and not V.imag.any(), name, V)
+    require((V.real >= 0).all() and np.isfinite(V.real).all(), name, V)
+    if case["guess"] is not None or case["scale_A"] or not V.size or case["rows"] == 0:
+        return
+    _, values, Vh = np.linalg.svd(problem.A.astype(np.result_type(problem.A, np.float64)), full_matrices=False)
+    for j, taken in enumerate(report["column_iterations"]):
+        D = problem.D[j]
+        damped = values**2 + D**2
+        # Directions that rounding hides have any size.
+        if taken > 3 or problem.T[j] < 1e3 * problem.eps or damped[-1] < (1e3 * problem.eps * values[0]) ** 2 or damped[-1] == 0:
+            continue
+        true = (abs(Vh) ** 2 / damped[:, None]).sum(axis=0)
+        require((V[:, j].real <= 1.01 * true).all(), f"{name}, from below", "column", j, V[:, j].real, "where", true, "is true")

@@ -24,7 +24,7 @@ def request_of(problem, out_is_B=False):
     if case["one_pass"]:
         options["one_pass"] = True
     return {"solver": case["solver"], "how": case["how"], "A": problem.A, "B": problem.B, "X0": problem.X0, "d": problem.d,
-            "options": options, "out_is_B": out_is_B}
+            "options": options, "out_is_B": out_is_B, "variances": case["variances"]}
 
 
 def answer(workers, request):
@@ -67,6 +67,8 @@ def check(case, workers):
     properties.true_norms(problem, truth, report)
     properties.ends(problem, truth, report)
     properties.orthogonal_data(problem, truth, report)
+    if case["variances"]:
+        properties.variances(problem, report)
     if case["other"] is not None and len(case["rhs"]):
         compare(case, problem, truth, X, report, workers)
     return report["reasons"]

@@ -127,7 +127,8 @@ def solves(draw):
             "lambda": draw(one_of(0, 0.01, 0.1, 0.9, 1.1)), "backtracking": draw(st.booleans()),
             "monotone": solver == "fista" and draw(st.booleans()),
             "how": how, "other": None, "out_is_B": draw(one_in(30)),
-            "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0}
+            "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0,
+            "variances": solver == "lsqr" and not preconditioned and draw(one_in(3))}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))

@@ -36,7 +36,7 @@ def whole(grid, array):
 def digest(report):
     """What every rank must know alike. NaN must equal NaN."""
     return pickle.dumps({name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in report.items()
-                         if name != "history"})
+                         if name not in ("history", "variances")})
 
 
 def matrix_operator(grid, request):
@@ -68,6 +68,8 @@ def solve(request):
     try:
         if request["out_is_B"]:
             options["out"] = B
+        if request["variances"]:
+            options["variances"] = gl.zeros(op.domain, nrhs, op.dtype)
         if solver == "pcg":
             X, report = gl.cg(op, B, M=P, **options)
         elif request["d"] is not None:
@@ -83,9 +85,10 @@ def solve(request):
         raise refused
     gathered = X.gather()
     report.pop("alarms")
-    if not grid.is_member:
-        return None
-    return gathered, dict(report)  # which the driver reads without the package
+    report = dict(report)  # which the driver reads without the package
+    if request["variances"]:
+        report["variances"] = options["variances"].gather()
+    return (gathered, report) if grid.is_member else None
 
 
 class Damaged(Exception):
