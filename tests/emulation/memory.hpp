@@ -14,17 +14,22 @@ namespace emulation {
 /// What has happened before some point: of each stream, how many of its operations (a vector clock).
 class Moment {
  public:
-  void advance(int stream, long tick) { ticks_[stream] = std::max(ticks_[stream], tick); }
+  void advance(int stream, long tick) {
+    const auto place = static_cast<std::size_t>(stream);
+    if (place >= ticks_.size()) ticks_.resize(place + 1);
+    ticks_[place] = std::max(ticks_[place], tick);
+  }
   void join(const Moment& other) {
-    for (const auto& [stream, tick] : other.ticks_) advance(stream, tick);
+    if (ticks_.size() < other.ticks_.size()) ticks_.resize(other.ticks_.size());
+    for (std::size_t k = 0; k < other.ticks_.size(); ++k) ticks_[k] = std::max(ticks_[k], other.ticks_[k]);
   }
   bool includes(int stream, long tick) const {
-    const auto found = ticks_.find(stream);
-    return found != ticks_.end() && found->second >= tick;
+    const auto place = static_cast<std::size_t>(stream);
+    return place < ticks_.size() && ticks_[place] >= tick;
   }
 
  private:
-  std::map<int, long> ticks_;
+  std::vector<long> ticks_;  // by the numbers of streams
 };
 
 using Label = std::shared_ptr<const std::string>;
