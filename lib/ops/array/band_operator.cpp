@@ -9,7 +9,6 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "ops/array/line_product.hpp"
 #include "ops/operator/array_products.hpp"
-#include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
 
@@ -57,27 +56,6 @@ LineProduct<T, BandLines<T>> product_with(Band band, const Space& space, int dim
   return {space, space, dim, shape, BandLines<T>(std::move(band))};
 }
 
-template <Scalar T>
-class BandOperator final : public LibraryOperator<T> {
- public:
-  BandOperator(const Space& space, int dim, const Band& band)
-      : LibraryOperator<T>(space, space),
-        forward_(product_with<T>(band, space, dim)),
-        adjoint_(product_with<T>(band.transposed(), space, dim)) {}
-
- private:
-  void do_reserve(Op op, const Partition& columns) const override {
-    (op == Op::none ? forward_ : adjoint_).reserve(columns);
-  }
-  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    forward_.multiply(alpha, X.local(), beta, Y.local());
-  }
-  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    adjoint_.multiply(alpha, Y.local(), beta, X.local());
-  }
-  LineProduct<T, BandLines<T>> forward_, adjoint_;
-};
-
 }  // namespace
 
 template <Scalar T>
@@ -86,7 +64,8 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const Band& band) {
   require<ShapeError>(0 <= dim && dim < space.dims.count() && space.dims.size(dim) == band.size(),
                       "a band of order ", band.size(), " does not fit dimension ", dim, " of an array of ",
                       space.dims.describe(), "; dimensions are numbered from 0");
-  return std::make_shared<BandOperator<T>>(space, dim, band);
+  return std::make_shared<LineOperator<T, BandLines<T>>>(space, space, product_with<T>(band, space, dim),
+                                                         product_with<T>(band.transposed(), space, dim));
 }
 
 template <Scalar T>

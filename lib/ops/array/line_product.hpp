@@ -12,6 +12,7 @@
 #include "gridlops/ops/space.hpp"
 #include "local/arrays/array_kernels.hpp"
 #include "ops/operator/array_products.hpp"
+#include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
 
@@ -128,6 +129,27 @@ class LineProduct {
   std::vector<Edge> edges_;
   std::optional<BoxExchange<T>> exchange_;
   mutable Buffer<T> halo_;
+};
+
+/// The operator of two such products: with a matrix, and with its transpose.
+template <Scalar T, class Lines>
+class LineOperator final : public LibraryOperator<T> {
+ public:
+  using Product = LineProduct<T, Lines>;
+  LineOperator(const Space& range, const Space& domain, Product forward, Product adjoint)
+      : LibraryOperator<T>(range, domain), forward_(std::move(forward)), adjoint_(std::move(adjoint)) {}
+
+ private:
+  void do_reserve(Op op, const Partition& columns) const override {
+    (op == Op::none ? forward_ : adjoint_).reserve(columns);
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    forward_.multiply(alpha, X.local(), beta, Y.local());
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    adjoint_.multiply(alpha, Y.local(), beta, X.local());
+  }
+  Product forward_, adjoint_;
 };
 
 }  // namespace gridlops

@@ -7,7 +7,6 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "ops/array/line_product.hpp"
-#include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
 
@@ -46,27 +45,6 @@ LineProduct<T, RunLines<T>> product_with(const RunMatrix& matrix, const Space& t
   return {to, from, dim, matrix, RunLines<T>(matrix.part(own))};
 }
 
-template <Scalar T>
-class RunOperator final : public LibraryOperator<T> {
- public:
-  RunOperator(const Space& range, const Space& domain, int dim, const RunMatrix& matrix)
-      : LibraryOperator<T>(range, domain),
-        forward_(product_with<T>(matrix, range, domain, dim)),
-        adjoint_(product_with<T>(matrix.transposed(), domain, range, dim)) {}
-
- private:
-  void do_reserve(Op op, const Partition& columns) const override {
-    (op == Op::none ? forward_ : adjoint_).reserve(columns);
-  }
-  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    forward_.multiply(alpha, X.local(), beta, Y.local());
-  }
-  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    adjoint_.multiply(alpha, Y.local(), beta, X.local());
-  }
-  LineProduct<T, RunLines<T>> forward_, adjoint_;
-};
-
 }  // namespace
 
 Space space_of_samples(const Space& space, int dim, const std::vector<Index>& indices) {
@@ -80,7 +58,9 @@ Space space_of_samples(const Space& space, int dim, const std::vector<Index>& in
 
 template <Scalar T>
 OperatorPtr<T> run_operator(const Space& range, const Space& domain, int dim, const RunMatrix& matrix) {
-  return std::make_shared<RunOperator<T>>(range, domain, dim, matrix);
+  return std::make_shared<LineOperator<T, RunLines<T>>>(
+      range, domain, product_with<T>(matrix, range, domain, dim),
+      product_with<T>(matrix.transposed(), domain, range, dim));
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \
