@@ -128,7 +128,7 @@ def solves(draw):
             "monotone": solver == "fista" and draw(st.booleans()),
             "how": how, "other": None, "out_is_B": draw(one_in(30)),
             "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0,
-            "variances": solver == "lsqr" and not preconditioned and draw(one_in(3))}
+            "variances": solver == "lsqr" and not preconditioned and of_matrix["seed"] % 3 == 1}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
