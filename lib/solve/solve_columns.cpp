@@ -65,7 +65,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
     of_idle_rank.solver = method.name();
     return of_idle_rank;
   }
-  if (before.report != nullptr) log.report().columns = before.report->columns;
+  if (before.report != nullptr) log.continue_from(*before.report);
   const TraceRegion region(method.name());
   FailureScope failures;
   method.complete(options);

@@ -20,9 +20,18 @@ SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const Con
       tested_norms_(residual_norms_),
       x_norms_(residual_norms_),
       objectives_(residual_norms_),
+      operator_norms_(residual_norms_),
       places_(at(X.local().cols)) {
   report_.solver = solver;
   report_.columns.resize(residual_norms_.size());
+}
+
+template <Scalar T>
+void SolveLog<T>::continue_from(const SolveReport& before) {
+  report_.columns = before.columns;
+  // With damping the reported norm may be that of [A; D·I].
+  for (std::size_t j = 0; j < operator_norms_.size(); ++j)
+    if (options_.damp[static_cast<Index>(j)] == 0) operator_norms_[j] = before.columns[j].operator_norm;
 }
 
 template <Scalar T>
@@ -97,10 +106,11 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
                                         column.iterations,
                                         lost ? nan : column.final_residual_norm,
                                         lost ? nan : column.final_normal_norm,
-                                        column.operator_norm,
+                                        column.tested_operator_norm(),
                                         column.condition,
                                         lost ? nan : column.reference,
                                         lost ? nan : column.relative_norm()};
+    operator_norms_[at(numbers_[j])] = column.operator_norm;
     report_.iterations = std::max(report_.iterations, column.iterations);
   }
 }
@@ -125,7 +135,7 @@ void SolveLog<T>::visit(StateArchive& archive) {
   has_other_limits_ = saved_limits != limits();
   archive.visit(batch_, report_.iterations, report_.guard_products);
   for (std::vector<double>* norms :
-       {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_})
+       {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_, &operator_norms_})
     archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,

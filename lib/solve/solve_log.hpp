@@ -18,6 +18,10 @@ class SolveLog {
   SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X);
 
   SolveReport& report() { return report_; }
+  /// Continues from the report of an earlier solve.
+  void continue_from(const SolveReport& before);
+  /// ‖A‖ without damping, as the last verdict on this right-hand side knew it; 0 if there is none.
+  double operator_norm(Index number) const { return operator_norms_[at(number)]; }
   /// Whether an observer on this rank has requested the end. Other ranks learn of it in a reduction.
   bool stop_is_wanted() const { return stop_is_wanted_; }
   /// Whether an observer on any rank has requested the end, as all ranks know by now.
@@ -57,6 +61,7 @@ class SolveLog {
   SolveReport report_;
   std::vector<double> residual_norms_, first_residual_norms_, tested_norms_, x_norms_,
       objectives_;  // last known, per column of B; the second: at the start
+  std::vector<double> operator_norms_;
   bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;

@@ -110,6 +110,19 @@ def check_restarts(suite, rng):
     X, report = case.solve("--solver", "lsqr", "--conlim", 1e9, "--iterations", 1000, "--restart", "saved")
     if X is not None:
         suite.check(set(reasons(report)) == {"converged"}, "another limit of the condition", reasons(report))
+    # ‖A‖ is remembered: what has stagnated needs no other iteration to be told so, where Aᴴb says little of A.
+    U = np.linalg.svd(case.A)[0]
+    case = Case(suite, case.A, U[:, 30:34] + 1e-5 * case.B)
+    for solver in ("cgls", "lsqr", "lsmr"):
+        for damp in (0, 0.1):
+            shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+            words = ["--solver", solver, "--damp", damp, "--batch", 2]
+            _, report = case.solve(*words, "--tolerance", 0, "--iterations", 500, "--checkpoint", "saved", "--checkpoint-every", 1)
+            if report is not None:
+                most = max(column["iterations"] for column in report["columns"])
+                _, report = case.solve(*words, "--tolerance", 1e-300, "--iterations", most, "--restart", "saved")
+            if report is not None:
+                suite.check(set(reasons(report)) == {"stagnated"}, "restart of what has stagnated", solver, damp, reasons(report))
 
 
 def check_guesses(suite, rng):
@@ -174,6 +187,27 @@ def check_useless_guesses(suite, rng):
                       "--precondition", "column-norms")
             if X is not None:
                 suite.check(not X.any(), "nothing of b in the range", solver, damp, X)
+
+
+def check_damped_guesses(suite, rng):
+    """However large D is, it does not widen what rounding explains of b and r, which it does not multiply. The Frobenius norm is
+    what lsqr and lsmr know of ‖A‖, and 100 is 10√(m + n) and some more for x, which is rounded to its type."""
+    damps = {"f64": ((10, 0.01), (100, 1e4), (1000, 0.01), (1000, 1e4), (1e5, 1e-4), (1e10, 0.01)),
+             "f32": ((10, 0.01), (1000, 0.01), (1e5, 1), (1e6, 1e-8), (1e6, 0.01))}
+    for name, pairs in damps.items():
+        A, B = conditioned(rng, 40, 25, name, 20), program.random_matrix(rng, (40, 8), name)
+        case, far, size = Case(suite, A, B), program.random_matrix(rng, (25, 8), name), np.linalg.norm(A.astype(float))
+        for solver in ("cgls", "lsqr", "lsmr"):
+            for damp, length in pairs:
+                np.save(suite.folder / "X0.npy", (length * far).astype(A.dtype))
+                X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, "--tolerance", 0, "--iterations", 500)
+                if X is None:
+                    continue
+                suite.check(set(reasons(report)) <= program.SOLVED, name, solver, damp, length, reasons(report))
+                gradient, of_x = norms(A, B, X, damp)[1], np.linalg.norm(X.astype(float), axis=0)
+                bound = size * (np.linalg.norm(B.astype(float), axis=0) + size * of_x) + damp**2 * of_x
+                suite.check((gradient <= 100 * np.finfo(A.dtype).eps * bound).all(), name, solver, damp, length, reasons(report),
+                            "gradients in units of rounding:", gradient / (np.finfo(A.dtype).eps * bound))
 
 
 def check_sizes(suite, rng):
@@ -246,7 +280,8 @@ def check_condition(suite, rng):
 
 def test(suite, _):
     rng = np.random.default_rng(17)
-    for check in (check_plateaus, check_singular_systems, check_orthogonal_data, check_restarts, check_guesses, check_useless_guesses, check_sizes, check_condition):
+    for check in (check_plateaus, check_singular_systems, check_orthogonal_data, check_restarts, check_guesses, check_useless_guesses, check_sizes, check_condition,
+                  check_damped_guesses):
         check(suite, rng)
 
 

@@ -41,8 +41,9 @@ struct ColumnReport {
   Index iterations = 0;
   double residual_norm = 0;         ///< ‖b − Ax‖, without damping, from its definition
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
-  double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm
-  double condition = 0;      ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
+  double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm,
+                             ///< which for lsqr is that of [A; D·I]
+  double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
   double reference_norm = 0;  ///< the reference of the tolerance: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
   double tested_norm = 0;  ///< the norm that is tested, from its definition, divided by its reference
 };
@@ -159,7 +160,7 @@ SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMa
 }
 
 /// Solves least-squares problems as lsqr() does, by LSMR (Fong, Saunders, SIAM J. Sci. Comput. 33, 2011). Its
-/// ‖Aᴴr‖ decreases monotonically, so it can be stopped early.
+/// ‖Aᴴr‖ decreases monotonically, so it can be stopped early. ‖A‖ of its test is without damping.
 template <Scalar T>
 SolveReport lsmr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  const SolveOptions& options = {}) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
 #include "solve/methods/methods.hpp"
 #include "solve/methods/rotations.hpp"
 #include "solve/run/column_run.hpp"
@@ -28,7 +31,8 @@ class BidiagonalMethod : public ColumnMethod<T> {
     state.vector("u", u, A.range());
     if (damped_) state.vector("d", d, A.domain());
     state.vector("v", v, A.domain());
-    state.scalars(alpha);
+    for (ColumnScalars* values : {&alpha, &norm2_B}) state.scalars(*values);
+    state.number(steps);
     if (guarded_) state.scratch(true_r, A.range());
   }
 
@@ -41,19 +45,19 @@ class BidiagonalMethod : public ColumnMethod<T> {
       data = sqrt(bb);
       of_data = sqrt(ss);
     }
-    const auto [beta, residual, x_norm] = begin(run, !run.begins_from_data());
+    const auto [beta, residual, x_norm] = compute_first(run, !run.begins_from_data());
     if (run.begins_from_data()) {
       data = beta;
       of_data = alpha * beta;
     }
-    // ‖A‖ ≥ ‖Aᴴb‖/‖b‖, which a guess does not spoil, however long it is.
+    // ‖A‖ ≥ ‖Aᴴb‖/‖b‖, which a guess does not spoil, however long it is; and ‖[A; D·I]‖ ≥ α.
     run.set_norms({.tested = alpha * beta,
                    .residual = residual,
                    .x = x_norm,
-                   .A = max(ratio(of_data, data), alpha),
+                   .A = max(ratio(of_data, data), without_damping(run, alpha * alpha, 1)),
                    .reference = of_data,
                    .data = data});
-    begin_recurrence(beta);
+    begin(beta);
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) final {
@@ -65,7 +69,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
 
-  void restart(ColumnRun<T>& run) override { begin_recurrence(begin(run, true).beta); }
+  void restart(ColumnRun<T>& run) override { begin(compute_first(run, true).beta); }
 
   /// The recurrence has only the norm of the damped system's residual.
   ColumnScalars residual_gap(ColumnRun<T>& run) final {
@@ -108,6 +112,18 @@ class BidiagonalMethod : public ColumnMethod<T> {
     A.apply_adjoint(1, u, 1, v);
     if (damped_) v += run.damping() * d;
   }
+  /// Counts this step's v: ‖[A; D·I] v‖² = α² + β², with the α before it. After A.cols() steps rounding
+  /// repeats directions.
+  void count_direction(const ColumnScalars& alpha_before, const ColumnScalars& beta) {
+    if (steps < A.cols()) norm2_B += alpha_before * alpha_before + beta * beta;
+    ++steps;
+  }
+  /// The Frobenius norm of [A; D·I] as far as the recurrence has seen it.
+  ColumnScalars damped_norm() const { return sqrt(norm2_B); }
+  /// The same of A.
+  ColumnScalars norm_of_A(const ColumnRun<T>& run) const {
+    return without_damping(run, norm2_B, std::min(steps, A.cols()));
+  }
   /// Takes ‖v‖², and scales v to unit norm.
   void normalise_v(const ColumnScalars& vv) {
     alpha = sqrt(vv);
@@ -123,27 +139,40 @@ class BidiagonalMethod : public ColumnMethod<T> {
   ColumnScalars alpha;
 
  private:
-  struct Begun {
+  /// The square root of norm2 − kD², where norm2 is a sum over k unit vectors, or a bound for one. They are
+  /// unit vectors to a few ε, so with D ≫ ‖A‖/√ε nothing is left.
+  static ColumnScalars without_damping(const ColumnRun<T>& run, const ColumnScalars& norm2, Index vectors) {
+    constexpr auto a_few_epsilon = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    const ColumnScalars units(norm2.size(), (1 + a_few_epsilon) * static_cast<double>(vectors));
+    return root(norm2 - run.squared_damping() * units);
+  }
+
+  void begin(const ColumnScalars& beta) {
+    norm2_B = ColumnScalars(beta.size());
+    steps = 0;
+    begin_recurrence(beta);
+  }
+  struct First {
     ColumnScalars beta, residual, x_norm;
   };
-  Begun begin(ColumnRun<T>& run, bool has_x) {
+  First compute_first(ColumnRun<T>& run, bool has_x) {
     run.copy_right_hand_side(u);
     if (has_x) A.apply(-1, x, 1, u);
     if (damped_) d.set_zero();
     if (damped_ && has_x) d -= run.damping() * x;
-    Begun begun;
+    First first;
     if (damped_) {
       const auto [uu, dd, xx] = run.sum(norm2(u), norm2(d), norm2(x));
-      begun = {sqrt(uu + dd), sqrt(uu), sqrt(xx)};
+      first = {sqrt(uu + dd), sqrt(uu), sqrt(xx)};
     } else {
       const auto [uu, xx] = run.sum(norm2(u), norm2(x));
-      begun = {sqrt(uu), sqrt(uu), sqrt(xx)};
+      first = {sqrt(uu), sqrt(uu), sqrt(xx)};
     }
-    normalise_u(begun.beta);
+    normalise_u(first.beta);
     A.apply_adjoint(1, u, 0, v);
     if (damped_) v += run.damping() * d;
     normalise_v(run.sum(norm2(v))[0]);
-    return begun;
+    return first;
   }
   void normalise_u(const ColumnScalars& beta) {
     u *= ratio(1, beta);
@@ -151,7 +180,9 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
 
   const bool guarded_, damped_;
-  DistMatrix<T> true_r;  // b − Ax, only for the guard
+  ColumnScalars norm2_B;  // the squared Frobenius norm of the bidiagonal matrix
+  Index steps = 0;        // of this recurrence
+  DistMatrix<T> true_r;   // b − Ax, only for the guard
 };
 
 }  // namespace gridlops

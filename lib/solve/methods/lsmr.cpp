@@ -25,9 +25,8 @@ class Lsmr final : public BidiagonalMethod<T> {
     state.vector("h_bar", h_bar, A.domain());
     for (ColumnScalars* values :
          {&alpha_bar, &zeta_bar, &zeta, &P.r, &P_bar.r, &P_bar.c, &P_bar.s, &beta_double_dot, &beta_dot,
-          &rho_dot, &tau_tilde, &theta_tilde, &norm2_A, &largest_rho_bar, &smallest_rho_bar})
+          &rho_dot, &tau_tilde, &theta_tilde, &largest_rho_bar, &smallest_rho_bar})
       state.scalars(*values);
-    state.number(steps);
   }
 
   void iterate(ColumnRun<T>& run) override {
@@ -37,7 +36,7 @@ class Lsmr final : public BidiagonalMethod<T> {
     P = Rotations(alpha_bar, beta);                        // ρ = √(ᾱ² + β²)
     const ColumnScalars theta_bar = P_bar.s * P.r;         // θ̄ = s̄₋ρ
     xpby(h, -ratio(theta_bar * P.r, rho_rho_bar), h_bar);  // h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄
-    const ColumnScalars alpha_before = alpha;
+    this->count_direction(alpha, beta);
     this->next_v(run, beta);  // αv = Aᴴu − βv
     const auto [vv, xh, hh] = run.sum(norm2(v), dot(x, h_bar), norm2(h_bar));
     this->normalise_v(vv);
@@ -49,10 +48,7 @@ class Lsmr final : public BidiagonalMethod<T> {
     const ColumnScalars step = ratio(zeta, P.r * P_bar.r);
     x += step * h_bar;               // x += (ζ/(ρρ̄)) h̄
     xpby(v, -ratio(theta, P.r), h);  // h = v − (θ/ρ) h
-    // The squared Frobenius norm of A as far as the iteration has seen it: that of [A; D·I] minus D² for each
-    // direction. After A.cols() steps rounding repeats directions.
-    if (steps++ < A.cols()) norm2_A += alpha_before * alpha_before + beta * beta - run.squared_damping();
-    run.raise_operator_norms(root(norm2_A));
+    run.raise_operator_norms(this->norm_of_A(run));
     const ColumnScalars x_norm = root(xx + step * (2 * xh + step * hh));
     const ColumnScalars r_norm = residual_norm(before.s * P.r, zeta_before);
     run.set_norms({.tested = abs(zeta_bar),
@@ -68,9 +64,8 @@ class Lsmr final : public BidiagonalMethod<T> {
     zeta_bar = alpha * beta;
     P.r = P_bar.r = P_bar.c = rho_dot = one;
     beta_double_dot = beta;
-    zeta = P_bar.s = beta_dot = tau_tilde = theta_tilde = norm2_A = largest_rho_bar = zero;
+    zeta = P_bar.s = beta_dot = tau_tilde = theta_tilde = largest_rho_bar = zero;
     smallest_rho_bar = ColumnScalars(beta.size(), std::numeric_limits<double>::infinity());
-    steps = 0;
     copy(v, h);
     h_bar.set_zero();
   }
@@ -105,8 +100,7 @@ class Lsmr final : public BidiagonalMethod<T> {
   Rotations P, P_bar;  // ρ = P.r and ρ̄ = P_bar.r; of P only ρ is kept until the next step
   ColumnScalars alpha_bar, zeta_bar, zeta;
   ColumnScalars beta_double_dot, beta_dot, rho_dot, tau_tilde, theta_tilde;  // for ‖r‖
-  ColumnScalars norm2_A, largest_rho_bar, smallest_rho_bar;                  // for ‖A‖ and cond(A)
-  Index steps = 0;                                                           // of this recurrence
+  ColumnScalars largest_rho_bar, smallest_rho_bar;                           // for cond(A)
 };
 
 }  // namespace

@@ -22,8 +22,7 @@ class Lsqr final : public BidiagonalMethod<T> {
   void describe(MethodState<T>& state) override {
     BidiagonalMethod<T>::describe(state);
     state.vector("w", w, A.domain());
-    for (ColumnScalars* values : {&rho_bar, &phi_bar, &norm2_B, &norm2_inverse}) state.scalars(*values);
-    state.number(steps);
+    for (ColumnScalars* values : {&rho_bar, &phi_bar, &norm2_inverse}) state.scalars(*values);
     state.number(adds_variances);
     if (all_variances != nullptr) state.result("variances", variances, *all_variances);
   }
@@ -31,6 +30,7 @@ class Lsqr final : public BidiagonalMethod<T> {
   void start(ColumnRun<T>& run) override {
     adds_variances = true;
     BidiagonalMethod<T>::start(run);
+    run.set_norms({.damped_A = alpha});
   }
 
   /// The restarted space contains directions that have already been counted.
@@ -42,9 +42,7 @@ class Lsqr final : public BidiagonalMethod<T> {
   void iterate(ColumnRun<T>& run) override {
     const auto [beta, ww] = this->next_u(run, norm2(w));  // βu = Av − αu
     if (run.ends()) return;
-    // The squared Frobenius norm of [A; D·I] as far as the iteration has seen it. After A.cols() steps
-    // rounding repeats directions.
-    if (steps++ < A.cols()) norm2_B += alpha * alpha + beta * beta;
+    this->count_direction(alpha, beta);
     const Rotations next(rho_bar, beta);
     const ColumnScalars& rho = next.r;
     x += ratio(next.c * phi_bar, rho) * w;  // x = x + (φ/ρ) w
@@ -57,20 +55,20 @@ class Lsqr final : public BidiagonalMethod<T> {
     if (all_variances != nullptr && adds_variances) add_variances(rho, run.operator_power());
     xpby(v, -ratio(next.s * alpha, rho), w);  // w = v − (θ/ρ) w
     norm2_inverse += ratio(ww, rho * rho);    // Σ ‖w/ρ‖²
-    const ColumnScalars norm_A = sqrt(norm2_B), x_norm = sqrt(xx);
-    run.raise_operator_norms(norm_A);
+    const ColumnScalars damped_norm = this->damped_norm(), x_norm = sqrt(xx);
+    run.raise_operator_norms(this->norm_of_A(run));
+    run.raise_damped_operator_norms(damped_norm);
     run.set_norms({.tested = alpha * abs(next.s * phi),
                    .residual = this->undamped(run, phi_bar, x_norm),
                    .x = x_norm,
-                   .condition = norm_A * sqrt(norm2_inverse)});
+                   .condition = damped_norm * sqrt(norm2_inverse)});
   }
 
  protected:
   void begin_recurrence(const ColumnScalars& beta) override {
     phi_bar = beta;
     rho_bar = alpha;
-    norm2_B = norm2_inverse = ColumnScalars(alpha.size());
-    steps = 0;
+    norm2_inverse = ColumnScalars(alpha.size());
     copy(v, w);
   }
 
@@ -93,9 +91,7 @@ class Lsqr final : public BidiagonalMethod<T> {
   DistMatrix<T>* const all_variances;
   DistMatrix<T> w, variances;
   ColumnScalars rho_bar, phi_bar;
-  // The squared Frobenius norms of the bidiagonal matrix and of its pseudo-inverse.
-  ColumnScalars norm2_B, norm2_inverse;
-  Index steps = 0;  // of this recurrence
+  ColumnScalars norm2_inverse;  // the squared Frobenius norm of the bidiagonal matrix's pseudo-inverse
   bool adds_variances = true;
 };
 

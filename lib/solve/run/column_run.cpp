@@ -85,8 +85,11 @@ void ColumnRun<T>::start() {
   for (Index j = 0; j < batch_.block.count(); ++j) {
     const ColumnReport& before = batch_.solve.log.report().columns[at(right_hand_side(j))];
     column(j).iterations = before.iterations;
-    column(j).operator_norm =
-        std::max(column(j).operator_norm, std::ldexp(before.operator_norm, column(j).scale.A));
+    const auto raise = [power = column(j).scale.A](double& norm, double known) {
+      norm = std::max(norm, std::ldexp(known, power));
+    };
+    raise(column(j).operator_norm, batch_.solve.log.operator_norm(right_hand_side(j)));
+    raise(column(j).damped_operator_norm, before.operator_norm);  // the report has the norm of the test
   }
   for (ColumnState& column : batch_.verdicts.all()) column.first_residual_norm = column.residual_norm;
   begin_descents();
@@ -235,6 +238,12 @@ void ColumnRun<T>::raise_operator_norms(const ColumnScalars& from_below) {
 }
 
 template <Scalar T>
+void ColumnRun<T>::raise_damped_operator_norms(const ColumnScalars& from_below) {
+  for (Index k = 0; k < batch_.block.count(); ++k)
+    column(k).damped_operator_norm = std::max(column(k).damped_operator_norm, from_below[k]);
+}
+
+template <Scalar T>
 void ColumnRun<T>::set_norms(const KnownNorms& norms) {
   const auto set = [this](const ColumnScalars& values, double ColumnState::*member) {
     for (Index k = 0; k < values.size(); ++k)
@@ -244,6 +253,7 @@ void ColumnRun<T>::set_norms(const KnownNorms& norms) {
   set(norms.residual, &ColumnState::residual_norm);
   set(norms.x, &ColumnState::x_norm);
   set(norms.A, &ColumnState::operator_norm);
+  set(norms.damped_A, &ColumnState::damped_operator_norm);
   set(norms.condition, &ColumnState::condition);
   set(norms.reference, &ColumnState::reference);
   set(norms.data, &ColumnState::data_norm);

@@ -20,6 +20,7 @@ struct KnownNorms {
   ColumnScalars residual = {};  ///< ‖b − Ax‖, as the recurrence has it
   ColumnScalars x = {};         ///< ‖x‖
   ColumnScalars A = {};         ///< the best known lower bound of ‖A‖
+  ColumnScalars damped_A = {};  ///< the same of [A; D·I], where the method's test refers to it
   ColumnScalars condition = {};  ///< the best known estimate of cond(A)
   ColumnScalars reference = {};  ///< the reference of the tolerance
   ColumnScalars data = {};       ///< ‖b‖
@@ -94,6 +95,8 @@ class ColumnRun {
   ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
   /// Raises ‖A‖ to at least these lower bounds.
   void raise_operator_norms(const ColumnScalars& from_below);
+  /// Raises ‖[A; D·I]‖, to which the method's test refers.
+  void raise_damped_operator_norms(const ColumnScalars& from_below);
   /// Sets the norms of the columns that did not end in this iteration.
   void set_norms(const KnownNorms& norms);
   /// (‖r‖² + D²‖x‖²)^½ from the recurrence, computed without cancellation.

@@ -15,6 +15,7 @@ ColumnState ColumnState::in_given_units(ToleranceTest test) const {
   given.reference = std::ldexp(reference, -of_test);
   given.tested_norm = std::ldexp(tested_norm, -of_test);
   given.operator_norm = std::ldexp(operator_norm, -scale.A);
+  given.damped_operator_norm = std::ldexp(damped_operator_norm, -scale.A);
   given.x_norm = std::ldexp(x_norm, -scale.x());
   given.residual_norm = std::ldexp(residual_norm, -scale.b);
   given.first_residual_norm = std::ldexp(first_residual_norm, -scale.b);
@@ -28,9 +29,10 @@ void ColumnState::visit(StateArchive& archive) {
   StopReason how = reason.value_or(StopReason::iteration_limit);
   Index power_of_A = scale.A, power_of_b = scale.b, power_of_damp = scale.damp;
   archive.visit(ended, how, iterations, power_of_A, power_of_b, power_of_damp, tested_norm, reference,
-                residual_norm, data_norm, x_norm, operator_norm, condition, rounding_norm,
-                first_residual_norm, largest_x_norm, objective, snapshot_norm, snapshot_residual,
-                verified_norm, is_stuck, failed_checks, final_residual_norm, final_normal_norm);
+                residual_norm, data_norm, x_norm, operator_norm, damped_operator_norm, condition,
+                rounding_norm, first_residual_norm, largest_x_norm, objective, snapshot_norm,
+                snapshot_residual, verified_norm, is_stuck, failed_checks, final_residual_norm,
+                final_normal_norm);
   reason = ended ? std::optional(how) : std::nullopt;
   scale = {static_cast<int>(power_of_A), static_cast<int>(power_of_b), static_cast<int>(power_of_damp)};
 }

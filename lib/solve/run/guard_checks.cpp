@@ -46,8 +46,9 @@ void GuardChecks<T>::check_norms() {
     if (state.reason == StopReason::non_finite) {
       if (state.iterations > 0 && state.failed_checks == 0)
         raise_alarm(k, GuardAlarm::Kind::non_finite, std::numeric_limits<double>::quiet_NaN(), 0);
-    } else if (const double limit = batch_.solve.guard.largest_norm(state); state.operator_norm > limit) {
-      raise_alarm(k, GuardAlarm::Kind::norm, state.operator_norm, limit);
+    } else if (const double limit = batch_.solve.guard.largest_norm(state);
+               state.tested_operator_norm() > limit) {
+      raise_alarm(k, GuardAlarm::Kind::norm, state.tested_operator_norm(), limit);
     }
   }
 }
@@ -61,6 +62,7 @@ void GuardChecks<T>::raise_alarm(Index k, GuardAlarm::Kind kind, double found, d
                                 std::ldexp(limit, -power)});
   state.reason = StopReason::corrupted;
   state.operator_norm = std::isfinite(norm_A()) ? norm_A() : 0;
+  state.damped_operator_norm = 0;
   ++state.failed_checks;
 }
 

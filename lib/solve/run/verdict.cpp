@@ -13,15 +13,17 @@ bool ColumnNorms::finite() const {
 
 double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_norm, damp * x_norm); }
 
+double ColumnNorms::tested_operator_norm() const { return std::max(operator_norm, damped_operator_norm); }
+
 namespace {
 
 bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
   if (limits.test != ToleranceTest::backward_error)
     return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);
-  const double r = norms.damped_residual_norm(), x_norm = limits.x_is_correction ? 0 : norms.x_norm;
-  return norms.tested_norm == 0 ||
-         r <= limits.btol * norms.data_norm + limits.atol * norms.operator_norm * x_norm ||
-         norms.tested_norm <= limits.atol * norms.operator_norm * r;
+  const double r = norms.damped_residual_norm(), A = norms.tested_operator_norm(),
+               x_norm = limits.x_is_correction ? 0 : norms.x_norm;
+  return norms.tested_norm == 0 || r <= limits.btol * norms.data_norm + limits.atol * A * x_norm ||
+         norms.tested_norm <= limits.atol * A * r;
 }
 
 constexpr double a_few = 10;

@@ -15,14 +15,19 @@ struct ColumnNorms {
   double residual_norm = 0;  ///< ‖b − Ax‖; with the residual test, ‖b − Ax − D²x‖
   double data_norm = 0;      ///< ‖b‖
   double x_norm = 0;         ///< ‖x‖
-  double operator_norm = 0;  ///< the best known lower bound of ‖A‖
-  double condition = 0;      ///< the best known estimate of cond(A); 0 for methods without one
-  double damp = 0;           ///< D
+  /// The best known lower bound of ‖A‖, or of its Frobenius norm, from which bounds of rounding follow. Least
+  /// squares have no damping in it; methods that add D² to A have ‖A + D²I‖.
+  double operator_norm = 0;
+  double damped_operator_norm = 0;  ///< the same of [A; D·I], where the method's test refers to it; else 0
+  double condition = 0;             ///< the best known estimate of cond(A); 0 for methods without one
+  double damp = 0;                  ///< D
   double rounding_norm = 0;  ///< for the method's own test: the tested norm that rounding alone produces
 
   bool finite() const;
   /// √(‖b − Ax‖² + D²‖x‖²), the square root of the least-squares objective.
   double damped_residual_norm() const;
+  /// ‖A‖ of the test of the backward error and of the report.
+  double tested_operator_norm() const;
 };
 
 /// The values with which a verdict compares the norms of one column.

@@ -62,6 +62,7 @@ TEST_CASE("Norms of a scaled problem are reported in the units that were given")
   ColumnState state;
   state.scale = {.A = 6, .b = -3, .damp = 3};
   state.operator_norm = 64;
+  state.damped_operator_norm = 128;
   state.residual_norm = state.final_residual_norm = 1;
   state.x_norm = 1;
   state.final_normal_norm = 1;
@@ -69,6 +70,7 @@ TEST_CASE("Norms of a scaled problem are reported in the units that were given")
   const ColumnState of_cg = state.in_given_units(ToleranceTest::residual),
                     of_cgls = state.in_given_units(ToleranceTest::gradient);
   CHECK(of_cg.operator_norm == 1);
+  CHECK(of_cg.tested_operator_norm() == 2);
   CHECK(of_cg.residual_norm == 8);
   CHECK(of_cg.final_residual_norm == 8);
   CHECK(of_cg.x_norm == 512);               // x̃ = 2^(b − A) x

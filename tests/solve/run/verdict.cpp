@@ -69,6 +69,28 @@ TEST_CASE("A backward error is one of the damped system, relative to A and x or 
   CHECK(judge(norms, of_lsqr, {epsilon}) == std::nullopt);
 }
 
+TEST_CASE("A test that refers to the damped system leaves the bounds of rounding those of A") {
+  ColumnNorms norms = unsolved();
+  norms.damped_operator_norm = 1e3;
+  CHECK(norms.tested_operator_norm() == 1e3);
+  norms.tested_norm = 0.5e-5;  // ‖Aᴴr‖ ≤ atol‖A‖‖r‖
+  CHECK(judge(norms, limits(ToleranceTest::backward_error), {epsilon}) == StopReason::converged);
+  VerdictLimits strict = limits(ToleranceTest::backward_error);
+  strict.atol = strict.btol = 0;
+  norms.tested_norm = 9 * epsilon * norms.residual_norm;
+  CHECK(judge(norms, strict, {epsilon}) == StopReason::stagnated);
+  CHECK(is_exhausted(norms, strict));
+  norms.tested_norm = 11 * epsilon * norms.residual_norm;
+  CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+  CHECK_FALSE(is_exhausted(norms, strict));
+  norms.residual_norm = 1e-4;
+  norms.tested_norm = 21 * epsilon;  // what rounding of Ax and b leaves in the gradient
+  CHECK(judge(norms, strict, {epsilon, epsilon}) == std::nullopt);
+  norms.residual_norm = 11 * epsilon;  // what rounding of Ax leaves in r
+  norms.tested_norm = 1e-4;
+  CHECK(judge(norms, strict, {epsilon}) == std::nullopt);
+}
+
 TEST_CASE("A gradient at the rounding level of A and r has stagnated") {
   for (const ToleranceTest test : least_squares) {
     VerdictLimits strict = limits(test);
