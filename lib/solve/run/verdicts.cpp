@@ -5,6 +5,14 @@
 
 namespace gridlops {
 
+namespace {
+
+bool is_least_squares(ToleranceTest test) {
+  return test == ToleranceTest::gradient || test == ToleranceTest::backward_error;
+}
+
+}  // namespace
+
 Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
     : rules_(rules), options_(options), columns_(numbers.size()) {
   const PerColumn tolerance = options.tolerance.value_or(rules.default_tolerance);
@@ -67,10 +75,8 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
   if (column.reason == StopReason::corrupted) return true;
   if (column.reason != StopReason::iteration_limit && column.reason != StopReason::breakdown) return false;
   const double half_the_digits = std::sqrt(rules_.epsilon);
-  const bool minimises =
-      rules_.test == ToleranceTest::gradient || rules_.test == ToleranceTest::backward_error;
-  const bool has_risen =
-      minimises && column.damped_residual_norm() > (1 + half_the_digits) * column.snapshot_residual;
+  const bool has_risen = is_least_squares(rules_.test) &&
+                         column.damped_residual_norm() > (1 + half_the_digits) * column.snapshot_residual;
   return column.tested_norm * (has_risen ? 1 : half_the_digits) > column.snapshot_norm;
 }
 
@@ -94,6 +100,13 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
   // The sums of a product round like random numbers (Higham, Mary: SIAM J. Sci. Comput. 41, 2019).
   const double of_sums = rules_.epsilon * std::sqrt(static_cast<double>(rules_.longest_sum));
   if (claimed && !comes_closer && judged({of_sums, of_sums})) return false;
+  // Nothing of b may be in the range of A, to rounding. The recurrence then begins with b again and again,
+  // and its v is 0, from which nobody learns how large A is.
+  const bool sees_nothing = is_least_squares(rules_.test) && !rules_.x_is_correction && column.x_norm == 0;
+  if (claimed && !comes_closer && sees_nothing) {
+    column.reason = StopReason::stagnated;
+    return false;
+  }
   if (!may_go_on) {
     if (claimed) column.reason = stop_asked ? StopReason::user_stop : StopReason::iteration_limit;
     return false;
