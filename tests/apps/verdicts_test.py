@@ -248,6 +248,11 @@ def check_sizes(suite, rng):
             right = np.linalg.solve(1e20 * square + shift, 1e20 * data) if solver == "cg" else \
                 np.linalg.solve(1e40 * square.T @ square + shift, 1e40 * square.T @ data)
             suite.check(np.abs(X - right).max() <= 1e-2 * np.abs(right).max(), "a large D", solver, X[:2], right[:2])
+        case = Case(suite, case.A, 0 * case.B)
+        np.save(suite.folder / "X0.npy", np.ones((20, 2), np.float32))
+        X, _ = case.solve("--solver", solver, "--damp", 5e20, "--initial", "X0.npy")
+        if X is not None:
+            suite.check(not X.any(), "a large D and data of 0", solver, X)
     for power in (-60, 0, 60):  # ‖Aᴴ(b − Ax) − D²x‖ of cg, where D² is added to A
         square = A.T @ A * 10.0**power
         case, damp = Case(suite, square, A.T @ B), 0.1 * 10.0**(power / 2)

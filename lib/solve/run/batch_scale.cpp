@@ -28,14 +28,16 @@ bool BatchScale<T>::scale_operator(int tries) {
   double norm = 0;
   bool has_data = false;
   for (const ColumnState& column : batch_.verdicts.all()) {
-    if (column.data_norm == 0 || !std::isfinite(column.data_norm)) continue;
+    if (!std::isfinite(column.data_norm)) continue;
+    // A guess is damped, data or not.
+    norm = std::max(norm, adds_D2_to_A ? column.damp * column.damp : column.damp);
+    if (column.data_norm == 0) continue;
     has_data = true;
-    const double of_column =
-        std::isnan(column.operator_norm) ? std::numeric_limits<double>::infinity() : column.operator_norm;
-    norm = std::max({norm, of_column, adds_D2_to_A ? column.damp * column.damp : column.damp});
+    norm = std::max(norm, std::isnan(column.operator_norm) ? std::numeric_limits<double>::infinity()
+                                                           : column.operator_norm);
   }
   const int before = batch_.operator_power();
-  if (!has_data || std::abs(before) >= farthest) return false;
+  if ((!has_data && norm == 0) || std::abs(before) >= farthest) return false;
   int change = 0;
   if (norm == 0) {
     change = tries == 0 ? far : -before;  // no part of the data is in the range of A, whatever its size
