@@ -90,7 +90,11 @@ class Lsmr final : public BidiagonalMethod<T> {
 
   /// The condition number of [A; D·I], from the diagonal of R̄, whose last entry is not final yet (§5.4).
   ColumnScalars condition(const ColumnScalars& rho_bar_so_far) {
-    ColumnScalars result = max(largest_rho_bar, rho_bar_so_far) / min(smallest_rho_bar, rho_bar_so_far);
+    const ColumnScalars largest = max(largest_rho_bar, rho_bar_so_far),
+                        smallest = min(smallest_rho_bar, rho_bar_so_far);
+    ColumnScalars result = largest / smallest;
+    for (Index k = 0; k < result.size(); ++k)
+      if (largest[k] == 0) result[k] = 0;  // v is 0
     largest_rho_bar = max(largest_rho_bar, P_bar.r);
     smallest_rho_bar = min(smallest_rho_bar, P_bar.r);
     return result;
