@@ -4,17 +4,20 @@
 #include <cstdint>
 #include <functional>
 
+#include "gridlops/base/export.hpp"
+
 namespace gridlops {
 
-/// During its lifetime the thread that communicates is away: it works alone, or is inside a blocking MPI
-/// call. Meanwhile another thread may answer and watch for this rank (Watchdog). Making one takes some
-/// nanoseconds. It does nothing within another Away, on other threads, and without a session.
+/// During its lifetime the thread that communicates is away: it works alone, or is inside a call that blocks,
+/// of MPI or of another library. Meanwhile another thread may answer and watch for this rank (Watchdog).
+/// Making one takes some nanoseconds. It does nothing within another Away, on other threads, and without a
+/// session.
 class Away {
  public:
-  enum class Reason { work, blocking_call };
+  enum class Reason { work, blocking_call, foreign_call };
 
-  explicit Away(Reason reason) noexcept;
-  ~Away();
+  GRIDLOPS_EXPORT explicit Away(Reason reason) noexcept;
+  GRIDLOPS_EXPORT ~Away();
   Away(const Away&) = delete;
   Away& operator=(const Away&) = delete;
 
@@ -38,6 +41,12 @@ class Away {
 /// call meanwhile, so another thread may.
 struct AtWork : Away {
   AtWork() noexcept : Away(Reason::work) {}
+};
+
+/// A call of another library than MPI, which may block until other ranks make it, too. It makes no MPI call,
+/// so another thread waits for the ranks meanwhile.
+struct InForeignCall : Away {
+  InForeignCall() noexcept : Away(Reason::foreign_call) {}
 };
 
 }  // namespace gridlops

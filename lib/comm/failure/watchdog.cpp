@@ -152,9 +152,10 @@ Watchdog::~Watchdog() {
   if (!is_in_vain_ && !is_out_of_step() && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
 }
 
-// While this rank works, its thread answers. While it is in a blocking call of MPI, nobody does: if such a
-// call lasts longer than the limit, the thread says so, and ends the job. The thread counts only the time in
-// which it runs itself, so a job may be suspended within a call.
+// While this rank works, its thread answers. While it is in a blocking call of another library, the thread
+// waits for the other ranks in its place, but cannot throw in it. While it is in a blocking call of MPI,
+// nobody answers: if such a call lasts longer than the limit, the thread says so, and ends the job. The
+// thread counts only the time in which it runs itself, so a job may be suspended within a call.
 void Watchdog::run_thread(const std::stop_token& stop) {
   constexpr double farewell_seconds = 2;
   const double limit = timeout_seconds_, tick = std::clamp(limit / 8, 0.01, 1.0);
@@ -163,20 +164,33 @@ void Watchdog::run_thread(const std::stop_token& stop) {
   std::condition_variable_any end;
   std::uint64_t call = 0;
   double passed = 0;
+  Clock::time_point begin;
+  Clock::duration pause = duration_of(tick);
   const auto look_after = [&](Away::Reason reason, std::uint64_t number) {
     if (reason == Away::Reason::work) {
       if (thread_may_answer_) listen(got_on_ = Clock::now());
       return;
     }
-    passed = std::exchange(call, number) == number ? passed + tick : 0;
+    const bool is_new = std::exchange(call, number) != number;
+    if (is_new) begin = Clock::now();
+    if (reason == Away::Reason::foreign_call && thread_may_answer_) {
+      // From now on as often as a rank that polls: news that is heard late looks new.
+      pause = look_interval;
+      watch_foreign_call(begin, Clock::now());
+      return;
+    }
+    passed = is_new ? 0 : passed + tick;
     if (passed >= limit && passed - tick < limit)
       report(message("waited in vain ", flight_recorder().last().text(),
-                     ": all ranks began it, and it lasts for longer than ", limit,
-                     " s (GRIDLOPS_TIMEOUT); a rank stopped, or was lost, within it"));
+                     reason == Away::Reason::blocking_call
+                         ? ": all ranks began it, and it lasts for longer than "
+                         : ": a call within it lasts for longer than ",
+                     limit, " s (GRIDLOPS_TIMEOUT); a rank stopped, or was lost, within it"));
     if (passed >= limit + farewell_seconds && when_stuck_ == WhenStuck::end_job)
       _exit(static_cast<int>(ExitStatus::try_again));
   };
-  while (!end.wait_for(lock, stop, duration_of(tick), [&] { return stop.stop_requested(); }))
+  while (!end.wait_for(lock, stop, std::exchange(pause, duration_of(tick)),
+                       [&] { return stop.stop_requested(); }))
     Away::meanwhile(look_after);
 }
 
@@ -212,6 +226,14 @@ void Watchdog::watch(Clock::time_point begin, Clock::time_point now) {
     report(message("waits since ", static_cast<int>(idle), " s ", flight_recorder().last().text(), "; ",
                    state_of_ranks(since)));
   notices_ = notices;
+}
+
+void Watchdog::watch_foreign_call(Clock::time_point begin, Clock::time_point now) {
+  try {
+    watch(begin, now);
+  } catch (const Error& error) {
+    if (!std::exchange(has_reported_, true)) report(error.what());
+  }
 }
 
 void Watchdog::watch_test(Clock::time_point now) {

@@ -75,6 +75,8 @@ class Watchdog {
   struct Letter;
 
   void run_thread(const std::stop_token& stop);
+  /// watch() for a rank that is in a call of another library. What it would throw is reported, once.
+  void watch_foreign_call(Clock::time_point begin, Clock::time_point now);
   void listen(Clock::time_point now);
   void hear(const std::string& text, int from, Clock::time_point now);
   void ask(Clock::time_point now);
@@ -112,10 +114,11 @@ class Watchdog {
   std::uint64_t absences_at_test_ = 0;
   bool thread_may_answer_ = false;
   int notices_ = 0;
+  bool has_reported_ = false;
   bool is_in_vain_ = false;  // according to this rank or another
   int told_by_ = -1;         // the rank whose failure put the ranks out of step
   SentFailure told_;
-  // Answers for this rank while it works, if MPI lets threads take turns, and watches blocking calls.
+  // Answers for this rank while it works, if MPI lets threads take turns, and watches calls that block.
   std::jthread thread_;
 };
 
