@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cuda/device_context.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -161,7 +163,7 @@ bool DeviceContext::is_reached(cudaEvent_t event) {
 void DeviceContext::open_group() {
   require<UsageError>(!group_is_open_, "a group of operations was opened within another; close that first");
   make_current();
-  if (const ncclResult_t result = ncclGroupStart(); result != ncclSuccess)
+  if (const ncclResult_t result = begin_calls(); result != ncclSuccess)
     fail(message("ncclGroupStart failed: ", ncclGetErrorString(result)));
   group_is_open_ = true;
   ++group_number_;
@@ -171,7 +173,7 @@ void DeviceContext::close_group() {
   make_current();
   group_is_open_ = false;
   const std::vector<std::function<void()>> steps = std::exchange(after_group_, {});
-  if (const ncclResult_t result = settled(ncclGroupEnd()); result != ncclSuccess)
+  if (const ncclResult_t result = settled(end_calls()); result != ncclSuccess)
     fail(message("ncclGroupEnd failed: ", ncclGetErrorString(result),
                  "; NCCL_DEBUG=WARN shows what NCCL knows of the cause"));
   for (const std::function<void()>& step : steps) step();
@@ -183,7 +185,18 @@ void DeviceContext::abandon_group() noexcept {
   after_group_.clear();
   // Operations begun in the group have no end to wait for.
   std::erase_if(communications_, [](const Communication& one) { return one.end->get() == nullptr; });
-  static_cast<void>(ncclGroupEnd());
+  static_cast<void>(end_calls());
+}
+
+ncclResult_t DeviceContext::begin_calls() {
+  const ncclResult_t result = ncclGroupStart();
+  if (result == ncclSuccess) ++groups_;
+  return result;
+}
+
+ncclResult_t DeviceContext::end_calls() {
+  if (groups_ > 0) --groups_;
+  return run_watched(ncclGroupEnd);
 }
 
 void DeviceContext::after_group(std::function<void()> step) {
@@ -275,12 +288,52 @@ void DeviceContext::await_all() {
   }
 }
 
-void DeviceContext::forget(ncclComm_t comm) { std::erase(communicators_, comm); }
+bool DeviceContext::is_watched(ncclComm_t comm) const {
+  return std::find(communicators_.begin(), communicators_.end(), comm) != communicators_.end();
+}
 
-void DeviceContext::abort_communicators() {
+void DeviceContext::end(ncclComm_t comm) noexcept {
+  if (!is_watched(comm)) return;
+  cudaSetDevice(device_);
+  const bool is_alone = std::uncaught_exceptions() > 0 || ranks_are_out_of_step();
+  if (is_alone && !comes_to_rest()) return abort_communicators();
+  if (!is_alone) {
+    try {
+      wait(communication_so_far().get());
+    } catch (const Error&) {
+      // The next operation throws it again, or has no communicator.
+      return abort_communicators();
+    }
+  }
+  std::erase(communicators_, comm);
+  static_cast<void>(run_watched(is_alone ? ncclCommAbort : ncclCommDestroy, comm));
+}
+
+bool DeviceContext::comes_to_rest() noexcept {
+  const auto end = Clock::now() + std::chrono::seconds(1);
+  try {
+    for (const PooledEvent now = communication_so_far(); !is_reached(now.get());
+         std::this_thread::sleep_for(std::chrono::microseconds(20)))
+      if (Clock::now() > end) return false;
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+// The end of a communicator waits until the device is done with its work, and operations of the others may
+// have peers that never come. NCCL tells a communicator's operations to end when it is aborted, and within a
+// group waits only after all have been told. It takes aborts in groups from version 2.22 on. Before, they go
+// one after another, and where one waits for ever, the watchdog's thread ends the job.
+void DeviceContext::abort_communicators() noexcept {
   has_failed_ = true;
   if (group_is_open_) abandon_group();
-  for (const ncclComm_t comm : communicators_) ncclCommAbort(comm);
+  while (groups_ > 0) static_cast<void>(end_calls());
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+  static_cast<void>(begin_calls());
+#endif
+  for (const ncclComm_t comm : communicators_) static_cast<void>(run_watched(ncclCommAbort, comm));
+  while (groups_ > 0) static_cast<void>(end_calls());
   communicators_.clear();
 }
 

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/at_work.hpp"
 #include "comm/failure/watched_wait.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/device_timeline.hpp"
@@ -29,6 +30,15 @@ void check(cudaError_t status, const char* call, Index bytes = -1);
 bool is_enough_memory(cudaError_t status, const char* call, Index bytes);
 void check(cublasStatus_t status, const char* call);
 void check(cufftResult status, const char* call);
+
+/// Makes a call of NCCL, which may block the host until other ranks make theirs, or for ever. Meanwhile a
+/// thread waits for the ranks (Watchdog). The library makes such calls in no other way
+/// (tests/rules/waits.py).
+template <class Call, class... Arguments>
+ncclResult_t run_watched(Call&& call, const Arguments&... arguments) {
+  const InForeignCall away;
+  return call(arguments...);
+}
 
 /// What all backends and communicators of a device share. Products and kernels run in the compute stream. All
 /// communication of this process runs in the communication stream, which has a higher priority, so that every
@@ -63,13 +73,16 @@ class DeviceContext {
   /// Makes the compute stream wait for the event from now on.
   void compute_follows(cudaEvent_t event);
 
-  /// All NCCL calls between opening and closing a group form one operation.
+  /// All NCCL calls between opening and closing a group go out together.
   void open_group();
   void close_group();
   void abandon_group() noexcept;
   bool is_group_open() const { return group_is_open_; }
   /// The number of the open group, or of the last one.
   Index group_number() const { return group_number_; }
+  /// Begins (ends) a group of NCCL's within a single operation, or within the open group.
+  ncclResult_t begin_calls();
+  ncclResult_t end_calls();
   /// Calls step(), which follows NCCL's calls in the communication stream, now or at the end of the open
   /// group.
   void after_group(std::function<void()> step);
@@ -91,9 +104,14 @@ class DeviceContext {
   EventPool& events() { return events_; }
   DeviceTimeline& timeline() { return timeline_; }
 
-  /// Adds (removes) a communicator that wait() checks for errors.
+  /// Adds a communicator that wait() checks for errors.
   void watch(ncclComm_t comm) { communicators_.push_back(comm); }
-  void forget(ncclComm_t comm);
+  /// Whether that communicator has not ended.
+  bool is_watched(ncclComm_t comm) const;
+  /// Ends a communicator after its last operation (collective over its ranks). While an exception unwinds
+  /// the stack, or the ranks are out of step, the others need not take part. If an operation of any
+  /// communicator remains in progress then, all of them end.
+  void end(ncclComm_t comm) noexcept;
   /// Aborts all communicators, so that no other rank waits for this one, and throws CommunicationError.
   [[noreturn]] void fail(const std::string& what);
   /// Whether fail() was called. Work in progress may then never end, so memory that the device may use stays
@@ -123,7 +141,9 @@ class DeviceContext {
   /// wait.
   Index communication_under_way();
   void look(WatchedWait& wait);
-  void abort_communicators();
+  /// Whether the communication stream has nothing to do, now or soon.
+  bool comes_to_rest() noexcept;
+  void abort_communicators() noexcept;
 
   int device_;
   EventPool events_;
@@ -134,6 +154,7 @@ class DeviceContext {
   std::deque<Communication> communications_;  // not yet seen to be complete
   Index communications_over_ = 0;
   std::vector<ncclComm_t> communicators_;
+  int groups_ = 0;  // of NCCL that are open, one within the other
   bool group_is_open_ = false;
   Index group_number_ = 0;
   std::vector<std::function<void()>> after_group_;

@@ -192,6 +192,20 @@ void Device::wait_for(cudaStream_t stream) {
   host.join(stream->moment);
 }
 
+void Device::wait_for_all(int number, const char* function) {
+  const auto begin = Clock::now();
+  const Lock lock(mutex);
+  drive_until([&] {
+    const bool is_idle = std::all_of(streams.begin(), streams.end(), [number](cudaStream_t stream) {
+      return stream->device != number || stream->queue.empty();
+    });
+    if (!is_idle && seconds_since(begin) > hang_seconds_ && is_on(Detector::hangs))
+      end_with_report(text_of("hang: ", function, " has waited ", hang_seconds_,
+                              " s for the device; the streams:\n", state()));
+    return is_idle;
+  });
+}
+
 void Device::drive_until(const std::function<bool()>& done) {
   Lock lock(mutex);
   ++waiting_hosts_;

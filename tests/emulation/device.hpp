@@ -85,6 +85,9 @@ class Device {
   bool is_reached(cudaEvent_t event);
   void wait_for(cudaEvent_t event);
   void wait_for(cudaStream_t stream);
+  /// Waits for all work of one device, as the host does within `function`. The program cannot rely on that.
+  /// Ends the process if it takes too long.
+  void wait_for_all(int number, const char* function);
   /// Runs operations until there are none or `done` returns true; the host waits meanwhile.
   void drive_until(const std::function<bool()>& done);
 

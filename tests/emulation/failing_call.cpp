@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Computes products on a grid where one rank fails: a call of NCCL fails there (GRIDLOPS_FAULT), or the rank
-// of an argument takes no part ("absent 2"), or its operator throws before a broadcast of its own ("throws
-// 2"). Every other rank must get an error and print it, or find out that it waits in vain. None may wait for
-// ever.
+// of an argument takes no part ("absent 2"), or works for 6 s before the first operation ("late 2"), or its
+// operator throws before a broadcast of its own ("throws 2"), or it leaves out a broadcast before all throw
+// ("unwinds 2"). But for a late rank, every other rank must get
+// an error and print it, or find out that it waits in vain. None may wait for ever.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "gridlops/base/random.hpp"
 #include "gridlops/comm/gpu.hpp"
@@ -20,7 +23,13 @@ using namespace gridlops;
 
 namespace {
 
-void multiply_often(Communicator& world, int absent) {
+void work_for_6_s() {
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + std::chrono::seconds(6); Clock::now() < end; keep_alive())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+void multiply_often(Communicator& world, int absent, int late) {
   const auto backend = make_gpu_backend(0);
   const auto gpus = make_gpu_communicator(world, backend, "nccl");
   const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
@@ -30,6 +39,7 @@ void multiply_often(Communicator& world, int absent) {
   const auto op = matrix_mult(Algorithm::summa, std::move(A), {.panel = 2});
   DistMatrix<double> X(grid, op->domain().layout(3)), Y(grid, op->range().layout(3));
   X.fill(random);
+  if (world.rank() == late) work_for_6_s();
   // In the first round ranks agree on memory, on their hosts.
   for (int round = 0; round < 5; ++round) {
     if (round == 1 && world.rank() == absent) {
@@ -88,14 +98,44 @@ int broadcast_own(Communicator& world, int throws) {
   return status;
 }
 
+/// All ranks but `absent` begin a broadcast, which never ends, and all throw. Unwinding ends a communicator.
+int unwind(Communicator& world, int absent) {
+  {
+    const auto backend = make_gpu_backend(0);
+    const auto gpus = make_gpu_communicator(world, backend, "nccl");
+    const auto grid = std::make_shared<const ProcessGrid>(*gpus, near_square(world.size()), backend);
+    const Space space{grid, Cut::balanced(Axis::uncut, 100, *grid), Axis::uncut};
+    DistMatrix<double> X(grid, space.layout(1));
+    X.set_zero();
+    const Elements elements(X.local().data, X.local().size());
+    gpus->broadcast(elements, 0);
+    try {
+      const auto child = gpus->split(0, 0);
+      const Request request = world.rank() == absent ? Request() : gpus->start_broadcast(elements, 0);
+      throw std::runtime_error("the flux is negative");
+    } catch (const std::runtime_error& error) {
+      std::fprintf(stderr, "rank %d got: %s\n", world.rank(), error.what());
+    }
+    try {
+      if (world.rank() != absent) gpus->broadcast(elements, 0);
+    } catch (const CommunicationError& error) {
+      std::fprintf(stderr, "rank %d then got: %s\n", world.rank(), error.what());
+    }
+  }
+  std::fprintf(stderr, "rank %d has ended\n", world.rank());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string fault = argc > 2 ? argv[1] : "";
   MpiSession session(&argc, &argv);
   if (fault == "throws") return broadcast_own(session.world(), std::atoi(argv[2]));
+  if (fault == "unwinds") return unwind(session.world(), std::atoi(argv[2]));
+  const int rank = argc > 2 ? std::atoi(argv[2]) : -1;
   try {
-    multiply_often(session.world(), fault == "absent" ? std::atoi(argv[2]) : -1);
+    multiply_often(session.world(), fault == "absent" ? rank : -1, fault == "late" ? rank : -1);
   } catch (const CommunicationError& error) {
     std::fprintf(stderr, "rank %d got: %s\n", session.world().rank(), error.what());
     // The session would end the job at once; here every rank prints its own error.

@@ -87,6 +87,12 @@ void broadcast(double* data, ncclComm_t comm, cudaStream_t stream) {
   ncclBroadcast(data, data, count, ncclFloat64, 0, comm, stream);
 }
 
+/// After its first use no host waits for another within a collective call.
+void connect(const Setup& s, ncclComm_t comm) {
+  broadcast(s.device, comm, s.one);
+  cudaStreamSynchronize(s.one);
+}
+
 // A correct program must pass.
 void nothing() {
   const Setup s;
@@ -221,8 +227,40 @@ void skipped_collective() {
   cudaStreamSynchronize(s.one);
 }
 
+void absent_at_first_use() {
+  const Setup s;
+  const Communicators c;
+  if (rank_of_world() == 1) sleep(4);
+  broadcast(s.device, c.world, s.one);
+}
+
+/// Rank 0 waits on its device for a collective operation that rank 1 never begins.
+void wait_in_vain(const Setup& s, const Communicators& c) {
+  connect(s, c.world);
+  if (rank_of_world() == 1) sleep(4);
+  if (rank_of_world() == 0) broadcast(s.device, c.world, s.one);
+}
+
+void aborts_in_turn() {
+  const Setup s;
+  const Communicators c;
+  wait_in_vain(s, c);
+  for (const ncclComm_t comm : {c.row, c.column, c.world}) ncclCommAbort(comm);
+}
+
+// This is right.
+void aborts_together() {
+  const Setup s;
+  const Communicators c;
+  wait_in_vain(s, c);
+  ncclGroupStart();
+  for (const ncclComm_t comm : {c.row, c.column, c.world}) ncclCommAbort(comm);
+  ncclGroupEnd();
+}
+
 /// Some ranks send in rows before columns, others after, so that each waits for the next around the grid.
 void cross(const Setup& s, const Communicators& c, cudaStream_t row_stream, cudaStream_t column_stream) {
+  for (const ncclComm_t comm : {c.row, c.column}) connect(s, comm);
   const int rank = rank_of_world();
   const bool row_first = rank == 0 || rank == 3;
   for (int k = 0; k < 2; ++k) {
@@ -446,6 +484,9 @@ const std::map<std::string, std::function<void()>> faults{
     {"wrong_order", wrong_order},
     {"wrong_message_length", wrong_message_length},
     {"skipped_collective", skipped_collective},
+    {"absent_at_first_use", absent_at_first_use},
+    {"aborts_in_turn", aborts_in_turn},
+    {"aborts_together", aborts_together},
     {"crossing_orders", crossing_orders},
     {"crossing_orders_in_one_stream", crossing_orders_in_one_stream},
     {"overrun", overrun},

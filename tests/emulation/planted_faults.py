@@ -28,6 +28,8 @@ FAULTS = [
     ("wrong_order", 2, "signatures", "calls ncclBroadcast"),
     ("wrong_message_length", 2, "signatures", "ncclRecv of 62 elements"),
     ("skipped_collective", 2, "hangs", "hang: 'ncclBroadcast"),
+    ("absent_at_first_use", 2, "hangs", "hang: ncclBroadcast has waited"),
+    ("aborts_in_turn", 2, "hangs", "hang: ncclCommAbort has waited"),
     ("crossing_orders", 4, "orders", "operations lie on cycles"),
     ("crossing_orders_in_one_stream", 4, "hangs", "hang: 'ncclBroadcast"),
     ("overrun", 1, "ranges", "writes bytes 8 to 520 of allocation"),
@@ -55,6 +57,10 @@ FAULTS = [
 ]
 # Calls of NCCL that fail on one rank of four, after the first product and its adjoint: 15 broadcasts and 5 reductions.
 FAILURES = ["1:ncclBroadcast:16", "0:ncclBroadcast:22", "3:ncclReduce:7", "2:ncclCommSplit:2"]
+
+# Where a rank stops, and the others wait on their hosts, within NCCL: as communicators are made, and where they are first used.
+STOPS = [(call, blocking) for call in ("ncclCommInitRank:1", "ncclCommSplit:1", "ncclBroadcast:1", "ncclGroupEnd:1")
+         for blocking in ("1", "0")]
 
 # Calls of the program `gridlops` that fail on one rank of four, by transport: of CUDA, a kernel, cuBLAS, and NCCL.
 PROGRAM_FAILURES = [
@@ -121,6 +127,21 @@ def absence_is_noticed(launch, program):
         yield f"rank 2 stays away: status {status}, ranks {silent} do not say so\n{said}"
 
 
+def stop_is_noticed(launch, program, call, blocking):
+    environment = {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "60", "NCCL_COMM_BLOCKING": blocking}
+    status, said = run(launch, 4, [program], {**environment, "GRIDLOPS_FAULT": f"2:{call}:stop"}, seconds=40)
+    silent = [rank for rank in (0, 1, 3) if not re.search(f"rank {rank} on .*: waited in vain .*no word from rank 2:", said)]
+    if status in (0, None) or silent:
+        yield f"rank 2 stops in {call}, NCCL_COMM_BLOCKING={blocking}: status {status}, ranks {silent} do not say so\n{said}"
+
+
+def lateness_is_no_fault(launch, program):
+    """The others wait in NCCL for longer than the limit, but the rank that they wait for says that it works."""
+    status, said = run(launch, 4, [program, "late", "2"], {"GRIDLOPS_TIMEOUT": "2", "GRIDLOPS_EMULATION_HANG_SECONDS": "60"})
+    if status != 0 or "waited in vain" in said:
+        yield f"rank 2 is late: status {status}\n{said}"
+
+
 def operators_error_reaches_all(launch, program):
     """What an operator throws before a broadcast of its own ends the waits of all ranks on their GPUs, and each can clean up."""
     status, said = run(launch, 4, [program, "throws", "2"], {"GRIDLOPS_TIMEOUT": "4", "GRIDLOPS_EMULATION_HANG_SECONDS": "60"}, seconds=40)
@@ -129,6 +150,15 @@ def operators_error_reaches_all(launch, program):
     late = [rank for rank in (0, 1, 3) if f"rank {rank} has ended" not in meanwhile]
     if status in (0, None) or silent or late:
         yield f"the operator of rank 2 throws: status {status}, ranks {silent} do not say so, {late} do not end in time\n{said}"
+
+
+def unwinding_ends_communicators(launch, program):
+    """An exception ends a communicator while an operation of another waits in vain, which then must end, too."""
+    status, said = run(launch, 4, [program, "unwinds", "2"], {"GRIDLOPS_EMULATION_OFF": "leaks"}, seconds=40)
+    unsaid = [rank for rank in (0, 1, 3) if f"rank {rank} then got: the communicators of this GPU were given up" not in said]
+    stuck = [rank for rank in range(4) if f"rank {rank} has ended" not in said]
+    if status != 0 or unsaid or stuck:
+        yield f"ranks throw while a broadcast waits for rank 2: status {status}, ranks {unsaid} do not say so, {stuck} do not end\n{said}"
 
 
 def program_names_failure(launch, command, transport, failure):
@@ -142,6 +172,7 @@ def program_names_failure(launch, command, transport, failure):
 
 def checks(launch, faults, failing_call, program, folder):
     yield succeeds(launch, 4, [faults, "nothing"], {})
+    yield succeeds(launch, 2, [faults, "aborts_together"], {})
     for name, ranks, detector, text in FAULTS:
         yield fault_is_reported(launch, faults, name, ranks, text)
         yield fault_needs_its_detector(launch, faults, name, ranks, detector, text)
@@ -149,7 +180,11 @@ def checks(launch, faults, failing_call, program, folder):
     for failure in FAILURES:
         yield failure_reaches_all(launch, failing_call, failure)
     yield absence_is_noticed(launch, failing_call)
+    for call, blocking in STOPS:
+        yield stop_is_noticed(launch, failing_call, call, blocking)
+    yield lateness_is_no_fault(launch, failing_call)
     yield operators_error_reaches_all(launch, failing_call)
+    yield unwinding_ends_communicators(launch, failing_call)
     if program is None:
         return
     yield list(succeeds(launch, 1, [program, "make-problem", "--rows", "31", "--cols", "22", "--rhs", "3", "--out", folder], {}))

@@ -153,23 +153,21 @@ void NcclCommunicator::copy(const ConstElements& from, const Elements& to) const
 
 template <class Calls>
 void NcclCommunicator::together(Calls&& calls) const {
-  nccl_.check(ncclGroupStart(), "ncclGroupStart");
+  nccl_.check(context().begin_calls(), "ncclGroupStart");
   calls();
-  nccl_.check(ncclGroupEnd(), "ncclGroupEnd");
+  nccl_.check(context().end_calls(), "ncclGroupEnd");
 }
 
 void NcclCommunicator::send(const ConstElements& data, int destination) const {
   if (data.count == 0) return;
-  nccl_.check(ncclSend(data.data, length(data), nccl_type(data.type), destination, nccl_.get(),
-                       context().communication()),
-              "ncclSend");
+  nccl_.run("ncclSend", ncclSend, data.data, length(data), nccl_type(data.type), destination, nccl_.get(),
+            context().communication());
 }
 
 void NcclCommunicator::receive(const Elements& data, int source) const {
   if (data.count == 0) return;
-  nccl_.check(
-      ncclRecv(data.data, length(data), nccl_type(data.type), source, nccl_.get(), context().communication()),
-      "ncclRecv");
+  nccl_.run("ncclRecv", ncclRecv, data.data, length(data), nccl_type(data.type), source, nccl_.get(),
+            context().communication());
 }
 
 Elements NcclCommunicator::contributions(const ConstElements& like, Index count) {
@@ -199,9 +197,8 @@ void NcclCommunicator::fold(ReduceOp op, const Elements& contributions, const El
 }
 
 DeviceCommunicator::Pending NcclCommunicator::broadcast_device(Elements data, int root) {
-  nccl_.check(ncclBroadcast(data.data, data.data, length(data), nccl_type(data.type), root, nccl_.get(),
-                            context().communication()),
-              "ncclBroadcast");
+  nccl_.run("ncclBroadcast", ncclBroadcast, data.data, data.data, length(data), nccl_type(data.type), root,
+            nccl_.get(), context().communication());
   return pending();
 }
 
@@ -209,9 +206,8 @@ DeviceCommunicator::Pending NcclCommunicator::reduce_device(ConstElements in, El
                                                             int root, ReductionOrder order) {
   const bool am_root = rank() == root;
   if (order == ReductionOrder::any) {
-    nccl_.check(ncclReduce(in.data, am_root ? out.data : nullptr, length(in), nccl_type(in.type), nccl_op(op),
-                           root, nccl_.get(), context().communication()),
-                "ncclReduce");
+    nccl_.run("ncclReduce", ncclReduce, in.data, am_root ? out.data : nullptr, length(in), nccl_type(in.type),
+              nccl_op(op), root, nccl_.get(), context().communication());
     return pending();
   }
   if (!am_root) {
@@ -231,15 +227,13 @@ DeviceCommunicator::Pending NcclCommunicator::reduce_device(ConstElements in, El
 DeviceCommunicator::Pending NcclCommunicator::all_reduce_device(Elements data, ReduceOp op,
                                                                 ReductionOrder order) {
   if (order == ReductionOrder::any) {
-    nccl_.check(ncclAllReduce(data.data, data.data, length(data), nccl_type(data.type), nccl_op(op),
-                              nccl_.get(), context().communication()),
-                "ncclAllReduce");
+    nccl_.run("ncclAllReduce", ncclAllReduce, data.data, data.data, length(data), nccl_type(data.type),
+              nccl_op(op), nccl_.get(), context().communication());
     return pending();
   }
   const Elements all = contributions(data, data.count);
-  nccl_.check(ncclAllGather(data.data, all.data, length(data), nccl_type(data.type), nccl_.get(),
-                            context().communication()),
-              "ncclAllGather");
+  nccl_.run("ncclAllGather", ncclAllGather, data.data, all.data, length(data), nccl_type(data.type),
+            nccl_.get(), context().communication());
   fold(op, all, data);
   return pending();
 }
@@ -296,9 +290,8 @@ DeviceCommunicator::Pending NcclCommunicator::all_gather_device(ConstElements mi
     shortest = std::min(shortest, parts.count(part));
   }
   if (longest == shortest) {
-    nccl_.check(ncclAllGather(from.data, whole.data, length(from), nccl_type(from.type), nccl_.get(),
-                              context().communication()),
-                "ncclAllGather");
+    nccl_.run("ncclAllGather", ncclAllGather, from.data, whole.data, length(from), nccl_type(from.type),
+              nccl_.get(), context().communication());
   } else if (longest * size() - parts.total() <= parts.total() / 8) {
     gather_padded(from, whole, parts, longest);
   } else {
@@ -307,9 +300,8 @@ DeviceCommunicator::Pending NcclCommunicator::all_gather_device(ConstElements mi
       for (int root = 0; root < size(); ++root) {
         const Elements part = parts.of(whole, root);
         if (part.count == 0) continue;
-        nccl_.check(ncclBroadcast(part.data, part.data, length(part), nccl_type(part.type), root, nccl_.get(),
-                                  context().communication()),
-                    "ncclBroadcast");
+        nccl_.run("ncclBroadcast", ncclBroadcast, part.data, part.data, length(part), nccl_type(part.type),
+                  root, nccl_.get(), context().communication());
       }
     });
   }
@@ -321,9 +313,8 @@ void NcclCommunicator::gather_padded(const ConstElements& mine, const Elements& 
   const Elements padded = contributions(mine, longest);
   const Elements own = slice(padded, rank() * longest, longest);
   copy(mine, own);
-  nccl_.check(ncclAllGather(own.data, padded.data, length(own), nccl_type(own.type), nccl_.get(),
-                            context().communication()),
-              "ncclAllGather");
+  nccl_.run("ncclAllGather", ncclAllGather, own.data, padded.data, length(own), nccl_type(own.type),
+            nccl_.get(), context().communication());
   context().after_group([this, padded, all, parts, longest] {
     for (int part = 0; part < size(); ++part)
       copy(slice(padded, part * longest, parts.count(part)), parts.of(all, part));
@@ -350,18 +341,15 @@ DeviceCommunicator::Pending NcclCommunicator::reduce_scatter_device(ConstElement
     fold(op, received, to);
   } else if (std::all_of(counts.begin(), counts.end(),
                          [&](Index count) { return count == counts.front(); })) {
-    nccl_.check(ncclReduceScatter(from.data, to.data, length(to), nccl_type(from.type), nccl_op(op),
-                                  nccl_.get(), context().communication()),
-                "ncclReduceScatter");
+    nccl_.run("ncclReduceScatter", ncclReduceScatter, from.data, to.data, length(to), nccl_type(from.type),
+              nccl_op(op), nccl_.get(), context().communication());
   } else {
     together([&] {
       for (int root = 0; root < size(); ++root) {
         const ConstElements part = parts.of(from, root);
         if (part.count == 0) continue;
-        nccl_.check(
-            ncclReduce(part.data, root == rank() ? to.data : nullptr, length(part), nccl_type(part.type),
-                       nccl_op(op), root, nccl_.get(), context().communication()),
-            "ncclReduce");
+        nccl_.run("ncclReduce", ncclReduce, part.data, root == rank() ? to.data : nullptr, length(part),
+                  nccl_type(part.type), nccl_op(op), root, nccl_.get(), context().communication());
       }
     });
   }

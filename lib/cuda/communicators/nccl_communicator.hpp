@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/communicators/device_communicator.hpp"
+#include "cuda/device_context.hpp"
 #include "cuda/kernels/gpu_kernels.hpp"
 
 namespace gridlops::cuda {
@@ -39,7 +40,13 @@ class NcclHandle {
   }
   ~NcclHandle();
 
-  ncclComm_t get() const { return raw_; }
+  /// Throws CommunicationError if the communicator was aborted with all others of the device.
+  ncclComm_t get() const;
+  /// Makes a call of NCCL that may block, and waits until it is carried out. Errors name it `name`.
+  template <class Call, class... Arguments>
+  void run(const char* name, Call&& call, const Arguments&... arguments) const {
+    check(run_watched(call, arguments...), name);
+  }
   void check(ncclResult_t result, const char* call) const;
 
  private:

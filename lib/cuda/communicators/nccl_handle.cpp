@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <exception>
-
 #include "base/message.hpp"
 #include "cuda/communicators/nccl_communicator.hpp"
 
@@ -41,7 +39,7 @@ NcclHandle NcclHandle::form(Communicator& host, const std::shared_ptr<DeviceCont
   if (host.rank() == 0) unformed.check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   host.broadcast(Elements(id.internal, sizeof(id.internal)), 0);
   ncclComm_t raw = nullptr;
-  const ncclResult_t result = ncclCommInitRank(&raw, host.size(), id, host.rank());
+  const ncclResult_t result = run_watched(ncclCommInitRank, &raw, host.size(), id, host.rank());
   NcclHandle formed(context, raw);
   formed.check(result, "ncclCommInitRank");
   formed.require_ranks_of(host);
@@ -56,7 +54,7 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   const PooledEvent so_far = context_->communication_so_far();
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
-  check(split_comm(raw_, color.value_or(no_color), key, &raw), "ncclCommSplit");
+  run("ncclCommSplit", split_comm, get(), color.value_or(no_color), key, &raw);
   if (child_host == nullptr) return child;
   child = NcclHandle(context_, raw);
   child.require_ranks_of(*child_host);
@@ -79,18 +77,15 @@ void NcclHandle::require_ranks_of(const Communicator& host) const {
                               "; this is a fault of this library or of NCCL");
 }
 
-// Destroying a communicator is collective. Aborting is not, so while an exception unwinds the stack the
-// communicator is aborted instead. After a failure it already has been.
+ncclComm_t NcclHandle::get() const {
+  require<CommunicationError>(
+      context_->is_watched(raw_),
+      "the communicators of this GPU were given up after an error, so nothing more can be sent");
+  return raw_;
+}
+
 NcclHandle::~NcclHandle() {
-  if (raw_ == nullptr || context_->has_failed()) return;
-  cudaSetDevice(context_->device());
-  context_->forget(raw_);
-  if (std::uncaught_exceptions() > 0) {
-    ncclCommAbort(raw_);
-  } else {
-    cudaStreamSynchronize(context_->communication());
-    ncclCommDestroy(raw_);
-  }
+  if (raw_ != nullptr) context_->end(raw_);
 }
 
 }  // namespace gridlops::cuda

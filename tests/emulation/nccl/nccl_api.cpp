@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,8 @@ namespace {
 
 thread_local int group_depth = 0;
 thread_local std::vector<std::shared_ptr<emulation::Call>> group;
+thread_local ncclResult_t group_error = ncclSuccess;
+thread_local std::set<int> devices_with_aborts;  // of this group
 
 /// With NCCL_COMM_BLOCKING=0 calls return ncclInProgress and continue in the background. The communicator
 /// takes no other call until ncclCommGetAsyncError() says that this one is done.
@@ -32,41 +35,53 @@ bool is_blocking() {
 using Clock = std::chrono::steady_clock;
 struct Background {
   std::vector<ncclComm_t> comms;  // that are busy with it
-  std::function<void()> end;
+  std::function<bool()> step;
   Clock::time_point due;
 };
 std::list<Background> background;
 
-/// Makes the call now, or queues it for later.
-ncclResult_t carry_out(const std::vector<ncclComm_t>& comms, std::function<void()> end) {
-  if (is_blocking() || comms.empty()) {
-    end();
-    return ncclSuccess;
+bool is_one_given_up(const std::vector<ncclComm_t>& comms) {
+  return std::any_of(comms.begin(), comms.end(), [](ncclComm_t comm) { return comm->is_given_up(); });
+}
+
+/// Makes a call, which is over when step() returns true, now or in the background. The host waits for peers
+/// until then, or until one of them gives up.
+ncclResult_t carry_out(const char* function, const std::vector<ncclComm_t>& comms,
+                       std::function<bool()> step) {
+  if (comms.empty()) return ncclSuccess;
+  if (is_blocking()) {
+    const bool is_over = emulation::wait_in_host(function, step, [&] { return is_one_given_up(comms); });
+    return is_over ? ncclSuccess : ncclRemoteError;
   }
   const emulation::Lock lock(emulation::device().mutex);
   for (const ncclComm_t comm : comms) comm->busy = true;
-  background.push_back({comms, std::move(end), Clock::now() + std::chrono::milliseconds(1)});
+  background.push_back({comms, std::move(step), Clock::now() + std::chrono::milliseconds(1)});
   return ncclInProgress;
 }
 
-/// Makes the calls that are due.
+/// Goes on with the calls that are due.
 void go_on() {
   const emulation::Lock lock(emulation::device().mutex);
   for (auto task = background.begin(); task != background.end();) {
-    if (task->due > Clock::now()) {
+    if (is_one_given_up(task->comms)) {
+      task = background.erase(task);
+    } else if (task->due > Clock::now() || !task->step()) {
       ++task;
-      continue;
+    } else {
+      for (const ncclComm_t comm : task->comms) comm->busy = false;
+      task = background.erase(task);
     }
-    for (const ncclComm_t comm : task->comms) comm->busy = false;
-    task->end();
-    task = background.erase(task);
   }
 }
 
-ncclResult_t issue(std::vector<std::shared_ptr<emulation::Call>> calls) {
+ncclResult_t issue(const char* function, const std::vector<std::shared_ptr<emulation::Call>>& calls) {
   std::vector<ncclComm_t> comms;
   for (const auto& call : calls) comms.push_back(call->comm());
-  return carry_out(comms, [calls] { emulation::issue_group(calls); });
+  return carry_out(function, comms, [calls] {
+    if (!emulation::are_connected(calls)) return false;
+    emulation::issue_group(calls);
+    return true;
+  });
 }
 
 bool may_be_called(ncclComm_t comm, const char* function) {
@@ -77,12 +92,20 @@ bool may_be_called(ncclComm_t comm, const char* function) {
 
 ncclResult_t start(const char* function, Kind kind, const void* from, void* to, std::size_t count,
                    ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  if (emulation::enter(function)) return ncclInternalError;
-  if (!may_be_called(comm, function) || root < 0 || root >= comm->size) return ncclInvalidArgument;
+  ncclResult_t error = ncclSuccess;
+  if (emulation::enter(function)) {
+    error = ncclInternalError;
+  } else if (!may_be_called(comm, function) || root < 0 || root >= comm->size) {
+    error = ncclInvalidArgument;
+  }
+  if (error != ncclSuccess) {
+    if (group_depth > 0) group_error = error;
+    return error;
+  }
   // NCCL also drops an empty collective at once, whatever the other ranks have.
   if (count == 0 && kind != Kind::send && kind != Kind::receive) return ncclSuccess;
   group.push_back(std::make_shared<emulation::Call>(kind, from, to, count, type, op, root, comm, stream));
-  return group_depth == 0 ? issue(std::exchange(group, {})) : ncclSuccess;
+  return group_depth == 0 ? issue(function, std::exchange(group, {})) : ncclSuccess;
 }
 
 /// The ranks of one colour in their new order.
@@ -94,6 +117,54 @@ std::vector<int> ranks_of(const std::vector<std::array<long, 4>>& arguments, lon
     return arguments[static_cast<std::size_t>(a)][1] < arguments[static_cast<std::size_t>(b)][1];
   });
   return members;
+}
+
+/// Makes a child of this rank's colour. Each step of it goes as far as the other ranks have come.
+class Split {
+ public:
+  Split(ncclComm_t parent, int color, int key, ncclComm_t* child)
+      : parent_(parent), joins_(color != NCCL_SPLIT_NOCOLOR), color_(color), child_(child) {
+    parent_->post({color, key, 0, 0});
+  }
+
+  bool step() {
+    if (stage_ == 0) {
+      if (!parent_->have_all_posted()) return false;
+      members_ = ranks_of(parent_->posts(), color_);
+      SegmentName name;
+      if (joins_ && members_.front() == parent_->rank) name = emulation::make_segment();
+      parent_->post({name.process, name.file, name.uid, 0});
+      stage_ = 1;
+    }
+    if (stage_ == 1) {
+      if (!parent_->have_all_posted()) return false;
+      if (!joins_) return true;
+      const std::array<long, 4> first = parent_->posts()[static_cast<std::size_t>(members_.front())];
+      const auto own_place = std::find(members_.begin(), members_.end(), parent_->rank);
+      made_ =
+          emulation::join({static_cast<int>(first[0]), static_cast<int>(first[1]), first[2]},
+                          static_cast<int>(members_.size()), static_cast<int>(own_place - members_.begin()));
+      stage_ = 2;
+    }
+    if (!emulation::have_all_joined(*made_)) return false;
+    *child_ = made_;
+    return true;
+  }
+
+ private:
+  ncclComm_t parent_;
+  bool joins_;
+  int color_;
+  ncclComm_t* child_;
+  int stage_ = 0;
+  std::vector<int> members_;
+  ncclComm_t made_ = nullptr;
+};
+
+/// Freeing memory waits for all work of the device, also for that of other communicators.
+void free_aborted() {
+  for (const int device : std::exchange(devices_with_aborts, {}))
+    emulation::device().wait_for_all(device, "ncclCommAbort");
 }
 
 void forget_one() {
@@ -129,7 +200,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   SegmentName name;
   std::memcpy(&name, id.internal, sizeof(name));
   *comm = emulation::join(name, size, rank);
-  return carry_out({*comm}, [] {});
+  return carry_out("ncclCommInitRank", {*comm}, [made = *comm] { return emulation::have_all_joined(*made); });
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child, ncclConfig_t*) {
@@ -138,22 +209,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   *child = nullptr;
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
   comm->require_quiet("ncclCommSplit");
-  const auto arguments = comm->exchange("ncclCommSplit", {color, key, 0, 0});
-  if (arguments.empty()) return ncclRemoteError;
-  const std::vector<int> members = ranks_of(arguments, color);
-  const bool joins = color != NCCL_SPLIT_NOCOLOR;
-  SegmentName name;
-  if (joins && members.front() == comm->rank) name = emulation::make_segment();
-  const auto names = comm->exchange("ncclCommSplit", {name.process, name.file, name.uid, 0});
-  if (names.empty()) return ncclRemoteError;
-  ncclComm_t made = nullptr;
-  if (joins) {
-    const auto& first = names[static_cast<std::size_t>(members.front())];
-    const auto own_place = std::find(members.begin(), members.end(), comm->rank);
-    made = emulation::join({static_cast<int>(first[0]), static_cast<int>(first[1]), first[2]},
-                           static_cast<int>(members.size()), static_cast<int>(own_place - members.begin()));
-  }
-  return carry_out({comm}, [child, made] { *child = made; });
+  return carry_out("ncclCommSplit", {comm},
+                   [split = std::make_shared<Split>(comm, color, key, child)] { return split->step(); });
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -174,12 +231,17 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+// Operations of the communicator end at once, its memory is freed at the end of the group.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (emulation::enter("ncclCommAbort")) return ncclInternalError;
-  const emulation::Lock lock(emulation::device().mutex);
-  comm->segment->aborted = 1;
-  if (!comm->dead) forget_one();
-  comm->dead = true;  // queued operations still refer to it
+  {
+    const emulation::Lock lock(emulation::device().mutex);
+    comm->segment->aborted = 1;
+    if (!comm->dead) forget_one();
+    comm->dead = true;  // queued operations still refer to it
+  }
+  devices_with_aborts.insert(comm->device);
+  if (group_depth == 0) free_aborted();
   return ncclSuccess;
 }
 
@@ -210,7 +272,11 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (emulation::enter("ncclGroupEnd")) return ncclInternalError;
   if (group_depth == 0) return ncclInvalidUsage;
-  return --group_depth == 0 ? issue(std::exchange(group, {})) : ncclSuccess;
+  if (--group_depth > 0) return ncclSuccess;
+  free_aborted();
+  const auto calls = std::exchange(group, {});
+  const ncclResult_t error = std::exchange(group_error, ncclSuccess);
+  return error == ncclSuccess ? issue("ncclGroupEnd", calls) : error;
 }
 
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,

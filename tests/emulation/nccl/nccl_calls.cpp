@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "emulation/report.hpp"
@@ -67,6 +68,37 @@ Call::Call(Kind kind, const void* from, void* to, std::size_t count, ncclDataTyp
       stream_(stream) {}
 
 std::size_t Call::bytes() const { return count() * size_of(static_cast<ncclDataType_t>(signature_.type)); }
+
+bool Call::is_connected() const {
+  if (signature_.kind == Kind::send) {
+    Segment::Line& line = comm_->line(comm_->rank, signature_.root);
+    line.sender_connects = 1;
+    return line.receiver_connects != 0;
+  }
+  if (signature_.kind == Kind::receive) {
+    Segment::Line& line = comm_->line(signature_.root, comm_->rank);
+    line.receiver_connects = 1;
+    return line.sender_connects != 0;
+  }
+  auto& slots = comm_->segment->slots;
+  slots[static_cast<std::size_t>(comm_->rank)].connects = 1;
+  return std::all_of(slots.begin(), slots.begin() + comm_->size,
+                     [](const Segment::Slot& slot) { return slot.connects != 0; });
+}
+
+bool are_connected(const std::vector<std::shared_ptr<Call>>& calls) {
+  bool are_messages_connected = true;
+  std::map<long, const Call*> collectives;  // by communicator
+  for (const auto& call : calls) {
+    if (!call->is_message()) {
+      collectives.emplace(call->comm()->segment->uid, call.get());
+    } else if (!call->is_connected()) {
+      are_messages_connected = false;
+    }
+  }
+  return are_messages_connected && std::all_of(collectives.begin(), collectives.end(),
+                                               [](auto& one) { return one.second->is_connected(); });
+}
 
 void Call::issue(long group) {
   switch (signature_.kind) {

@@ -13,6 +13,10 @@ class Call {
 
   cudaStream_t stream() const { return stream_; }
   ncclComm_t comm() const { return comm_; }
+  bool is_message() const { return signature_.kind == Kind::send || signature_.kind == Kind::receive; }
+  /// Whether all peers have come to their first call of this kind, as this rank now has. NCCL then connects
+  /// them; until then the host waits.
+  bool is_connected() const;
   /// Assigns the operation its number in the communicator's order.
   void issue(long group);
   std::vector<Region> regions() const;
@@ -43,6 +47,10 @@ class Call {
   int stage_ = 0;
   std::vector<char> result_;
 };
+
+/// Whether the calls of a group can be queued. NCCL connects messages at once, then collective operations by
+/// communicator, in an order that all ranks know.
+bool are_connected(const std::vector<std::shared_ptr<Call>>& calls);
 
 /// Queues the calls as one operation, which all their streams wait for.
 void issue_group(std::vector<std::shared_ptr<Call>> calls);

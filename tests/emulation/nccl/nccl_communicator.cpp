@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "emulation/report.hpp"
 
@@ -16,18 +18,29 @@ const char* ncclComm::memory_of(int other, std::size_t offset) const {
   return emulation::peer_memory(process.id, process.device_file) + offset;
 }
 
-std::vector<std::array<long, 4>> ncclComm::exchange(const char* function, const std::array<long, 4>& mine) {
-  const auto box = static_cast<std::size_t>(++rounds % 2);
+void ncclComm::post(const std::array<long, 4>& mine) {
   emulation::Segment::Mail& own = segment->mail[static_cast<std::size_t>(rank)];
-  own.words[box] = mine;
+  own.words[static_cast<std::size_t>(++rounds % 2)] = mine;
   own.round = rounds;
+}
+
+bool ncclComm::have_all_posted() const {
+  return std::all_of(segment->mail.begin(), segment->mail.begin() + size,
+                     [&](const emulation::Segment::Mail& mail) { return mail.round >= rounds; });
+}
+
+std::vector<std::array<long, 4>> ncclComm::posts() const {
   std::vector<std::array<long, 4>> all;
-  for (int peer = 0; peer < size; ++peer) {
-    const emulation::Segment::Mail& mail = segment->mail[static_cast<std::size_t>(peer)];
-    if (!emulation::wait_in_host(*segment, function, [&] { return mail.round >= rounds; })) return {};
-    all.push_back(mail.words[box]);
-  }
+  for (int peer = 0; peer < size; ++peer)
+    all.push_back(segment->mail[static_cast<std::size_t>(peer)].words[static_cast<std::size_t>(rounds % 2)]);
   return all;
+}
+
+std::vector<std::array<long, 4>> ncclComm::exchange(const char* function, const std::array<long, 4>& mine) {
+  post(mine);
+  const bool is_whole = emulation::wait_in_host(
+      function, [this] { return have_all_posted(); }, [this] { return is_given_up(); });
+  return is_whole ? posts() : std::vector<std::array<long, 4>>();
 }
 
 void ncclComm::require_quiet(const char* function) const {
@@ -48,14 +61,20 @@ ncclComm_t join(const SegmentName& name, int size, int rank) {
   comm->device = current_device();
   comm->size = size;
   comm->segment->processes[static_cast<std::size_t>(rank)] = {getpid(), gpu.memory.file()};
+  comm->name = name;
   ++comm->segment->joined;
-  wait_in_host(*comm->segment, "ncclCommInitRank", [&] { return comm->segment->joined >= size; });
-  if (name.process == getpid()) close(name.file);
   const Lock lock(gpu.mutex);
   comm->outermost = gpu.communicators == 0;
   if (comm->outermost) order_of_issue().clear();
   ++gpu.communicators;
   return comm;
+}
+
+bool have_all_joined(ncclComm& comm) {
+  if (comm.segment->joined < comm.size) return false;
+  // All have opened the file.
+  if (comm.name.process == getpid() && comm.name.file >= 0) close(std::exchange(comm.name.file, -1));
+  return true;
 }
 
 std::vector<Issued>& order_of_issue() {

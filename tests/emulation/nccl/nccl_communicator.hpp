@@ -13,6 +13,7 @@
 struct ncclComm {
   emulation::Segment* segment = nullptr;
   int rank = 0, size = 1;
+  emulation::SegmentName name;
   bool outermost = false;  ///< no other lived when it was made: its end is where orders are compared
   bool dead = false;       ///< aborted here
   bool busy = false;       ///< with NCCL_COMM_BLOCKING=0: an operation runs in the background
@@ -30,7 +31,15 @@ struct ncclComm {
   /// Device memory of another rank.
   const char* memory_of(int other, std::size_t offset) const;
 
-  /// Every rank's contribution, on every rank; the hosts wait for each other. Empty if one of them gives up.
+  bool is_given_up() const { return segment->aborted != 0; }
+
+  /// Begins a round in which every rank contributes four numbers; the ranks are not waited for.
+  void post(const std::array<long, 4>& mine);
+  /// Whether all ranks have contributed to the round.
+  bool have_all_posted() const;
+  /// Every rank's contribution to the round.
+  std::vector<std::array<long, 4>> posts() const;
+  /// A whole round, in which the hosts wait for each other. Empty if one of them gives up.
   std::vector<std::array<long, 4>> exchange(const char* function, const std::array<long, 4>& mine);
   /// Ends the process if operations of it are not known to be over.
   void require_quiet(const char* function) const;
@@ -38,8 +47,10 @@ struct ncclComm {
 
 namespace emulation {
 
-/// Takes part in the communicator of that name.
+/// Begins to take part in the communicator of that name.
 ncclComm_t join(const SegmentName& name, int size, int rank);
+/// Whether all its ranks take part.
+bool have_all_joined(ncclComm& comm);
 
 /// The order in which this process issued collective operations: (communicator, number, group). Those of one
 /// group are unordered among themselves.

@@ -39,14 +39,15 @@ Segment* open_segment(const SegmentName& name) {
 
 void close_segment(Segment* segment) { munmap(segment, sizeof(Segment)); }
 
-bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition) {
+bool wait_in_host(const char* function, const std::function<bool()>& is_over,
+                  const std::function<bool()>& is_given_up) {
   static const double limit = hang_seconds();
   const auto begin = std::chrono::steady_clock::now();
-  while (!condition()) {
+  while (!is_over()) {
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (waited > limit && is_on(Detector::hangs))
       end_with_report(text_of("hang: ", function, " has waited ", limit, " s for its peers"));
-    if (segment.aborted != 0) return false;
+    if (is_given_up()) return false;
     usleep(100);
   }
   return true;

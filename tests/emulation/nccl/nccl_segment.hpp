@@ -29,12 +29,14 @@ struct Segment {
   /// Of one rank: the collective operation that it has come to, and how far it has got with the others' data.
   struct Slot {
     std::atomic<long> posted, taken;
+    std::atomic<int> connects;  // it has come to its first collective operation
     Signature signature;
     std::size_t offset;  // of its data in its device memory
   };
   /// From one rank to another.
   struct Line {
     std::atomic<long> sent, taken;
+    std::atomic<int> sender_connects, receiver_connects;  // it has come to its first message on this line
     Signature signature;
     std::size_t offset;
   };
@@ -64,8 +66,9 @@ SegmentName make_segment();
 Segment* open_segment(const SegmentName& name);
 void close_segment(Segment* segment);
 
-/// Waits, as a host does inside NCCL, until condition() holds; false if a peer gives the segment up instead.
-/// Ends the process if it takes too long.
-bool wait_in_host(const Segment& segment, const char* function, const std::function<bool()>& condition);
+/// Waits, as a host does inside NCCL, until is_over() returns true; false if is_given_up() returns true
+/// before. Ends the process if it takes too long.
+bool wait_in_host(const char* function, const std::function<bool()>& is_over,
+                  const std::function<bool()>& is_given_up);
 
 }  // namespace emulation
