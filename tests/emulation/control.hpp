@@ -16,7 +16,7 @@ struct Ledger {
   long copies_to_host = 0, bytes_to_host = 0;
   long copies_to_device = 0, bytes_to_device = 0;
   long collectives = 0;    ///< NCCL operations, messages included
-  long nccl_launches = 0;  ///< of these operations: groups, and single operations
+  long nccl_launches = 0;  ///< of these operations: one for each communicator of a group
   long device_addresses_to_mpi = 0;
 
   long of(const std::string& function) const {

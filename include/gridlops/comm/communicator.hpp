@@ -230,12 +230,13 @@ class GRIDLOPS_EXPORT Communicator {
   bool is_agreeing_ = false;  // its operations belong to an agreement
 };
 
-/// Operations of several communicators that go out together if the transport gains by it, as NCCL does with
-/// one launch; with other transports a group changes nothing. It collects the operations started between the
-/// constructor and close() on `comm`, on communicators derived from it by split(), and on those from which it
-/// derives. They must be start_… operations, at most one on each communicator, in the same order on all its
-/// ranks. Close the group before you wait for its requests or read its operands: until then a wait throws
-/// UsageError if operations are held back. Groups do not nest.
+/// Operations of several communicators that go out together if the transport gains by it, as NCCL does, which
+/// takes them in one call and launches a kernel for each communicator; with other transports a group changes
+/// nothing. It collects the operations started between the constructor and close() on `comm`, on
+/// communicators derived from it by split(), and on those from which it derives. They must be start_…
+/// operations, at most one on each communicator, in the same order on all its ranks. Close the group before
+/// you wait for its requests or read its operands: until then a wait throws UsageError if operations are held
+/// back. Groups do not nest.
 class GRIDLOPS_EXPORT CommunicationGroup {
  public:
   explicit CommunicationGroup(Communicator& comm);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "emulation/report.hpp"
@@ -276,19 +277,22 @@ void issue_group(std::vector<std::shared_ptr<Call>> calls) {
   const Lock lock(gpu.mutex);
   static long groups = 0;
   ++groups;
-  ++running_ledger().nccl_launches;
   std::vector<cudaStream_t> streams;
+  std::set<ncclComm_t> communicators;
   std::vector<Region> regions;
   std::string label;
   for (const auto& call : calls) {
     call->issue(groups);
     ++running_ledger().collectives;
+    communicators.insert(call->comm());
     if (std::find(streams.begin(), streams.end(), call->stream()) == streams.end())
       streams.push_back(call->stream());
     const std::vector<Region> own = call->regions();
     regions.insert(regions.end(), own.begin(), own.end());
     label += (label.empty() ? "" : " and ") + call->label();
   }
+  // NCCL launches a kernel for each communicator, one after another where they share a stream.
+  running_ledger().nccl_launches += static_cast<long>(communicators.size());
   auto over = std::make_shared<std::vector<char>>(calls.size(), 0);
   const OperationPtr operation = gpu.enqueue(streams, label, regions, [calls, over] {
     bool all = true;
