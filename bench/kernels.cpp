@@ -25,7 +25,7 @@ struct KernelArguments {
   std::vector<Index> rows, cols{1};
   std::vector<ScalarType> types{ScalarType::f64};
   std::string device = "cpu";
-  int repetitions = 5;
+  int repetitions = 5, calls = 1;
   Index limit_mib = 0;  ///< as in Method
   std::string json;
 };
@@ -38,17 +38,23 @@ class Columns {
       : backend_(std::move(backend)),
         X_(backend_, rows * cols),
         Y_(backend_, rows * cols),
-        scalars_(backend_, cols),
+        scalars_(static_cast<std::size_t>(cols), T(1)),  // ones: repetitions do not overflow
         sums_(backend_, cols),
         norms_(backend_, cols),
         rows_(rows),
         cols_(cols) {
     kernels().fill(T(1), X_.matrix(rows, cols));
     kernels().fill(T(2), Y_.matrix(rows, cols));
-    kernels().fill(T(1), scalars_.matrix(1, cols));  // ones: repetitions do not overflow
   }
 
-  void run(const std::string& kernel) {
+  /// Calls the kernel so many times, and waits for the last.
+  void run(const std::string& kernel, int calls) {
+    for (int call = 0; call < calls; ++call) begin(kernel);
+    backend_->synchronize();
+  }
+
+ private:
+  void begin(const std::string& kernel) {
     const MatrixView<T> X = X_.matrix(rows_, cols_), Y = Y_.matrix(rows_, cols_);
     const T* const ones = scalars_.data();
     if (kernel == "copy") {
@@ -64,14 +70,13 @@ class Columns {
     } else {
       kernels().column_scale(ones, X);
     }
-    backend_->synchronize();
   }
 
- private:
   const Kernels<T>& kernels() const { return backend_->template kernels<T>(); }
 
   std::shared_ptr<Backend> backend_;
-  Buffer<T> X_, Y_, scalars_;
+  Buffer<T> X_, Y_;
+  std::vector<T> scalars_;
   Buffer<Accumulator<T>> sums_;
   Buffer<double> norms_;
   Index rows_, cols_;
@@ -106,10 +111,10 @@ ExitStatus kernels(Communicator& world, const KernelArguments& arguments) {
           for (const std::string& kernel : arguments.kernels) {
             const double bytes =
                 static_cast<double>(rows * cols * Index{sizeof(T)}) * blocks_touched(kernel) * world.size();
-            writer.add(
-                KernelResult{{kernel, rows, cols, type, arguments.device},
-                             bytes,
-                             samples<T>(*grid, meter, arguments.repetitions, [&] { columns->run(kernel); })});
+            std::vector<Sample> taken = samples<T>(*grid, meter, arguments.repetitions,
+                                                   [&] { columns->run(kernel, arguments.calls); });
+            for (Sample& sample : taken) sample.seconds /= arguments.calls;
+            writer.add(KernelResult{{kernel, rows, cols, type, arguments.device}, bytes, std::move(taken)});
           }
         });
       }
@@ -128,6 +133,8 @@ Action define_kernels(Options& options) {
   options.choices("--kernel", arguments->kernels, words(kernel_names()), "Kernels [all]");
   options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
   options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
+  options.whole("--calls", arguments->calls, "K", 1,
+                "Calls in a repetition, which waits for the last; the mean of them counts [1]");
   options.whole("--limit-mib", arguments->limit_mib, "MIB", 0, about_limit_mib);
   options.text("--json", arguments->json, "F", "Writes the figures as JSON");
   return [arguments](Communicator& world) { return kernels(world, *arguments); };

@@ -10,10 +10,10 @@ namespace {
 template <Scalar T>
 class Product {
  public:
-  Product(const Case& what, bool adjoint)
+  Product(const Case& what, bool adjoint, OperatorPtr<T> A)
       : what_(what),
         adjoint_(adjoint),
-        A_(random_product<T>(what)),
+        A_(std::move(A)),
         X_(random_input<T>(what, adjoint ? A_->range() : A_->domain())),
         Y_(allocate_matrix<T>(what.grid, (adjoint ? A_->domain() : A_->range()).layout(what.shape.nrhs))) {}
 
@@ -36,8 +36,8 @@ class Product {
 };
 
 template <Scalar T>
-Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoint) {
-  Product<T> product(what, adjoint);
+Result measure(const Case& what, int repetitions, LimitMeter& meter, bool adjoint, OperatorPtr<T> A) {
+  Product<T> product(what, adjoint, std::move(A));
   Result result{.what = what, .adjoint = adjoint};
   result.work = product_work<T>(what.shape);
   product.apply();
@@ -56,10 +56,10 @@ ExitStatus matmul(Communicator& world, const MatmulArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   warn_of_copies(world, arguments.cases);
-  for_each_case(world, arguments.cases, [&](const Case& what) {
+  for_each_case(world, arguments.cases, [&](const Case& what, LastProduct& last) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
-        writer.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));
+        writer.add(measure<T>(what, arguments.method.repetitions, meter, adjoint, last.of<T>(what)));
       });
     }
   });

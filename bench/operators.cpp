@@ -31,6 +31,7 @@ struct OperatorArguments {
   std::vector<Index> nrhs{1};
   std::vector<Index> samples;  ///< empty: those of the use case
   Index lines = 3000;
+  std::string device = "cpu";
   Method method;
 };
 
@@ -69,6 +70,7 @@ void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Su
         } else {
           subject.op->apply(T(1), X, T(0), Y);
         }
+        grid->backend()->synchronize();
       };
       writer.add(OperatorResult{subject.operation, subject.sizes, columns, adjoint,
                                 samples<T>(*grid, meter, arguments.method.repetitions, apply),
@@ -189,7 +191,7 @@ Subject<double> migration(const Grid& grid) {
 ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
-  const Grid grid = program::make_grid(world, GridShape{world.size(), 1});
+  const Grid grid = program::make_grid(world, GridShape{world.size(), 1}, arguments.device);
   for (const std::string& name : arguments.operators) {
     if (name == "fredholm") {
       measure(writer, meter, grid, integral(grid), arguments);
@@ -218,6 +220,7 @@ Action define_operators(Options& options) {
   options.numbers("--samples", arguments->samples, "N[,...]",
                   "Lengths of lines in f32 that fourier transforms, instead of the use case's");
   options.whole("--lines", arguments->lines, "L", 1, "How many of these lines [3000]");
+  options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
   define_method(options, arguments->method);
   return [arguments](Communicator& world) { return operators(world, *arguments); };
 }

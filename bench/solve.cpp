@@ -29,8 +29,8 @@ struct SolverRun {
 /// The operator A. Solvers of Hermitian systems keep all their vectors in the layout of models, so there A X
 /// has it, too.
 template <Scalar T>
-OperatorPtr<T> operator_of(const Case& what, const SolverRun& method) {
-  OperatorPtr<T> A = random_product<T>(what);
+OperatorPtr<T> operator_of(const Case& what, const SolverRun& method, LastProduct& last) {
+  OperatorPtr<T> A = last.of<T>(what);
   if (!method.is_hermitian() || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
 }
@@ -48,10 +48,10 @@ double sparse_step(const ProductShape& shape) {
 template <Scalar T>
 class Problem {
  public:
-  Problem(const Case& what, const SolverRun& method)
+  Problem(const Case& what, const SolverRun& method, LastProduct& last)
       : what_(what),
         method_(method),
-        A_(operator_of<T>(what, method)),
+        A_(operator_of<T>(what, method, last)),
         B_(random_input<T>(what, A_->range())),
         X_(allocate_matrix<T>(what.grid, A_->domain().layout(what.shape.nrhs))) {
     // No column ends early: few iterations bring none down to its rounding level.
@@ -131,13 +131,13 @@ struct Counts {
 
 /// The counts of one iteration: the difference of two runs that differ by one iteration.
 template <Scalar T>
-Counts counts_of_iteration(const Case& what, SolverRun method) {
+Counts counts_of_iteration(const Case& what, SolverRun method, LastProduct& last) {
   const auto so_far = [&] {
     return Counts{what.grid->comm().traffic().bytes_sent, what.grid->backend()->launches()};
   };
   const auto counts_of = [&](Index iterations) {
     method.iterations = iterations;
-    Problem<T> problem(what, method);
+    Problem<T> problem(what, method, last);
     const Counts before = so_far();
     problem.run();
     return so_far() - before;
@@ -147,16 +147,17 @@ Counts counts_of_iteration(const Case& what, SolverRun method) {
 }
 
 template <Scalar T>
-Result measure(const Case& what, const SolverRun& method, int repetitions, LimitMeter& meter) {
+Result measure(const Case& what, const SolverRun& method, int repetitions, LimitMeter& meter,
+               LastProduct& last) {
   Result result{.what = what, .solver = method.reads_once ? "one-pass-cgls" : name_of(method.solver)};
   const Work product = product_work<T>(what.shape);
   // An iteration reads A for each of its products, or once for both.
   result.work = {method.products() * product.flops,
                  (method.reads_once ? 1 : method.products()) * product.bytes};
-  const Counts counts = counts_of_iteration<T>(what, method);
+  const Counts counts = counts_of_iteration<T>(what, method, last);
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);
   result.launches = counts.launches;
-  Problem<T> problem(what, method);
+  Problem<T> problem(what, method, last);
   RecentLimits<T> recent(*what.grid, meter);
   std::vector<double> totals;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -199,7 +200,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   Cases cases = arguments.cases;
   if (arguments.one_pass) cases.storages = {Storage::packed};
   warn_of_copies(world, cases);
-  for_each_case(world, cases, [&](Case what) {
+  for_each_case(world, cases, [&](Case what, LastProduct& last) {
     check_algorithm(what.algorithm);
     for (const SolverRun& method : methods) {
       what.positive_definite = method.is_hermitian();
@@ -207,7 +208,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
         throw UsageError(fmt::format("--solver {} needs square matrices, not {} x {}", name_of(method.solver),
                                      what.shape.rows, what.shape.cols));
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
-        writer.add(measure<T>(what, method, arguments.method.repetitions, meter));
+        writer.add(measure<T>(what, method, arguments.method.repetitions, meter, last));
       });
     }
   });

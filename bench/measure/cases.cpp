@@ -110,7 +110,8 @@ void warn_of_copies(const Communicator& world, const Cases& cases) {
   }
 }
 
-void for_each_case(Communicator& world, const Cases& cases, const std::function<void(const Case&)>& run) {
+void for_each_case(Communicator& world, const Cases& cases,
+                   const std::function<void(const Case&, LastProduct&)>& run) {
   load_calibration(world);
   const Cases lists = completed(cases, world.size());
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Entries>> on_grids;
@@ -121,7 +122,8 @@ void for_each_case(Communicator& world, const Cases& cases, const std::function<
         program::make_grid(world, lists.grids[place.first], lists.device, lists.transports[place.second]));
   for (auto grid = made.begin(); const auto& [place, entries] : on_grids) {
     program::run_on_grid(world, **grid, [&, &all = entries] {
-      for (const Entries& at : all) run(resolved(lists, at, *grid));
+      LastProduct last;
+      for (const Entries& at : all) run(resolved(lists, at, *grid), last);
     });
     ++grid;
   }

@@ -130,7 +130,7 @@ ExitStatus matmul(Communicator& world, const MatmulArguments& arguments) {
   check(world, arguments.cases);
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
-  for_each_case(world, arguments.cases, [&](const Case& what) {
+  for_each_case(world, arguments.cases, [&](const Case& what, LastProduct&) {
     for (const bool adjoint : directions(arguments)) {
       with_scalar_type(what.shape.type, [&]<Scalar T>() {
         writer.add(measure<T>(what, arguments.method.repetitions, meter, adjoint));

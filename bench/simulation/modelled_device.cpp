@@ -68,6 +68,10 @@ class ModelledKernels final : public Kernels<T> {
                bytes(A.size() + B.size() + (beta == T(0) ? 1 : 2) * C.size()));
     host_.gemm(op_a, op_b, alpha, A, B, beta, C);
   }
+  void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
+                    T beta, MatrixBatch<T> C) const override {
+    for (Index k = 0; k < count; ++k) gemm(op_a, op_b, alpha, A[k], B[k], beta, C[k]);
+  }
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override {
     touch(2, X);
     host_.copy(X, Y);
@@ -85,13 +89,9 @@ class ModelledKernels final : public Kernels<T> {
     touch(beta == T(0) ? 2 : 3, X);
     host_.diagonal_multiply(alpha, d, conjugate_d, X, beta, Y);
   }
-  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override {
-    touch(2, X);
-    host_.column_dots(X, Y, dots);
-  }
-  void column_norms_squared(MatrixView<const T> X, double* norms) const override {
-    touch(1, X);
-    host_.column_norms_squared(X, norms);
+  void column_sums(std::span<const ColumnTerm<T>> terms) const override {
+    for (const ColumnTerm<T>& term : terms) touch(term.kind == SumKind::dots ? 2 : 1, term.X);
+    host_.column_sums(terms);
   }
   void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override {
     touch(3, X);
@@ -108,10 +108,6 @@ class ModelledKernels final : public Kernels<T> {
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override {
     touch(2, X);
     host_.column_threshold(kind, t, X);
-  }
-  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override {
-    touch(1, X);
-    host_.column_power_sums(p, X, sums);
   }
   void clip(double lower, double upper, MatrixView<T> X) const override {
     touch(2, X);
