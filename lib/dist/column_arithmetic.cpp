@@ -74,22 +74,19 @@ double largest(const ColumnScalars& a) {
 
 namespace {
 
-/// This rank's contribution to one number for each column, in the grid's scratch memory.
+/// The numbers of this rank's columns.
 template <class Value, Scalar T>
-const Value* in_scratch(ColumnOperand numbers, double sign, const ConstDistMatrix<T>& X) {
+std::vector<Value> here(ColumnOperand numbers, double sign, const ConstDistMatrix<T>& X) {
   const Range mine = X.local_col_range();
   std::vector<Value> values;
-  for (Index j = 0; j < mine.size; ++j) {
+  for (Index j = mine.begin; j < mine.end(); ++j) {
     if constexpr (std::same_as<Value, double>) {
-      values.push_back(sign * numbers[mine.begin + j]);
+      values.push_back(sign * numbers[j]);
     } else {
-      values.push_back(to_scalar<T>(sign * numbers[mine.begin + j]));
+      values.push_back(to_scalar<T>(sign * numbers[j]));
     }
   }
-  const Index bytes = mine.size * static_cast<Index>(sizeof(Value));
-  auto* const here = reinterpret_cast<Value*>(detail::scratch_of(*X.grid(), bytes));
-  X.grid()->backend()->upload(values.data(), here, bytes);
-  return here;
+  return values;
 }
 
 template <Scalar T>
@@ -103,7 +100,7 @@ void add_scaled(double sign, const ScaledColumns<T>& term, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "axpy");
   require_columns(term.factor, X.cols());
   if (!term.factor.is_constant())
-    return kernels_of(Y).column_axpy(in_scratch<T>(term.factor, sign, X), X.local(), Y.local());
+    return kernels_of(Y).column_axpy(here<T>(term.factor, sign, X).data(), X.local(), Y.local());
   const double factor = sign * term.factor[0];
   if (factor != 0) kernels_of(Y).add(to_scalar<T>(factor), X.local(), T(1), Y.local());
 }
@@ -123,7 +120,7 @@ void operator-=(DistMatrix<T>& Y, ScaledColumns<T> X) {
 template <Scalar T>
 void operator*=(DistMatrix<T>& X, ColumnOperand alpha) {
   require_columns(alpha, X.cols());
-  kernels_of(X).column_scale(in_scratch<T>(alpha, 1, X), X.local());
+  kernels_of(X).column_scale(here<T>(alpha, 1, X).data(), X.local());
 }
 
 template <Scalar T>
@@ -131,13 +128,13 @@ void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "xpby");
   require_columns(beta, X.cols());
   if (beta.is_constant()) return kernels_of(Y).add(T(1), X.local(), to_scalar<T>(beta[0]), Y.local());
-  kernels_of(Y).column_xpby(X.local(), in_scratch<T>(beta, 1, X), Y.local());
+  kernels_of(Y).column_xpby(X.local(), here<T>(beta, 1, X).data(), Y.local());
 }
 
 template <Scalar T>
 void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X) {
   require_columns(t, X.cols());
-  kernels_of(X).column_threshold(kind, in_scratch<double>(t, 1, X), X.local());
+  kernels_of(X).column_threshold(kind, here<double>(t, 1, X).data(), X.local());
 }
 
 namespace {
@@ -150,7 +147,6 @@ constexpr Index sums_at_once = 4;
 
 template <Scalar T>
 void ColumnSums<T>::reserve(Index local_columns) {
-  detail::scratch_of(*grid_, local_columns * static_cast<Index>(std::max(sizeof(T), sizeof(double))));
   local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // plus a gap before complex sums
 }
 
@@ -172,6 +168,7 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
   if (grid_->is_member()) {
     FailureScope failures;
     failures.run([&] {
+      terms_.clear();
       pending_.clear();
       used_ = 0;
       reserve(local_columns);
@@ -197,34 +194,34 @@ double penalty_order(Threshold kind) {
 
 }  // namespace
 
-/// This rank's contribution to a sum.
+/// Plans this rank's contribution to a sum.
 template <Scalar T>
 void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   using Kind = typename ColumnSum<T>::Kind;
-  const MatrixView<const T> X = term.X.local(), Y = term.Y.local();
+  MatrixView<const T> X = term.X.local();
   if (term.difference != nullptr) {
+    begin_sums();  // of an earlier term they may be sums of this difference
     copy(term.X, *term.difference);
     *term.difference -= term.Y;
+    X = std::as_const(*term.difference).local();
   }
   if (!term.X.owned() || X.cols == 0) return;
   // Complex sums are aligned like complex numbers, because devices store them whole.
   const Index step = term.kind == Kind::dot ? sizeof(Accumulator<T>) / sizeof(double) : 1;
   used_ = (used_ + step - 1) / step * step;
   if (used_ + step * X.cols > local_.size()) collect();
-  double* const here = local_.data() + used_;
+  double* const sums = local_.data() + used_;
   double factor = 1;
   switch (term.kind) {
     case Kind::norm2:
-      kernels_of(term.X).column_norms_squared(X, here);
+    case Kind::distance2:
+      terms_.push_back({SumKind::norms_squared, X, {}, 2, sums});
       break;
     case Kind::dot:
-      kernels_of(term.X).column_dots(X, Y, reinterpret_cast<Accumulator<T>*>(here));
-      break;
-    case Kind::distance2:
-      kernels_of(term.X).column_norms_squared(std::as_const(*term.difference).local(), here);
+      terms_.push_back({SumKind::dots, X, term.Y.local(), 0, sums});
       break;
     case Kind::penalty:
-      kernels_of(term.X).column_power_sums(penalty_order(term.threshold), X, here);
+      terms_.push_back({SumKind::power_sums, X, {}, penalty_order(term.threshold), sums});
       if (term.threshold == Threshold::half) factor = 0.5;
       break;
   }
@@ -233,9 +230,17 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
   used_ += step * X.cols;
 }
 
-/// Copies what compute() left in the backend's memory to the host, all at once.
+/// Has the backend compute the sums that are planned.
+template <Scalar T>
+void ColumnSums<T>::begin_sums() {
+  if (!terms_.empty()) grid_->backend()->template kernels<T>().column_sums(terms_);
+  terms_.clear();
+}
+
+/// Copies the planned sums to the host, all at once.
 template <Scalar T>
 void ColumnSums<T>::collect() {
+  begin_sums();
   if (used_ > 0) {
     host_.resize(at(used_));
     grid_->backend()->download(local_.data(), host_.data(), used_ * static_cast<Index>(sizeof(double)));

@@ -33,6 +33,13 @@ constexpr double norm_term(T a) {
   }
 }
 
+/// |a|. The squares of single precision are exact in double precision, and do not overflow there.
+template <Scalar T>
+double magnitude(T a) {
+  if constexpr (std::same_as<T, std::complex<float>>) return std::sqrt(norm_term(a));
+  return static_cast<double>(std::abs(a));
+}
+
 /// term(0) + … + term(n − 1), in independent partial sums that the compiler can vectorise without reordering.
 template <class Term>
 auto sum_of(Index n, Term&& term) {
@@ -76,13 +83,13 @@ class Shrinkage {
 
 template <Scalar T>
 T shrunk(const Shrinkage& shrink, T x) {
-  const auto magnitude = static_cast<double>(std::abs(x));
-  if (magnitude == 0) return T(0);
-  const double kept = shrink(magnitude);
+  const double m = magnitude(x);
+  if (m == 0) return T(0);
+  const double kept = shrink(m);
   if (kept == 0) return T(0);
-  if (kept == magnitude) return x;
+  if (kept == m) return x;
   if constexpr (is_complex<T>) {
-    return x * static_cast<Real<T>>(kept / magnitude);
+    return x * static_cast<Real<T>>(kept / m);
   } else {
     return std::copysign(static_cast<T>(kept), x);
   }
@@ -139,6 +146,14 @@ void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
 }
 
 template <Scalar T>
+void HostKernels<T>::gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
+                                  MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const {
+  const Index inner = op_a == Op::none ? A.first.cols : A.first.rows;
+  for_each_of(count, static_cast<double>(count) * product_flops<T>(C.first.rows, inner, C.first.cols),
+              [&](Index k) { gemm(op_a, op_b, alpha, A[k], B[k], beta, C[k]); });
+}
+
+template <Scalar T>
 void HostKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {
   for_each_run(X, Y, [](const T* x, T* y, Index n) { std::copy_n(x, n, y); });
 }
@@ -174,19 +189,6 @@ void HostKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
       for (Index i = rows.begin; i < rows.end(); ++i) y[i] = scaled(i, x[i]) + product(beta, y[i]);
     }
   });
-}
-
-template <Scalar T>
-void HostKernels<T>::column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
-  sum_columns(X.rows, X.cols, dots, [=](Index j) {
-    return [x = X.column(j), y = Y.column(j)](Index i) { return dot_term(x[i], y[i]); };
-  });
-}
-
-template <Scalar T>
-void HostKernels<T>::column_norms_squared(MatrixView<const T> X, double* norms) const {
-  sum_columns(X.rows, X.cols, norms,
-              [=](Index j) { return [x = X.column(j)](Index i) { return norm_term(x[i]); }; });
 }
 
 template <Scalar T>
@@ -231,12 +233,13 @@ void HostKernels<T>::column_threshold(Threshold kind, const double* t, MatrixVie
   });
 }
 
+namespace {
+
 template <Scalar T>
-void HostKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* sums) const {
+void compute_power_sums(double p, MatrixView<const T> X, double* sums) {
   const auto sum = [X, sums](const auto& power) {
-    sum_columns(X.rows, X.cols, sums, [=](Index j) {
-      return [x = X.column(j), power](Index i) { return power(static_cast<double>(std::abs(x[i]))); };
-    });
+    sum_columns(X.rows, X.cols, sums,
+                [=](Index j) { return [x = X.column(j), power](Index i) { return power(magnitude(x[i])); }; });
   };
   if (p == 0) return sum([](double m) { return m == 0 ? 0.0 : 1.0; });
   if (p == 0.5) return sum([](double m) { return std::sqrt(m); });
@@ -245,11 +248,34 @@ void HostKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* 
   for_each_of(X.cols, 8.0 * static_cast<double>(X.size()), [=](Index j) {
     double most = 0;
     for (Index i = 0; i < X.rows; ++i) {
-      const double m = std::abs(X(i, j));
+      const double m = magnitude(X(i, j));
       most = m > most || std::isnan(m) ? m : most;
     }
     sums[j] = most;
   });
+}
+
+}  // namespace
+
+template <Scalar T>
+void HostKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
+  for (const ColumnTerm<T>& term : terms) {
+    const MatrixView<const T> X = term.X, Y = term.Y;
+    switch (term.kind) {
+      case SumKind::dots:
+        sum_columns(X.rows, X.cols, reinterpret_cast<Accumulator<T>*>(term.sums), [=](Index j) {
+          return [x = X.column(j), y = Y.column(j)](Index i) { return dot_term(x[i], y[i]); };
+        });
+        break;
+      case SumKind::norms_squared:
+        sum_columns(X.rows, X.cols, term.sums,
+                    [=](Index j) { return [x = X.column(j)](Index i) { return norm_term(x[i]); }; });
+        break;
+      case SumKind::power_sums:
+        compute_power_sums(term.p, X, term.sums);
+        break;
+    }
+  }
 }
 
 template <Scalar T>

@@ -20,18 +20,18 @@ class HostKernels final : public Kernels<T> {
  public:
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
             MatrixView<T> C) const override;
+  void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
+                    T beta, MatrixBatch<T> C) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
   void fill(T value, MatrixView<T> X) const override;
   void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;
   void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                          MatrixView<T> Y) const override;
-  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override;
-  void column_norms_squared(MatrixView<const T> X, double* norms) const override;
+  void column_sums(std::span<const ColumnTerm<T>> terms) const override;
   void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
   void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
   void column_scale(const T* alpha, MatrixView<T> X) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
-  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override;
   void clip(double lower, double upper, MatrixView<T> X) const override;
   const ArrayKernels<T>& arrays() const override { return host_array_kernels<T>(); }
 };

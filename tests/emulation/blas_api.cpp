@@ -33,6 +33,7 @@ Region block(const T* data, Size rows, Size cols, Size stride, bool written) {
           alignof(T)};
 }
 
+/// Products of `count` blocks, each `step` elements behind the one before.
 template <class T>
 struct Gemm {
   cublasOperation_t op_a, op_b;
@@ -45,6 +46,7 @@ struct Gemm {
   T beta;
   T* C;
   Size ldc;
+  Size step_A = 0, step_B = 0, step_C = 0, count = 1;
 };
 
 bool is_zero(float x) { return x == 0; }
@@ -67,8 +69,31 @@ bool multiply_by_columns(const Gemm<T>& g, const Gemv& gemv) {
   return true;
 }
 
-template <class T, class Call>
-cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g, Call call) {
+void multiply(const Gemm<float>& g) {
+  cblas_sgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+              static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
+              static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
+}
+void multiply(const Gemm<double>& g) {
+  cblas_dgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+              static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
+              static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
+}
+void multiply(const Gemm<cuComplex>& g) {
+  if (multiply_by_columns(g, cblas_cgemv)) return;
+  cblas_cgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+              static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha, g.A, static_cast<int>(g.lda), g.B,
+              static_cast<int>(g.ldb), &g.beta, g.C, static_cast<int>(g.ldc));
+}
+void multiply(const Gemm<cuDoubleComplex>& g) {
+  if (multiply_by_columns(g, cblas_zgemv)) return;
+  cblas_zgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
+              static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha, g.A, static_cast<int>(g.lda), g.B,
+              static_cast<int>(g.ldb), &g.beta, g.C, static_cast<int>(g.ldc));
+}
+
+template <class T>
+cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g) {
   if (emulation::enter(name)) return CUBLAS_STATUS_NOT_INITIALIZED;
   const Size rows_A = g.op_a == CUBLAS_OP_N ? g.m : g.k, cols_A = g.op_a == CUBLAS_OP_N ? g.k : g.m;
   const Size rows_B = g.op_b == CUBLAS_OP_N ? g.k : g.n, cols_B = g.op_b == CUBLAS_OP_N ? g.n : g.k;
@@ -77,16 +102,25 @@ cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g, Call 
     return CUBLAS_STATUS_INVALID_VALUE;
   emulation::Device& gpu = emulation::device();
   emulation::require_current(handle->device, emulation::text_of(name, ": the handle"));
-  std::vector<Region> regions{block(g.A, rows_A, cols_A, g.lda, false),
-                              block(g.B, rows_B, cols_B, g.ldb, false), block(g.C, g.m, g.n, g.ldc, true)};
-  gpu.enqueue({handle->stream}, name, regions, [g, call, &gpu]() mutable {
+  std::vector<Region> regions;
+  for (Size i = 0; i < g.count; ++i) {
+    regions.push_back(block(g.A + i * g.step_A, rows_A, cols_A, g.lda, false));
+    regions.push_back(block(g.B + i * g.step_B, rows_B, cols_B, g.ldb, false));
+    regions.push_back(block(g.C + i * g.step_C, g.m, g.n, g.ldc, true));
+  }
+  gpu.enqueue({handle->stream}, name, regions, [g, &gpu]() mutable {
     g.A = gpu.memory.alias(g.A);
     g.B = gpu.memory.alias(g.B);
     g.C = gpu.memory.alias(g.C);
-    // Some releases of OpenBLAS read C all the same.
-    if (is_zero(g.beta))
-      for (Size j = 0; j < g.n; ++j) std::fill_n(g.C + j * g.ldc, g.m, T{});
-    call(g);
+    for (Size i = 0; i < g.count; ++i) {
+      // Some releases of OpenBLAS read C all the same.
+      if (is_zero(g.beta))
+        for (Size j = 0; j < g.n; ++j) std::fill_n(g.C + j * g.ldc, g.m, T{});
+      multiply(g);
+      g.A += g.step_A;
+      g.B += g.step_B;
+      g.C += g.step_C;
+    }
     return true;
   });
   return CUBLAS_STATUS_SUCCESS;
@@ -122,53 +156,29 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
-                              Size n, Size k, const float* alpha, const float* A, Size lda, const float* B,
-                              Size ldb, const float* beta, float* C, Size ldc) {
-  return enqueue(
-      handle, "cublasSgemm_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
-      [](const Gemm<float>& g) {
-        cblas_sgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
-                    static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
-                    static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
-      });
+cublasStatus_t cublasSgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const float* alpha, const float* A, Size lda, const float* B, Size ldb, const float* beta, float* C, Size ldc) {
+  return enqueue(handle, "cublasSgemm_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
-                              Size n, Size k, const double* alpha, const double* A, Size lda, const double* B,
-                              Size ldb, const double* beta, double* C, Size ldc) {
-  return enqueue(
-      handle, "cublasDgemm_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
-      [](const Gemm<double>& g) {
-        cblas_dgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
-                    static_cast<int>(g.n), static_cast<int>(g.k), g.alpha, g.A, static_cast<int>(g.lda), g.B,
-                    static_cast<int>(g.ldb), g.beta, g.C, static_cast<int>(g.ldc));
-      });
+cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const float* alpha, const float* A, Size lda, long long step_A, const float* B, Size ldb, long long step_B, const float* beta, float* C, Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasSgemmStridedBatched_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
 }
-cublasStatus_t cublasCgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
-                              Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda,
-                              const cuComplex* B, Size ldb, const cuComplex* beta, cuComplex* C, Size ldc) {
-  return enqueue(
-      handle, "cublasCgemm_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
-      [](const Gemm<cuComplex>& g) {
-        if (multiply_by_columns(g, cblas_cgemv)) return;
-        cblas_cgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b), static_cast<int>(g.m),
-                    static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha, g.A, static_cast<int>(g.lda), g.B,
-                    static_cast<int>(g.ldb), &g.beta, g.C, static_cast<int>(g.ldc));
-      });
+cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const double* alpha, const double* A, Size lda, const double* B, Size ldb, const double* beta, double* C, Size ldc) {
+  return enqueue(handle, "cublasDgemm_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasZgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
-                              Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A,
-                              Size lda, const cuDoubleComplex* B, Size ldb, const cuDoubleComplex* beta,
-                              cuDoubleComplex* C, Size ldc) {
-  return enqueue(handle, "cublasZgemm_64",
-                 Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc},
-                 [](const Gemm<cuDoubleComplex>& g) {
-                   if (multiply_by_columns(g, cblas_zgemv)) return;
-                   cblas_zgemm(CblasColMajor, transposition(g.op_a), transposition(g.op_b),
-                               static_cast<int>(g.m), static_cast<int>(g.n), static_cast<int>(g.k), &g.alpha,
-                               g.A, static_cast<int>(g.lda), g.B, static_cast<int>(g.ldb), &g.beta, g.C,
-                               static_cast<int>(g.ldc));
-                 });
+cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const double* alpha, const double* A, Size lda, long long step_A, const double* B, Size ldb, long long step_B, const double* beta, double* C, Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasDgemmStridedBatched_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+}
+cublasStatus_t cublasCgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda, const cuComplex* B, Size ldb, const cuComplex* beta, cuComplex* C, Size ldc) {
+  return enqueue(handle, "cublasCgemm_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+}
+cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda, long long step_A, const cuComplex* B, Size ldb, long long step_B, const cuComplex* beta, cuComplex* C, Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasCgemmStridedBatched_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+}
+cublasStatus_t cublasZgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A, Size lda, const cuDoubleComplex* B, Size ldb, const cuDoubleComplex* beta, cuDoubleComplex* C, Size ldc) {
+  return enqueue(handle, "cublasZgemm_64", Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+}
+cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A, Size lda, long long step_A, const cuDoubleComplex* B, Size ldb, long long step_B, const cuDoubleComplex* beta, cuDoubleComplex* C, Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasZgemmStridedBatched_64", Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
 }
 
 }  // extern "C"

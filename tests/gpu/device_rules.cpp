@@ -73,11 +73,15 @@ void call_every_kernel(const std::shared_ptr<Backend>& shared) {
   elsewhere([&] { kernels.diagonal_multiply(T(1), a, true, B, T(0), C); });
   elsewhere([&] { kernels.column_dots(A, B, static_cast<Accumulator<T>*>(sums)); });
   elsewhere([&] { kernels.column_norms_squared(A, static_cast<double*>(sums)); });
-  elsewhere([&] { kernels.column_threshold(Threshold::soft, static_cast<double*>(sums), C); });
+  elsewhere([&] { kernels.column_threshold(Threshold::soft, std::vector<double>(6).data(), C); });
   elsewhere([&] { kernels.column_power_sums(1.5, A, static_cast<double*>(sums)); });
-  elsewhere([&] { kernels.column_axpy(a, A, C); });
-  elsewhere([&] { kernels.column_xpby(A, b, C); });
-  elsewhere([&] { kernels.column_scale(a, C); });
+  const std::vector<T> ones(6, T(1));
+  elsewhere([&] { kernels.column_axpy(ones.data(), A, C); });
+  elsewhere([&] { kernels.column_xpby(A, ones.data(), C); });
+  elsewhere([&] { kernels.column_scale(ones.data(), C); });
+  elsewhere([&] {
+    kernels.gemm_batched(2, Op::none, Op::none, T(1), {{a, 2, 2}, 4}, {{b, 2, 2}, 4}, T(0), {{c, 2, 2}, 4});
+  });
   elsewhere([&] { kernels.clip(-1, 1, C); });
   std::unique_ptr<LineTransform<T>> transform;
   elsewhere([&] {

@@ -20,10 +20,11 @@ namespace {
 struct Shape {
   Index rows, cols, padding;
 };
-// Shapes: empty, single, with and without gaps, and longer than one thread block's share of a sum.
-constexpr std::array shapes{Shape{0, 0, 0},    Shape{0, 3, 2},   Shape{3, 0, 0}, Shape{1, 1, 0},
-                            Shape{1, 4, 6},    Shape{7, 1, 1},   Shape{9, 3, 0}, Shape{31, 5, 4},
-                            Shape{9001, 3, 0}, Shape{9001, 2, 5}};
+// Shapes: empty, single, with and without gaps, sums of a few shares and of more than one thread block adds
+// at once, and more columns than have their scalars in one launch.
+constexpr std::array shapes{Shape{0, 0, 0},    Shape{0, 3, 2},    Shape{3, 0, 0},      Shape{1, 1, 0},
+                            Shape{1, 4, 6},    Shape{7, 1, 1},    Shape{9, 3, 0},      Shape{31, 5, 4},
+                            Shape{9001, 3, 0}, Shape{9001, 2, 5}, Shape{300001, 1, 0}, Shape{2, 1100, 1}};
 
 /// A matrix of a backend in a larger array of NaN; or all NaN.
 template <Scalar T>
@@ -49,12 +50,14 @@ struct Block {
 };
 
 /// What one kernel may be given: three blocks of one shape, one scalar per row and per column, and room for
-/// sums.
+/// two sums of each column.
 template <Scalar T>
 struct Operands {
   std::shared_ptr<Backend> backend;
-  Block<T> X, Y, output, rows, columns;
-  Block<double> thresholds, sums;
+  Block<T> X, Y, output, rows;
+  Block<double> sums;
+  std::vector<T> columns;
+  std::vector<double> thresholds;
 
   Operands(std::shared_ptr<Backend> of, Shape shape)
       : backend(std::move(of)),
@@ -62,12 +65,11 @@ struct Operands {
         Y(backend, shape, 2),
         output(backend, shape, 0, true),
         rows(backend, {shape.rows, 1, 0}, 3),
-        columns(backend, {1, shape.cols, 0}, 4),
-        thresholds(backend, {1, shape.cols, 0}, 5),
         sums(backend, {2, shape.cols, 0}, 0, true) {
-    std::vector<double> t = thresholds.values(*backend);
-    for (double& value : t) value = 0.4 * std::abs(value);
-    backend->upload(t.data(), thresholds.memory.data(), thresholds.bytes());
+    for (Index j = 0; j < shape.cols; ++j) {
+      columns.push_back(counter_random<T>(4, 0, j));
+      thresholds.push_back(0.4 * std::abs(counter_random<double>(5, 0, j)));
+    }
   }
 };
 
@@ -98,7 +100,7 @@ void compare(const std::function<void(const Kernels<T>&, Operands<T>&)>& kernel)
     CHECK(differ(&Operands<T>::X, tolerance) == 0);
     CHECK(differ(&Operands<T>::Y, tolerance) == 0);
     CHECK(differ(&Operands<T>::output, tolerance) == 0);
-    // Sums of up to 9001 terms below two, in another order.
+    // Sums of terms below two, in another order.
     CHECK(differ(&Operands<T>::sums, 2e-16 * 2 * static_cast<double>(shape.rows) * 10) == 0);
   }
 }
@@ -126,17 +128,17 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that work element by element give what the 
       k.diagonal_multiply(a, o.rows.memory.data(), conjugated, o.X.view, b, o.Y.view);
     });
   }
-  compare<T>([](K k, O o) { k.column_axpy(o.columns.memory.data(), o.X.view, o.Y.view); });
-  compare<T>([](K k, O o) { k.column_xpby(o.X.view, o.columns.memory.data(), o.Y.view); });
+  compare<T>([](K k, O o) { k.column_axpy(o.columns.data(), o.X.view, o.Y.view); });
+  compare<T>([](K k, O o) { k.column_xpby(o.X.view, o.columns.data(), o.Y.view); });
   compare<T>([](K k, O o) {
-    k.fill(T(0), o.columns.view);
-    k.column_xpby(o.X.view, o.columns.memory.data(), o.output.view);
+    o.columns.assign(o.columns.size(), T(0));
+    k.column_xpby(o.X.view, o.columns.data(), o.output.view);
   });
-  compare<T>([](K k, O o) { k.column_scale(o.columns.memory.data(), o.X.view); });
+  compare<T>([](K k, O o) { k.column_scale(o.columns.data(), o.X.view); });
   compare<T>([](K k, O o) { k.clip(-0.25, 0.5, o.X.view); });
   for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
-    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.X.view); });
-    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.memory.data(), o.output.view); });
+    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.X.view); });
+    compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.output.view); });
   }
 }
 
@@ -150,6 +152,66 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that sum columns give what the host's give"
   for (const double p : {0.0, 0.5, 1.0, 3.5, std::numeric_limits<double>::infinity()}) {
     compare<T>([=](K k, O o) { k.column_power_sums(p, o.X.view, o.sums.memory.data()); });
     compare<T>([=](K k, O o) { k.column_power_sums(p, o.output.view, o.sums.memory.data()); });  // of NaN
+  }
+}
+
+TEMPLATE_TEST_CASE("Sums of several shapes that a GPU takes at once are those that it takes one by one", "",
+                   float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const auto gpu = make_backend();
+  const auto& kernels = gpu->template kernels<T>();
+  Block<T> X(gpu, {9001, 3, 5}, 1), Y(gpu, {9001, 3, 0}, 2), Z(gpu, {7, 2, 1}, 3);
+  const MatrixView<const T> none(nullptr, 0, 3, 1);
+  const auto infinity = std::numeric_limits<double>::infinity();
+  const std::vector<ColumnTerm<T>> given{
+      {SumKind::norms_squared, X.view, {}, 2, nullptr}, {SumKind::dots, X.view, Y.view, 0, nullptr},
+      {SumKind::norms_squared, Z.view, {}, 2, nullptr}, {SumKind::power_sums, Z.view, {}, 1, nullptr},
+      {SumKind::norms_squared, none, {}, 2, nullptr},   {SumKind::power_sums, Y.view, {}, infinity, nullptr},
+      {SumKind::dots, Z.view, Z.view, 0, nullptr}};
+  constexpr Index room = 6;  // doubles for each term
+  const auto sums_by = [&](const auto& compute) {
+    Buffer<double> sums(gpu, room * static_cast<Index>(given.size()));
+    std::vector<double> found(static_cast<std::size_t>(sums.size()), quiet_nan<double>());
+    gpu->upload(found.data(), sums.data(), sums.size() * 8);
+    std::vector<ColumnTerm<T>> terms = given;
+    for (std::size_t k = 0; k < terms.size(); ++k) terms[k].sums = sums.data() + room * static_cast<Index>(k);
+    compute(terms);
+    gpu->download(sums.data(), found.data(), sums.size() * 8);
+    return found;
+  };
+  const auto one_by_one = sums_by([&](const std::vector<ColumnTerm<T>>& terms) {
+    for (const ColumnTerm<T>& term : terms) kernels.column_sums({&term, 1});
+  });
+  const Index before = gpu->launches();
+  const auto at_once = sums_by([&](const std::vector<ColumnTerm<T>>& terms) { kernels.column_sums(terms); });
+  CHECK(gpu->launches() - before == 2);
+  CHECK(differences(at_once, one_by_one, 0) == 0);
+  CHECK(at_once[room * 4] == 0);
+}
+
+TEMPLATE_TEST_CASE("Products of many blocks on a GPU are those of the host", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const T a = number<T>(0.5, -0.75), b = number<T>(-1.5, 0.25);
+  for (const Index count : {0, 1, 5}) {
+    for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
+      for (const T beta : {T(0), b}) {
+        std::vector<std::vector<T>> found;
+        for (const auto& backend : {make_backend(), make_host_backend()}) {
+          // Blocks of 4 × 3, 3 × 2 and 4 × 2 or their like, in columns with gaps.
+          const bool plain = op == Op::none;
+          Block<T> A(backend, {4, 3 * count, 2}, 1), B(backend, {plain ? 3 : 4, 2 * count, 1}, 2),
+              C(backend, {plain ? 4 : 3, 2 * count, 3}, 3, beta == T(0));
+          const auto batch = [](auto view, Index cols) {
+            return MatrixBatch<T>{{view.data, view.rows, cols, view.stride}, cols * view.stride};
+          };
+          backend->template kernels<T>().gemm_batched(count, op, Op::none, a, batch(A.view, 3),
+                                                      batch(B.view, 2), beta, batch(C.view, 2));
+          found.push_back(C.values(*backend));
+        }
+        CHECK(differences(found[0], found[1], 32 * epsilon_of<T>) == 0);
+      }
+    }
   }
 }
 

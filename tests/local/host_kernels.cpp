@@ -104,6 +104,23 @@ TEMPLATE_LIST_TEST_CASE("diagonal_multiply scales every row by its entry", "[ker
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("gemm_batched multiplies each block with its own", "[kernels]", Scalars) {
+  using T = TestType;
+  constexpr Index count = 5, m = 4, n = 3, r = 2;
+  const auto A = integers<T>(1, m, n * count, 2), X = integers<T>(2, n, r * count, 1);
+  auto Y = integers<T>(3, m, r * count, 3);
+  const MatrixView<const T> a = A.view(), x = X.view();
+  const MatrixView<T> y = Y.view();
+  HostKernels<T>().gemm_batched(count, Op::none, Op::none, general<T>(), {a.col_block({0, n}), n * a.stride},
+                                {x.col_block({0, r}), r * x.stride}, T(2),
+                                {y.col_block({0, r}), r * y.stride});
+  Y.check([](Index i, Index j) {
+    T sum(0);
+    for (Index k = 0; k < n; ++k) sum += small_integer<T>(1, i, j / r * n + k) * small_integer<T>(2, k, j);
+    return general<T>() * sum + T(2) * small_integer<T>(3, i, j);
+  });
+}
+
 TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale have a scalar for each column",
                         "[kernels]", Scalars) {
   using T = TestType;
@@ -168,7 +185,7 @@ TEMPLATE_LIST_TEST_CASE("column_power_sums are those of each column, or its larg
       for (Index j = 0; j < cols; ++j) {
         double expected = 0;
         for (Index i = 0; i < rows; ++i) {
-          const auto m = static_cast<double>(std::abs(X.view()(i, j)));
+          const auto m = static_cast<double>(std::abs(extended(X.view()(i, j))));
           expected = std::isinf(p) ? std::max(expected, m) : expected + (m == 0 ? 0 : std::pow(m, p));
         }
         CHECK(sums[static_cast<std::size_t>(j)] == Approx(expected).epsilon(1e-13));

@@ -91,9 +91,7 @@ ScaledColumns<T> operator*(ColumnOperand factor, const ConstDistMatrix<T>& X) {
 }
 
 // These are not collective. On a GPU the work is queued, not finished, on return. They throw ShapeError, on
-// all ranks, unless both matrices have the same layout and there is one factor per column. The first call on
-// a grid with a new number of columns allocates memory for the factors, and throws OutOfMemory on this rank
-// alone. Sums of that many columns have already allocated it, on all ranks.
+// all ranks, unless both matrices have the same layout and there is one factor per column.
 
 /// Y ← Y ± X diag(α). With a constant α of 0 nothing is read.
 template <Scalar T>
@@ -161,8 +159,7 @@ class GRIDLOPS_EXPORT ColumnSums {
   /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
   /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
   /// columns, and the two matrices of a dot have the same layout. The first sums of a new number of columns
-  /// allocate memory, including that for column arithmetic with as many columns; if that fails on one rank,
-  /// all ranks throw.
+  /// allocate memory; if that fails on one rank, all ranks throw.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
     std::vector<double> none;
@@ -181,12 +178,13 @@ class GRIDLOPS_EXPORT ColumnSums {
   void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
               std::vector<double>& numbers);
 
-  /// Allocates the memory for matrices with this many columns on this rank, and for column arithmetic with
-  /// them. Not collective: throws OutOfMemory on this rank alone.
+  /// Allocates the memory for matrices with this many columns on this rank. Not collective: throws
+  /// OutOfMemory on this rank alone.
   void reserve(Index local_columns);
 
  private:
   void compute(const ColumnSum<T>& term, std::size_t place);
+  void begin_sums();
   void collect();
 
   std::shared_ptr<const ProcessGrid> grid_;
@@ -200,6 +198,7 @@ class GRIDLOPS_EXPORT ColumnSums {
     double factor;
   };
   std::vector<Pending> pending_;
+  std::vector<ColumnTerm<T>> terms_;  // that the backend has not been given yet
 };
 
 }  // namespace gridlops

@@ -4,6 +4,7 @@
 #include <complex>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "gridlops/base/export.hpp"
@@ -30,11 +31,37 @@ enum class Threshold { soft, hard, half };
 /// "soft", "hard" or "half".
 GRIDLOPS_EXPORT const char* name_of(Threshold threshold);
 
-/// The operations of one process on blocks of one element type in the memory of its Backend. All pointers,
-/// including those to scalars, point to that memory. Work is ordered: a call sees the results of the calls
-/// before it, and Backend::synchronize() makes results visible to the host. Not collective. Operands must
-/// have matching shapes, which is not checked here, and must not overlap unless they are the same. With a
-/// zero beta the output is not read, so it may hold anything, including NaN.
+/// Blocks of one shape, block k at `step` · k elements behind the first.
+template <class T>
+struct MatrixBatch {
+  MatrixView<T> first;
+  Index step = 0;
+
+  MatrixView<T> operator[](Index k) const {
+    return {first.data + k * step, first.rows, first.cols, first.stride};
+  }
+  operator MatrixBatch<const T>() const requires(!std::is_const_v<T>) { return {first, step}; }
+};
+
+enum class SumKind {
+  dots,           ///< xⱼᴴ yⱼ, an Accumulator<T> for each column
+  norms_squared,  ///< ‖xⱼ‖²
+  power_sums  ///< Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if any is NaN
+};
+/// A sum over the rows of each column of X, in double precision, in memory of the backend.
+template <Scalar T>
+struct ColumnTerm {
+  SumKind kind;
+  MatrixView<const T> X, Y;
+  double p;
+  double* sums;
+};
+
+/// The operations of one process on blocks of one element type in the memory of its Backend, to which all
+/// pointers point but those to one scalar for each column: these are the host's. Work is ordered: a call sees
+/// the results of the calls before it, and Backend::synchronize() makes results visible to the host. Not
+/// collective. Operands must have matching shapes, which is not checked here, and must not overlap unless
+/// they are the same. With a zero beta the output is not read, so it may hold anything, including NaN.
 template <Scalar T>
 class Kernels {
  public:
@@ -43,6 +70,9 @@ class Kernels {
   /// C ← α op_a(A) op_b(B) + β C.
   virtual void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                     MatrixView<T> C) const = 0;
+  /// Cₖ ← α op_a(Aₖ) op_b(Bₖ) + β Cₖ for each k < count, each as gemm() has it.
+  virtual void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
+                            MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const = 0;
   /// Y ← X.
   virtual void copy(MatrixView<const T> X, MatrixView<T> Y) const = 0;
   /// Every element of X ← value.
@@ -53,12 +83,23 @@ class Kernels {
   virtual void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                                  MatrixView<T> Y) const = 0;
 
-  // Column by column: entry j of a scalar array belongs to column j. Sums accumulate in double precision.
+  // Column by column: entry j of an array belongs to column j.
 
+  /// Computes sums, which may be of different shapes. A device takes a few of them in one launch. The order
+  /// of a sum depends on the number of rows alone.
+  virtual void column_sums(std::span<const ColumnTerm<T>> terms) const = 0;
   /// dotsⱼ ← xⱼᴴ yⱼ.
-  virtual void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const = 0;
+  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
+    column_sum({SumKind::dots, X, Y, 0, reinterpret_cast<double*>(dots)});
+  }
   /// normsⱼ ← ‖xⱼ‖².
-  virtual void column_norms_squared(MatrixView<const T> X, double* norms) const = 0;
+  void column_norms_squared(MatrixView<const T> X, double* norms) const {
+    column_sum({SumKind::norms_squared, X, {}, 2, norms});
+  }
+  /// sumsⱼ ← Σᵢ |xᵢⱼ|ᵖ, or the largest |xᵢⱼ|: see ColumnTerm.
+  void column_power_sums(double p, MatrixView<const T> X, double* sums) const {
+    column_sum({SumKind::power_sums, X, {}, p, sums});
+  }
   /// yⱼ ← yⱼ + αⱼ xⱼ.
   virtual void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const = 0;
   /// yⱼ ← xⱼ + βⱼ yⱼ.
@@ -67,14 +108,15 @@ class Kernels {
   virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
   /// Every element of xⱼ ← its threshold with t = tⱼ ≥ 0; NaN stays NaN.
   virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
-  /// sumsⱼ ← Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if any is NaN.
-  virtual void column_power_sums(double p, MatrixView<const T> X, double* sums) const = 0;
 
   /// Every element of X ← the nearest in [lower, upper]; of complex numbers, both parts. NaN stays NaN.
   virtual void clip(double lower, double upper, MatrixView<T> X) const = 0;
 
   /// The kernels of operators on arrays of several dimensions.
   virtual const ArrayKernels<T>& arrays() const = 0;
+
+ private:
+  void column_sum(const ColumnTerm<T>& term) const { column_sums({&term, 1}); }
 };
 
 /// The memory and the kernels of one device of one process. Everything that uses the memory shares ownership

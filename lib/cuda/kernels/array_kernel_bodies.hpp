@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "cuda/kernels/complex.hpp"
 #include "local/arrays/array_kernels.hpp"
@@ -9,6 +10,12 @@
 // The work of array kernels on one element: see kernel_bodies.hpp.
 
 namespace gridlops::cuda {
+
+/// a / b for a ≥ 0, b > 0. A GPU divides 64-bit integers in some hundred instructions, and short ones in ten.
+__host__ __device__ inline Index quotient(Index a, Index b) {
+  if (((a | b) >> 32) != 0) return a / b;
+  return static_cast<Index>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
+}
 
 /// The lines of a box along one of its outermost directions, as columns of a matrix: the elements that a
 /// kernel may touch.
@@ -38,13 +45,26 @@ struct AddBox {
   __host__ __device__ void operator()(Index i, Index) const {
     Index x = 0, y = 0;
     for (int d = box.count - 1; d >= 0; --d) {
-      const Index along = i % box.extents[static_cast<std::size_t>(d)];
-      i /= box.extents[static_cast<std::size_t>(d)];
+      const Index extent = box.extents[static_cast<std::size_t>(d)], behind = quotient(i, extent);
+      const Index along = i - behind * extent;
+      i = behind;
       x += along * box.from[static_cast<std::size_t>(d)];
       y += along * box.to[static_cast<std::size_t>(d)];
     }
     const T sum = alpha * X.data[x];
     Y.data[y] = is_zero(beta) ? sum : sum + beta * Y.data[y];
+  }
+};
+
+/// Result i of a product along lines: the slice, the row within those that are computed, and the neighbour.
+struct LinePlace {
+  Index slice, row, neighbour;
+
+  __host__ __device__ LinePlace(Index i, const LineExtent& extent) {
+    const Index line = quotient(i, extent.inner);
+    slice = quotient(line, extent.rows.size);
+    row = line - slice * extent.rows.size;
+    neighbour = i - line * extent.inner;
   }
 };
 
@@ -65,17 +85,16 @@ struct AddBand {
     visit.writes(Y);
   }
   __host__ __device__ void operator()(Index i, Index j) const {
-    const Index neighbour = i % extent.inner;
-    const Index row = extent.rows.begin + i / extent.inner % extent.rows.size;
-    const Index slice = i / extent.inner / extent.rows.size;
+    const LinePlace place(i, extent);
+    const Index row = extent.rows.begin + place.row;
     const RealPart<T>* const own = weights.data + A.set_of(row) * A.width;
+    Index from = (place.slice * extent.x_rows.size + row + A.first - extent.x_rows.begin) * extent.inner +
+                 place.neighbour;
     T sum{};
-    for (Index k = 0; k < A.width; ++k) {
-      if (own[k] == 0) continue;
-      const Index at = slice * extent.x_rows.size + row + A.first + k - extent.x_rows.begin;
-      sum = sum + times(own[k], X(at * extent.inner + neighbour, j));
-    }
-    T& y = Y((slice * extent.y_rows.size + row - extent.y_rows.begin) * extent.inner + neighbour, j);
+    for (Index k = 0; k < A.width; ++k, from += extent.inner)
+      if (own[k] != 0) sum = sum + times(own[k], X(from, j));
+    T& y =
+        Y((place.slice * extent.y_rows.size + row - extent.y_rows.begin) * extent.inner + place.neighbour, j);
     y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
   }
 };
@@ -99,18 +118,18 @@ struct AddRuns {
     visit.writes(Y);
   }
   __host__ __device__ void operator()(Index i, Index j) const {
-    const Index neighbour = i % extent.inner;
-    const Index row = extent.rows.begin - extent.y_rows.begin + i / extent.inner % extent.rows.size;
-    const Index slice = i / extent.inner / extent.rows.size;
-    const Index from = slice * extent.x_rows.size + first.data[row] - extent.x_rows.begin;
+    const LinePlace place(i, extent);
+    const Index row = extent.rows.begin - extent.y_rows.begin + place.row, column = first.data[row];
+    Index from =
+        (place.slice * extent.x_rows.size + column - extent.x_rows.begin) * extent.inner + place.neighbour;
     T sum{};
     if (begin.data == nullptr) {
-      if (first.data[row] >= 0) sum = X(from * extent.inner + neighbour, j);
+      if (column >= 0) sum = X(from, j);
     } else {
-      for (Index k = begin.data[row]; k < begin.data[row + 1]; ++k)
-        sum = sum + times(weights.data[k], X((from + k - begin.data[row]) * extent.inner + neighbour, j));
+      for (Index k = begin.data[row]; k < begin.data[row + 1]; ++k, from += extent.inner)
+        sum = sum + times(weights.data[k], X(from, j));
     }
-    T& y = Y((slice * extent.y_rows.size + row) * extent.inner + neighbour, j);
+    T& y = Y((place.slice * extent.y_rows.size + row) * extent.inner + place.neighbour, j);
     y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
   }
 };

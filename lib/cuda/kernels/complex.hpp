@@ -89,15 +89,6 @@ requires std::is_floating_point_v<R> __host__ __device__ double widened(R x) {
   return static_cast<double>(x);
 }
 
-template <class R>
-__host__ __device__ double magnitude(Complex<R> z) {
-  return static_cast<double>(std::hypot(z.re, z.im));
-}
-template <class R>
-requires std::is_floating_point_v<R> __host__ __device__ double magnitude(R x) {
-  return std::fabs(static_cast<double>(x));
-}
-
 /// |z|² in double precision.
 template <class R>
 __host__ __device__ double squared(Complex<R> z) {
@@ -107,6 +98,20 @@ __host__ __device__ double squared(Complex<R> z) {
 template <class R>
 requires std::is_floating_point_v<R> __host__ __device__ double squared(R x) {
   return widened(x) * widened(x);
+}
+
+/// |z| in double precision, where the squares of single precision are exact and do not overflow.
+template <class R>
+__host__ __device__ double magnitude(Complex<R> z) {
+  if constexpr (sizeof(R) < sizeof(double)) {
+    return std::sqrt(squared(z));
+  } else {
+    return std::hypot(z.re, z.im);
+  }
+}
+template <class R>
+requires std::is_floating_point_v<R> __host__ __device__ double magnitude(R x) {
+  return std::fabs(static_cast<double>(x));
 }
 
 template <class R>

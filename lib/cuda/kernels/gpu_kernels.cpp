@@ -32,44 +32,61 @@ cublasOperation_t operation(Op op) {
   return CUBLAS_OP_C;
 }
 
+/// The arguments of products of so many blocks, which lie `step` elements apart.
 template <Scalar T>
 struct Gemm {
   cublasOperation_t op_a, op_b;
   Index m, n, k;
   T alpha;
   const T* A;
-  Index lda;
+  Index lda, step_A;
   const T* B;
-  Index ldb;
+  Index ldb, step_B;
   T beta;
   T* C;
-  Index ldc;
+  Index ldc, step_C, count;
 };
 
+/// Calls `one` if there is one product, or else `many`, with the scalars and pointers as cuBLAS has them.
+template <class V, Scalar T, class One, class Many>
+void call_blas(cublasHandle_t handle, const Gemm<T>& g, const char* name_of_one, const One& one,
+               const char* name_of_many, const Many& many) {
+  const auto* const alpha = reinterpret_cast<const V*>(&g.alpha);
+  const auto* const beta = reinterpret_cast<const V*>(&g.beta);
+  const auto* const A = reinterpret_cast<const V*>(g.A);
+  const auto* const B = reinterpret_cast<const V*>(g.B);
+  auto* const C = reinterpret_cast<V*>(g.C);
+  if (g.count == 1) {
+    check(one(handle, g.op_a, g.op_b, g.m, g.n, g.k, alpha, A, g.lda, B, g.ldb, beta, C, g.ldc), name_of_one);
+  } else {
+    check(many(handle, g.op_a, g.op_b, g.m, g.n, g.k, alpha, A, g.lda, g.step_A, B, g.ldb, g.step_B, beta, C,
+               g.ldc, g.step_C, g.count),
+          name_of_many);
+  }
+}
+
 void call_blas(cublasHandle_t handle, const Gemm<float>& g) {
-  check(cublasSgemm_64(handle, g.op_a, g.op_b, g.m, g.n, g.k, &g.alpha, g.A, g.lda, g.B, g.ldb, &g.beta, g.C,
-                       g.ldc),
-        "cublasSgemm_64");
+  call_blas<float>(handle, g, "cublasSgemm_64", cublasSgemm_64, "cublasSgemmStridedBatched_64",
+                   cublasSgemmStridedBatched_64);
 }
 void call_blas(cublasHandle_t handle, const Gemm<double>& g) {
-  check(cublasDgemm_64(handle, g.op_a, g.op_b, g.m, g.n, g.k, &g.alpha, g.A, g.lda, g.B, g.ldb, &g.beta, g.C,
-                       g.ldc),
-        "cublasDgemm_64");
+  call_blas<double>(handle, g, "cublasDgemm_64", cublasDgemm_64, "cublasDgemmStridedBatched_64",
+                    cublasDgemmStridedBatched_64);
 }
 void call_blas(cublasHandle_t handle, const Gemm<std::complex<float>>& g) {
-  const cuComplex alpha{g.alpha.real(), g.alpha.imag()}, beta{g.beta.real(), g.beta.imag()};
-  check(cublasCgemm_64(handle, g.op_a, g.op_b, g.m, g.n, g.k, &alpha, reinterpret_cast<const cuComplex*>(g.A),
-                       g.lda, reinterpret_cast<const cuComplex*>(g.B), g.ldb, &beta,
-                       reinterpret_cast<cuComplex*>(g.C), g.ldc),
-        "cublasCgemm_64");
+  call_blas<cuComplex>(handle, g, "cublasCgemm_64", cublasCgemm_64, "cublasCgemmStridedBatched_64",
+                       cublasCgemmStridedBatched_64);
 }
 void call_blas(cublasHandle_t handle, const Gemm<std::complex<double>>& g) {
-  const cuDoubleComplex alpha{g.alpha.real(), g.alpha.imag()}, beta{g.beta.real(), g.beta.imag()};
-  check(cublasZgemm_64(handle, g.op_a, g.op_b, g.m, g.n, g.k, &alpha,
-                       reinterpret_cast<const cuDoubleComplex*>(g.A), g.lda,
-                       reinterpret_cast<const cuDoubleComplex*>(g.B), g.ldb, &beta,
-                       reinterpret_cast<cuDoubleComplex*>(g.C), g.ldc),
-        "cublasZgemm_64");
+  call_blas<cuDoubleComplex>(handle, g, "cublasZgemm_64", cublasZgemm_64, "cublasZgemmStridedBatched_64",
+                             cublasZgemmStridedBatched_64);
+}
+
+/// The launches that scalars for so many columns take; one without columns.
+template <class Value>
+int launches_for(Index columns) {
+  constexpr Index most = ColumnValues<Value>::most;
+  return static_cast<int>(std::max<Index>((columns + most - 1) / most, 1));
 }
 
 template <class T>
@@ -90,6 +107,17 @@ void* StreamMemory::reserve(Index bytes) {
   return data_;
 }
 
+unsigned* KernelEnvironment::tickets(Index count) {
+  auto* const all = static_cast<unsigned*>(tickets_.reserve(count * Index{sizeof(unsigned)}));
+  if (count > zeros_) {
+    context.make_current();
+    check(cudaMemsetAsync(all, 0, static_cast<std::size_t>(count) * sizeof(unsigned), context.compute()),
+          "cudaMemsetAsync");
+    zeros_ = count;
+  }
+  return all;
+}
+
 void StreamMemory::release() noexcept {
   context_.memory().release(data_, stream_);
   data_ = nullptr;
@@ -99,17 +127,24 @@ void StreamMemory::release() noexcept {
 template <Scalar T>
 void CudaKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
                           MatrixView<T> C) const {
-  const Index inner = op_a == Op::none ? A.cols : A.rows;
-  if (C.empty()) return;
+  gemm_batched(1, op_a, op_b, alpha, {A}, {B}, beta, {C});
+}
+
+template <Scalar T>
+void CudaKernels<T>::gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
+                                  MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const {
+  const Index inner = op_a == Op::none ? A.first.cols : A.first.rows;
+  if (C.first.empty() || count == 0) return;
   if (inner == 0) {
-    if (beta == T(0)) return fill(T(0), C);
-    return add(beta, C, T(0), C);
+    for (Index k = 0; k < count; ++k) beta == T(0) ? fill(T(0), C[k]) : add(beta, C[k], T(0), C[k]);
+    return;
   }
   environment_.context.make_current();
   const StreamRegion region(environment_.context.timeline(), "gemm");
   call_blas(environment_.blas,
-            Gemm<T>{operation(op_a), operation(op_b), C.rows, C.cols, inner, alpha, A.data,
-                    leading_dimension(A), B.data, leading_dimension(B), beta, C.data, leading_dimension(C)});
+            Gemm<T>{operation(op_a), operation(op_b), C.first.rows, C.first.cols, inner, alpha, A.first.data,
+                    leading_dimension(A.first), A.step, B.first.data, leading_dimension(B.first), B.step,
+                    beta, C.first.data, leading_dimension(C.first), C.step, count});
   ++environment_.launches;
 }
 
@@ -141,56 +176,52 @@ void CudaKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
 }
 
 template <Scalar T>
-template <class Sum>
-Sum* CudaKernels<T>::partial(Index rows, Index cols) const {
-  return static_cast<Sum*>(
-      environment_.partial_sums.reserve(partial_sums(rows) * cols * static_cast<Index>(sizeof(Sum))));
-}
-
-template <Scalar T>
-void CudaKernels<T>::column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {
-  using Sum = Wide<DeviceScalar<T>>;
-  begun(Launch<DeviceScalar<T>>::column_dots(stream(), on_device(X), on_device(Y),
-                                             partial<Sum>(X.rows, X.cols), on_device(dots)),
-        "the kernel column_dots", 2);
-}
-
-template <Scalar T>
-void CudaKernels<T>::column_norms_squared(MatrixView<const T> X, double* norms) const {
-  begun(Launch<DeviceScalar<T>>::column_norms_squared(stream(), on_device(X), partial<double>(X.rows, X.cols),
-                                                      norms),
-        "the kernel column_norms_squared", 2);
+void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
+  using Sums = SumLaunch<DeviceScalar<T>>;
+  for (std::size_t begin = 0; begin < terms.size(); begin += Sums::most) {
+    const auto some = terms.subspan(begin, std::min<std::size_t>(Sums::most, terms.size() - begin));
+    Sums sums;
+    Index partial = 0, tickets = 0;  // in units of two doubles, and of one column
+    for (const ColumnTerm<T>& term : some) {
+      partial += shares_of(term.X.rows) * term.X.cols;
+      tickets += term.X.cols;
+    }
+    auto* free_partial = static_cast<std::complex<double>*>(
+        environment_.partial_sums.reserve(partial * Index{sizeof(std::complex<double>)}));
+    unsigned* free_tickets = environment_.tickets(tickets);
+    for (const ColumnTerm<T>& term : some) {
+      const Index shares = shares_of(term.X.rows);
+      sums.terms[sums.count++] = {term.kind, on_device(term.X), on_device(term.Y), term.p,
+                                  shares,    free_partial,      term.sums,         free_tickets};
+      free_partial += shares * term.X.cols;
+      free_tickets += term.X.cols;
+    }
+    begun(Launch<DeviceScalar<T>>::column_sums(stream(), sums), "the kernel column_sums");
+  }
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
   begun(Launch<DeviceScalar<T>>::column_axpy(stream(), on_device(alpha), on_device(X), on_device(Y)),
-        "the kernel column_axpy");
+        "the kernel column_axpy", launches_for<T>(Y.cols));
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
   begun(Launch<DeviceScalar<T>>::column_xpby(stream(), on_device(X), on_device(beta), on_device(Y)),
-        "the kernel column_xpby");
+        "the kernel column_xpby", launches_for<T>(Y.cols));
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
   begun(Launch<DeviceScalar<T>>::column_scale(stream(), on_device(alpha), on_device(X)),
-        "the kernel column_scale");
+        "the kernel column_scale", launches_for<T>(X.cols));
 }
 
 template <Scalar T>
 void CudaKernels<T>::column_threshold(Threshold kind, const double* t, MatrixView<T> X) const {
   begun(Launch<DeviceScalar<T>>::column_threshold(stream(), kind, t, on_device(X)),
-        "the kernel column_threshold");
-}
-
-template <Scalar T>
-void CudaKernels<T>::column_power_sums(double p, MatrixView<const T> X, double* sums) const {
-  begun(Launch<DeviceScalar<T>>::column_power_sums(stream(), p, on_device(X), partial<double>(X.rows, X.cols),
-                                                   sums),
-        "the kernel column_power_sums", 2);
+        "the kernel column_threshold", launches_for<double>(X.cols));
 }
 
 template <Scalar T>

@@ -33,7 +33,9 @@ class StreamMemory {
 /// What the kernels of all element types share.
 struct KernelEnvironment {
   explicit KernelEnvironment(DeviceContext& context_)
-      : context(context_), partial_sums(context_, context_.compute()) {}
+      : context(context_),
+        partial_sums(context_, context_.compute()),
+        tickets_(context_, context_.compute()) {}
   ~KernelEnvironment() {
     if (blas != nullptr) cublasDestroy(blas);
   }
@@ -45,6 +47,9 @@ struct KernelEnvironment {
   StreamMemory partial_sums;
   Index launches = 0;
 
+  /// So many zeros, which kernels leave as zeros. Throws OutOfMemory on this rank alone.
+  unsigned* tickets(Index count);
+
   /// The compute stream of the device, which this makes current in the calling thread.
   cudaStream_t stream() {
     context.make_current();
@@ -55,6 +60,10 @@ struct KernelEnvironment {
     check(result, what);
     launches += count;
   }
+
+ private:
+  StreamMemory tickets_;
+  Index zeros_ = 0;
 };
 
 /// The transform for a GPU's memory, by cuFFT (see gpu_transform.cpp).
@@ -96,18 +105,18 @@ class CudaKernels final : public Kernels<T> {
 
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
             MatrixView<T> C) const override;
+  void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
+                    T beta, MatrixBatch<T> C) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
   void fill(T value, MatrixView<T> X) const override;
   void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;
   void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                          MatrixView<T> Y) const override;
-  void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const override;
-  void column_norms_squared(MatrixView<const T> X, double* norms) const override;
+  void column_sums(std::span<const ColumnTerm<T>> terms) const override;
   void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
   void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
   void column_scale(const T* alpha, MatrixView<T> X) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
-  void column_power_sums(double p, MatrixView<const T> X, double* sums) const override;
   void clip(double lower, double upper, MatrixView<T> X) const override;
   const ArrayKernels<T>& arrays() const override { return arrays_; }
 
@@ -116,9 +125,6 @@ class CudaKernels final : public Kernels<T> {
   void begun(cudaError_t result, const char* what, int launches = 1) const {
     environment_.begun(result, what, launches);
   }
-  template <class Sum>
-  Sum* partial(Index rows, Index cols) const;
-
   KernelEnvironment& environment_;
   CudaArrayKernels<T> arrays_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "cuda/kernels/complex.hpp"
 #include "gridlops/comm/communicator.hpp"
@@ -77,49 +78,56 @@ struct DiagonalMultiply {
   }
 };
 
-// The following have one scalar per column, in a matrix of one row.
+/// One scalar for each of some columns, as an argument of a kernel.
+template <class T>
+struct ColumnValues {
+  static constexpr Index most = 2048 / sizeof(T);  // a kernel has 4 KiB of arguments
+  T value[static_cast<std::size_t>(most)];
+};
 
 template <class T>
 struct ColumnAxpy {
-  MatrixView<const T> alpha, X;
+  ColumnValues<T> alpha;
+  MatrixView<const T> X;
   MatrixView<T> Y;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(alpha);
     visit.reads(X);
     visit.writes(Y);
   }
-  __host__ __device__ void operator()(Index i, Index j) const { Y(i, j) = Y(i, j) + alpha(0, j) * X(i, j); }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    Y(i, j) = Y(i, j) + alpha.value[j] * X(i, j);
+  }
 };
 
 template <class T>
 struct ColumnXpby {
-  MatrixView<const T> X, beta;
+  MatrixView<const T> X;
+  ColumnValues<T> beta;
   MatrixView<T> Y;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
     visit.reads(X);
-    visit.reads(beta);
     visit.writes(Y);
   }
   __host__ __device__ void operator()(Index i, Index j) const {
-    Y(i, j) = is_zero(beta(0, j)) ? X(i, j) : X(i, j) + beta(0, j) * Y(i, j);
+    const T b = beta.value[j];
+    Y(i, j) = is_zero(b) ? X(i, j) : X(i, j) + b * Y(i, j);
   }
 };
 
 template <class T>
 struct ColumnScale {
-  MatrixView<const T> alpha;
+  ColumnValues<T> alpha;
   MatrixView<T> X;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(alpha);
     visit.writes(X);
   }
-  __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha(0, j) * X(i, j); }
+  __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha.value[j] * X(i, j); }
 };
 
 /// The magnitude that remains of m > 0 under a threshold. The comparisons keep NaN as NaN.
@@ -136,18 +144,17 @@ __host__ __device__ inline double kept_magnitude(Threshold kind, double t, doubl
 template <class T>
 struct ColumnThreshold {
   Threshold kind;
-  MatrixView<const double> t;
+  ColumnValues<double> t;
   MatrixView<T> X;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(t);
     visit.writes(X);
   }
   __host__ __device__ void operator()(Index i, Index j) const {
     const T x = X(i, j);
     const double m = magnitude(x);
-    const double kept = m == 0 ? 0 : kept_magnitude(kind, t(0, j), m);
+    const double kept = m == 0 ? 0 : kept_magnitude(kind, t.value[j], m);
     if (kept == m) return;
     if constexpr (is_device_complex<T>) {
       X(i, j) = kept == 0 ? T{} : scaled(kept / m, x);
@@ -246,21 +253,71 @@ struct MagnitudeTerm {
   __host__ __device__ Sum operator()(Index i, Index j) const { return {magnitude(X(i, j))}; }
 };
 
-/// The second half of such a sum: adds the partial sums of column j, in order, into element (0, j) of a row.
-template <class Sum>
-struct FinishSums {
-  MatrixView<const Sum> partial;
-  MatrixView<Sum> sums;  // one column
+/// Several of such sums, which one launch computes: each block of threads adds a share of a column's terms,
+/// and the last block of a column adds the shares, in their order.
+template <class T>
+struct SumLaunch {
+  static constexpr int most = 4;
+
+  struct Term {
+    SumKind kind;
+    MatrixView<const T> X, Y;
+    double p;
+    Index shares;       // of a column
+    void* partial;      // shares × columns
+    void* sums;         // one for each column
+    unsigned* tickets;  // one for each column: 0 before and after
+  };
+  int count = 0;
+  Term terms[most] = {};
+
+  /// Where a sum's shares go, and the result.
+  template <class Sum>
+  struct Output {
+    Index rows;
+    MatrixView<Sum> partial, sums;  // sums has one column
+    unsigned* tickets;
+  };
+
+  __host__ __device__ Index blocks(int t) const { return terms[t].shares * terms[t].X.cols; }
+
+  /// Calls work(term, output) with the terms of sum t.
+  template <class Work>
+  __host__ __device__ void with(int t, const Work& work) const {
+    const Term& one = terms[t];
+    if (one.kind == SumKind::dots) return work(DotTerm<T>{one.X, one.Y}, output<Wide<T>>(one));
+    if (one.kind == SumKind::norms_squared) return work(SquareTerm<T>{one.X}, output<double>(one));
+    if (one.p <= std::numeric_limits<double>::max())
+      return work(PowerTerm<T>{one.p, one.X}, output<double>(one));
+    work(MagnitudeTerm<T>{one.X}, output<Largest>(one));
+  }
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(partial);
-    visit.writes(sums);
+    for (int t = 0; t < count; ++t) {
+      Term& one = terms[t];
+      const bool is_dot = one.kind == SumKind::dots;
+      visit.reads(one.X);
+      if (is_dot) visit.reads(one.Y);
+      is_dot ? visit_outputs<Wide<T>>(one, visit) : visit_outputs<double>(one, visit);
+    }
   }
-  __host__ __device__ void operator()(Index j, Index) const {
-    Sum sum = partial(0, j);
-    for (Index k = 1; k < partial.rows; ++k) sum = sum + partial(k, j);
-    sums(j, 0) = sum;
+
+ private:
+  template <class Sum>
+  __host__ __device__ Output<Sum> output(const Term& one) const {
+    return {one.X.rows,
+            {static_cast<Sum*>(one.partial), one.shares, one.X.cols},
+            {static_cast<Sum*>(one.sums), one.X.cols, 1},
+            one.tickets};
+  }
+  template <class Sum, class Visitor>
+  void visit_outputs(Term& one, Visitor&& visit) {
+    auto [rows, partial, sums, tickets] = output<Sum>(one);
+    if (one.shares > 1) visit.writes(partial);
+    visit.writes(sums);
+    one.partial = partial.data;
+    one.sums = sums.data;
   }
 };
 

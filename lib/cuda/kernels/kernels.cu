@@ -13,19 +13,19 @@ namespace gridlops::cuda {
 
 namespace {
 
-template <class T>
-MatrixView<const T> row_of(const T* scalars, Index count) {
-  return {scalars, 1, count};
-}
-
-template <class Term>
-cudaError_t sum_all_columns(cudaStream_t stream, const char* name, Index rows, Index cols, const Term& term,
-                            typename Term::Sum* partial, typename Term::Sum* sums) {
-  using Sum = typename Term::Sum;
-  const MatrixView<Sum> shares(partial, partial_sums(rows), cols);
-  if (const cudaError_t error = sum_columns(stream, name, rows, term, shares); error != cudaSuccess)
-    return error;
-  return for_each_element(stream, "finish_sums", cols, 1, FinishSums<Sum>{shares, {sums, cols, 1}});
+/// Launches a kernel for every group of columns whose scalars fit ColumnValues: body(scalars, columns).
+template <class Value, class MakeBody>
+cudaError_t for_columns(cudaStream_t stream, const char* name, const Value* scalars, Index rows, Index cols,
+                        const MakeBody& body) {
+  using Values = ColumnValues<Value>;
+  for (Index begin = 0; begin < cols; begin += Values::most) {
+    const Range columns{begin, std::min(Values::most, cols - begin)};
+    Values values{};
+    std::copy_n(scalars + begin, columns.size, values.value);
+    const cudaError_t error = for_each_element(stream, name, rows, columns.size, body(values, columns));
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -53,48 +53,43 @@ cudaError_t Launch<T>::diagonal_multiply(cudaStream_t stream, T alpha, const T* 
 }
 
 template <class T>
-cudaError_t Launch<T>::column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
-                                   Wide<T>* partial, Wide<T>* dots) {
-  return sum_all_columns(stream, "column_dots", X.rows, X.cols, DotTerm<T>{X, Y}, partial, dots);
-}
-
-template <class T>
-cudaError_t Launch<T>::column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
-                                            double* norms) {
-  return sum_all_columns(stream, "column_norms_squared", X.rows, X.cols, SquareTerm<T>{X}, partial, norms);
+cudaError_t Launch<T>::column_sums(cudaStream_t stream, const SumLaunch<T>& sums) {
+  return sum_columns(stream, "column_sums", sums);
 }
 
 template <class T>
 cudaError_t Launch<T>::column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X,
                                    MatrixView<T> Y) {
-  return for_each_element(stream, "column_axpy", Y.rows, Y.cols, ColumnAxpy<T>{row_of(alpha, Y.cols), X, Y});
+  return for_columns(stream, "column_axpy", alpha, Y.rows, Y.cols,
+                     [=](const ColumnValues<T>& values, Range columns) {
+                       return ColumnAxpy<T>{values, X.col_block(columns), Y.col_block(columns)};
+                     });
 }
 
 template <class T>
 cudaError_t Launch<T>::column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta,
                                    MatrixView<T> Y) {
-  return for_each_element(stream, "column_xpby", Y.rows, Y.cols, ColumnXpby<T>{X, row_of(beta, Y.cols), Y});
+  return for_columns(stream, "column_xpby", beta, Y.rows, Y.cols,
+                     [=](const ColumnValues<T>& values, Range columns) {
+                       return ColumnXpby<T>{X.col_block(columns), values, Y.col_block(columns)};
+                     });
 }
 
 template <class T>
 cudaError_t Launch<T>::column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X) {
-  return for_each_element(stream, "column_scale", X.rows, X.cols, ColumnScale<T>{row_of(alpha, X.cols), X});
+  return for_columns(stream, "column_scale", alpha, X.rows, X.cols,
+                     [=](const ColumnValues<T>& values, Range columns) {
+                       return ColumnScale<T>{values, X.col_block(columns)};
+                     });
 }
 
 template <class T>
 cudaError_t Launch<T>::column_threshold(cudaStream_t stream, Threshold kind, const double* t,
                                         MatrixView<T> X) {
-  return for_each_element(stream, "column_threshold", X.rows, X.cols,
-                          ColumnThreshold<T>{kind, row_of(t, X.cols), X});
-}
-
-template <class T>
-cudaError_t Launch<T>::column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X,
-                                         double* partial, double* sums) {
-  const char* const name = "column_power_sums";
-  if (!std::isinf(p)) return sum_all_columns(stream, name, X.rows, X.cols, PowerTerm<T>{p, X}, partial, sums);
-  return sum_all_columns(stream, name, X.rows, X.cols, MagnitudeTerm<T>{X},
-                         reinterpret_cast<Largest*>(partial), reinterpret_cast<Largest*>(sums));
+  return for_columns(stream, "column_threshold", t, X.rows, X.cols,
+                     [=](const ColumnValues<double>& values, Range columns) {
+                       return ColumnThreshold<T>{kind, values, X.col_block(columns)};
+                     });
 }
 
 template <class T>

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "cuda/kernels/complex.hpp"
+#include <algorithm>
+
+#include "cuda/kernels/kernel_bodies.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/array_kernels.hpp"
 
 namespace gridlops::cuda {
 
-/// The number of partial sums for a column of this many rows.
-inline Index partial_sums(Index rows) {
-  const Index enough = (rows + 4095) / 4096;
-  return enough < 1 ? 1 : enough > 64 ? 64 : enough;
-}
+/// The number of shares of a sum over so many rows: enough blocks of threads for a GPU, where one column has
+/// many rows.
+inline Index shares_of(Index rows) { return std::clamp<Index>((rows + 1023) / 1024, 1, 1024); }
 
-/// Launches the kernels on `stream`, one launch each for all columns. Sums take two launches, and scratch
-/// memory of partial_sums(rows) × columns. Shapes are those of Kernels<T>. T is a DeviceScalar.
+/// Launches the kernels on `stream`: one launch for a SumLaunch, one for as many columns as fit ColumnValues
+/// where columns have scalars of their own, which are the host's, or else one. Shapes are those of
+/// Kernels<T>. T is a DeviceScalar.
 template <class T>
 struct Launch {
   static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);
@@ -23,16 +24,11 @@ struct Launch {
   static cudaError_t add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
   static cudaError_t diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
                                        MatrixView<const T> X, T beta, MatrixView<T> Y);
-  static cudaError_t column_dots(cudaStream_t stream, MatrixView<const T> X, MatrixView<const T> Y,
-                                 Wide<T>* partial, Wide<T>* dots);
-  static cudaError_t column_norms_squared(cudaStream_t stream, MatrixView<const T> X, double* partial,
-                                          double* norms);
+  static cudaError_t column_sums(cudaStream_t stream, const SumLaunch<T>& sums);
   static cudaError_t column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X, MatrixView<T> Y);
   static cudaError_t column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta, MatrixView<T> Y);
   static cudaError_t column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X);
   static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
-  static cudaError_t column_power_sums(cudaStream_t stream, double p, MatrixView<const T> X, double* partial,
-                                       double* sums);
   static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
 };
 

@@ -39,40 +39,47 @@ class Fredholm final : public LibraryOperator<T> {
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for_each_slice(1, X.local().cols, [&](Index f) {
-      kernels().gemm(Op::none, Op::none, alpha, slice(f), model(f, X), beta, data(f, Y));
-    });
+    for_each_part(1, X.local().cols,
+                  [&](Range part) { multiply(part, Op::none, alpha, model(part, X), beta, data(part, Y)); });
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for_each_slice(1, Y.local().cols, [&](Index f) {
-      kernels().gemm(Op::adjoint, Op::none, alpha, slice(f), data(f, Y), beta, model(f, X));
+    for_each_part(1, Y.local().cols, [&](Range part) {
+      multiply(part, Op::adjoint, alpha, data(part, Y), beta, model(part, X));
     });
   }
-  /// Computes all products with a slice while it is in cache.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    for_each_slice(3, P.local().cols, [&](Index f) {
-      kernels().gemm(Op::none, Op::none, T(1), slice(f), model(f, P), T(0), data(f, Q));
-      kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, R), T(0), model(f, U));
-      kernels().gemm(Op::adjoint, Op::none, T(1), slice(f), data(f, Q), T(0), model(f, V));
+    for_each_part(3, P.local().cols, [&](Range part) {
+      multiply(part, Op::none, T(1), model(part, P), T(0), data(part, Q));
+      multiply(part, Op::adjoint, T(1), data(part, R), T(0), model(part, U));
+      multiply(part, Op::adjoint, T(1), data(part, Q), T(0), model(part, V));
     });
   }
 
+  /// Calls work(part) for ranges of slices. On the host a slice is a part, so that all its products find it
+  /// in cache; a device takes all slices at once.
   template <class Work>
-  void for_each_slice(int products, Index columns, Work&& work) const {
+  void for_each_part(int products, Index columns, Work&& work) const {
     const double flops = products * product_flops<T>(slices_ * nx_, ny_, columns);
     trace_flops(flops);
-    G_.grid()->backend()->for_each(slices_, flops, work);
+    Backend& backend = *G_.grid()->backend();
+    if (backend.memory_space() == MemorySpace::device) return work(Range{0, slices_});
+    backend.for_each(slices_, flops, [&](Index slice) { work(Range{slice, 1}); });
   }
-  const Kernels<T>& kernels() const { return G_.grid()->backend()->template kernels<T>(); }
-  MatrixView<const T> slice(Index f) const { return {G_.local().data + f * nx_ * ny_, nx_, ny_}; }
+  /// Y ← α op(G) X + β Y for each slice of a part.
+  void multiply(Range part, Op op, T alpha, MatrixBatch<const T> X, T beta, MatrixBatch<T> Y) const {
+    const MatrixBatch<const T> slices{{G_.local().data + part.begin * nx_ * ny_, nx_, ny_}, nx_ * ny_};
+    G_.grid()->backend()->template kernels<T>().gemm_batched(part.size, op, Op::none, alpha, slices, X, beta,
+                                                             Y);
+  }
+  /// The rows of models and of data that belong to a part.
   template <class Matrix>
-  auto model(Index f, Matrix& X) const {
-    return X.local().row_block({f * ny_, ny_});
+  auto model(Range part, Matrix& X) const {
+    return MatrixBatch{X.local().row_block({part.begin * ny_, ny_}), ny_};
   }
   template <class Matrix>
-  auto data(Index f, Matrix& X) const {
-    return X.local().row_block({f * nx_, nx_});
+  auto data(Range part, Matrix& X) const {
+    return MatrixBatch{X.local().row_block({part.begin * nx_, nx_}), nx_};
   }
 
   DistMatrix<T> G_;

@@ -12,7 +12,6 @@
 
 namespace gridlops {
 
-// This takes the memory even if no group needs padding now, since columns may leave later.
 template <Scalar T>
 void BlockProduct<T>::reserve(Index rows_of_X, Index rows_of_Y) const {
   if (!pads()) return;
@@ -35,10 +34,6 @@ void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
     const Range columns{begin, std::min(group, X.cols - begin)};
     MatrixView<const T> X_group = X.col_block(columns);
     MatrixView<T> Y_group = Y.col_block(columns);
-    if (columns.size == group) {
-      kernels.gemm(op, Op::none, alpha, A, X_group, beta, Y_group);
-      continue;
-    }
     const MatrixView<T> X_padded = padded_X_.matrix(X.rows, group);
     const MatrixView<T> Y_padded = padded_Y_.matrix(Y.rows, group);
     const MatrixView<T> Y_used = Y_padded.col_block({0, columns.size});

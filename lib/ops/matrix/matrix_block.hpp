@@ -14,9 +14,9 @@ namespace gridlops {
 
 /// Multiplies local blocks: Y ← α op(A) X + β Y, with few or many columns in X.
 ///
-/// With column_stable, the host multiplies by few_columns_gemm(). A GPU's BLAS multiplies groups with a fixed
-/// number of columns, the last one padded with zeros, and so treats a column in the same way however many
-/// there are.
+/// With column_stable, the host multiplies by few_columns_gemm(). A GPU's BLAS chooses its algorithm by
+/// shapes, leading dimensions and alignment, so that it gets all groups of columns in the same memory, the
+/// last one padded with zeros.
 template <Scalar T>
 class BlockProduct {
  public:

@@ -63,24 +63,52 @@ cudaError_t for_each_element(cudaStream_t stream, const char* name, Index rows, 
   });
 }
 
-template <class Term>
-cudaError_t sum_columns(cudaStream_t stream, const char* name, Index rows, Term term,
-                        MatrixView<typename Term::Sum> partial) {
-  if (partial.cols == 0) return cudaSuccess;
-  std::vector<emulation::Region> regions = regions_of(term);
-  OperandRegions output;
-  output.writes(partial);
-  regions.insert(regions.end(), output.regions.begin(), output.regions.end());
-  return emulation::launch(stream, name, regions, [term, rows, partial]() mutable {
-    term.operands(OperandAliases());
-    OperandAliases().writes(partial);
-    for (Index j = 0; j < partial.cols; ++j) {
-      for (Index block = 0; block < partial.rows; ++block) {
-        typename Term::Sum sum{};
-        for (Index i = block; i < rows; i += partial.rows) sum = sum + term(i, j);
-        partial(block, j) = sum;
+/// The sum over a block of threads in the order of the GPU: in a tree.
+template <class Sum>
+Sum sum_of_threads(std::vector<Sum>& of_threads) {
+  for (std::size_t half = of_threads.size() / 2; half > 0; half /= 2)
+    for (std::size_t k = 0; k < half; ++k) of_threads[k] = of_threads[k] + of_threads[k + half];
+  return of_threads[0];
+}
+
+/// The sums in the order of the GPU, so that they have its bits.
+struct SumInOrder {
+  template <class Term, class Output>
+  void operator()(const Term& term, const Output& output) const {
+    using Sum = typename Term::Sum;
+    constexpr Index threads = 256;
+    const Index shares = output.partial.rows;
+    std::vector<Sum> of_threads(threads);
+    const auto sum = [&](Index first, Index step, Index end, const auto& value) {
+      for (Index k = 0; k < threads; ++k) {
+        Sum mine{};
+        for (Index i = first + k; i < end; i += step) mine = mine + value(i);
+        of_threads[static_cast<std::size_t>(k)] = mine;
       }
+      return sum_of_threads(of_threads);
+    };
+    for (Index j = 0; j < output.sums.rows; ++j) {
+      const auto of_share = [&](Index share) {
+        return sum(share * threads, shares * threads, output.rows, [&](Index i) { return term(i, j); });
+      };
+      if (shares == 1) {
+        output.sums(j, 0) = of_share(0);
+        continue;
+      }
+      for (Index share = 0; share < shares; ++share) output.partial(share, j) = of_share(share);
+      output.sums(j, 0) = sum(0, threads, shares, [&](Index share) { return output.partial(share, j); });
     }
+  }
+};
+
+template <class Sums>
+cudaError_t sum_columns(cudaStream_t stream, const char* name, Sums sums) {
+  Index blocks = 0;
+  for (int t = 0; t < sums.count; ++t) blocks += sums.blocks(t);
+  if (blocks == 0) return cudaSuccess;
+  return emulation::launch(stream, name, regions_of(sums), [sums]() mutable {
+    sums.operands(OperandAliases());
+    for (int t = 0; t < sums.count; ++t) sums.with(t, SumInOrder());
   });
 }
 
