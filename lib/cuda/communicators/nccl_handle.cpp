@@ -55,6 +55,9 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
   run("ncclCommSplit", split_comm, get(), color.value_or(no_color), key, &raw);
+  // Without blocking, NCCL 2.28 returns ncclSuccess while it still makes the child, which is null until then;
+  // the parent knows when it is done.
+  check(ncclInProgress, "ncclCommSplit");
   if (child_host == nullptr) return child;
   child = NcclHandle(context_, raw);
   child.require_ranks_of(*child_host);

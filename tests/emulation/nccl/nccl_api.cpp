@@ -209,8 +209,11 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   *child = nullptr;
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return ncclInvalidArgument;
   comm->require_quiet("ncclCommSplit");
-  return carry_out("ncclCommSplit", {comm},
-                   [split = std::make_shared<Split>(comm, color, key, child)] { return split->step(); });
+  const ncclResult_t result =
+      carry_out("ncclCommSplit", {comm},
+                [split = std::make_shared<Split>(comm, color, key, child)] { return split->step(); });
+  // As NCCL 2.28 has it: only the parent tells that this still goes on.
+  return result == ncclInProgress ? ncclSuccess : result;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
