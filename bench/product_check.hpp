@@ -27,9 +27,9 @@ inline double comparable(double error) {
 }
 
 /// ‖Y w − op(A) (X w)‖ / ‖op(A) (X w)‖ for a vector w: the largest of all ranks (collective over the grid).
-/// Each rank sums in double precision over all elements of A and X on which its part of Y depends, but for
-/// rows left out, evenly, where A has more elements than most_checked for it. The denominator is the average
-/// over all ranks for this many rows, because cancellation may make a single row small.
+/// Each rank sums in double precision over all elements of A and X on which its part of Y depends. Where
+/// these are more than most_checked elements of A, it checks every step-th row alone. The denominator is the
+/// average over all ranks for this many rows, because cancellation may make a single row small.
 template <Scalar T>
 double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& part) {
   using Sum = Accumulator<T>;
@@ -43,9 +43,9 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
     Xw.push_back(sum);
   }
   constexpr Index most_checked = Index{1} << 25;
-  const std::size_t most_rows =
-      static_cast<std::size_t>(std::max<Index>(most_checked / std::max<Index>(inner, 1), 2));
-  const std::size_t step = std::max<std::size_t>((part.rows.size() + most_rows - 1) / most_rows, 1);
+  const auto most_rows = static_cast<std::size_t>(most_checked / std::max<Index>(inner, 1) + 1);
+  // Odd, so that every lane of a tile has its turn.
+  const std::size_t step = (part.rows.size() / most_rows) | 1;
   double difference = 0;
   std::array<double, 2> sizes{0, 0};
   auto& [size, rows] = sizes;
@@ -91,8 +91,8 @@ double product_error(const Case& what, bool adjoint, const DistMatrix<T>& Y) {
 
 /// The largest product_error() that rounding explains. The errors of a sum's terms are independent, so they
 /// grow with the root of the number of terms (Higham, Mary: A new approach to probabilistic rounding error
-/// analysis, SIAM J. Sci. Comput. 41, 2019); a wrong element exceeds it in a product of fewer than a million
-/// elements.
+/// analysis, SIAM J. Sci. Comput. 41, 2019); a wrong element of a row that is checked exceeds it in a product
+/// of fewer than a million elements.
 template <Scalar T>
 double allowed_product_error(const ProductShape& shape, bool adjoint) {
   const auto terms = static_cast<double>(std::max<Index>(adjoint ? shape.rows : shape.cols, 1));

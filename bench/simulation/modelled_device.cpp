@@ -63,14 +63,14 @@ class ModelledKernels final : public Kernels<T> {
 
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
             MatrixView<T> C) const override {
-    const Index inner = op_a == Op::none ? A.cols : A.rows;
-    queue_.add((is_complex<T> ? 8.0 : 2.0) * static_cast<double>(C.size()) * static_cast<double>(inner),
-               bytes(A.size() + B.size() + (beta == T(0) ? 1 : 2) * C.size()));
-    host_.gemm(op_a, op_b, alpha, A, B, beta, C);
+    gemm_batched(1, op_a, op_b, alpha, {A}, {B}, beta, {C});
   }
   void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
                     T beta, MatrixBatch<T> C) const override {
-    for (Index k = 0; k < count; ++k) gemm(op_a, op_b, alpha, A[k], B[k], beta, C[k]);
+    const Index inner = op_a == Op::none ? A.first.cols : A.first.rows, elements = count * C.first.size();
+    queue_.add((is_complex<T> ? 8.0 : 2.0) * static_cast<double>(elements) * static_cast<double>(inner),
+               bytes(count * (A.first.size() + B.first.size()) + (beta == T(0) ? 1 : 2) * elements));
+    host_.gemm_batched(count, op_a, op_b, alpha, A, B, beta, C);
   }
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override {
     touch(2, X);

@@ -181,6 +181,7 @@ void DeviceContext::close_group() {
 
 // Ends NCCL's group; otherwise NCCL would add later calls to it.
 void DeviceContext::abandon_group() noexcept {
+  if (!group_is_open_) return;  // abort_communicators() has closed it
   group_is_open_ = false;
   after_group_.clear();
   // Operations begun in the group have no end to wait for.
@@ -195,7 +196,7 @@ ncclResult_t DeviceContext::begin_calls() {
 }
 
 ncclResult_t DeviceContext::end_calls() {
-  if (groups_ > 0) --groups_;
+  --groups_;
   return run_watched(ncclGroupEnd);
 }
 
@@ -250,7 +251,7 @@ Index DeviceContext::communication_under_way() {
 
 bool DeviceContext::check_communicators() {
   bool goes_on = false;
-  for (const ncclComm_t comm : communicators_) {
+  for (const auto& [number, comm] : communicators_) {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t status = ncclCommGetAsyncError(comm, &error);
     if (status != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
@@ -288,12 +289,13 @@ void DeviceContext::await_all() {
   }
 }
 
-bool DeviceContext::is_watched(ncclComm_t comm) const {
-  return std::find(communicators_.begin(), communicators_.end(), comm) != communicators_.end();
+Index DeviceContext::watch(ncclComm_t comm) {
+  communicators_.emplace(++communicators_so_far_, comm);
+  return communicators_so_far_;
 }
 
-void DeviceContext::end(ncclComm_t comm) noexcept {
-  if (!is_watched(comm)) return;
+void DeviceContext::end(Index number) noexcept {
+  if (!is_watched(number)) return;
   cudaSetDevice(device_);
   const bool is_alone = std::uncaught_exceptions() > 0 || ranks_are_out_of_step();
   if (is_alone && !comes_to_rest()) return abort_communicators();
@@ -305,7 +307,7 @@ void DeviceContext::end(ncclComm_t comm) noexcept {
       return abort_communicators();
     }
   }
-  std::erase(communicators_, comm);
+  const ncclComm_t comm = communicators_.extract(number).mapped();
   static_cast<void>(run_watched(is_alone ? ncclCommAbort : ncclCommDestroy, comm));
 }
 
@@ -332,7 +334,7 @@ void DeviceContext::abort_communicators() noexcept {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
   static_cast<void>(begin_calls());
 #endif
-  for (const ncclComm_t comm : communicators_) static_cast<void>(run_watched(ncclCommAbort, comm));
+  for (const auto& [number, comm] : communicators_) static_cast<void>(run_watched(ncclCommAbort, comm));
   while (groups_ > 0) static_cast<void>(end_calls());
   communicators_.clear();
 }

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -104,14 +105,15 @@ class DeviceContext {
   EventPool& events() { return events_; }
   DeviceTimeline& timeline() { return timeline_; }
 
-  /// Adds a communicator that wait() checks for errors.
-  void watch(ncclComm_t comm) { communicators_.push_back(comm); }
+  /// Adds a communicator that wait() checks for errors, and returns its number: NCCL may give its address to
+  /// a later one.
+  Index watch(ncclComm_t comm);
   /// Whether that communicator has not ended.
-  bool is_watched(ncclComm_t comm) const;
+  bool is_watched(Index number) const { return communicators_.contains(number); }
   /// Ends a communicator after its last operation (collective over its ranks). While an exception unwinds
   /// the stack, or the ranks are out of step, the others need not take part. If an operation of any
   /// communicator remains in progress then, all of them end.
-  void end(ncclComm_t comm) noexcept;
+  void end(Index number) noexcept;
   /// Aborts all communicators, so that no other rank waits for this one, and throws CommunicationError.
   [[noreturn]] void fail(const std::string& what);
   /// Whether fail() was called. Work in progress may then never end, so memory that the device may use stays
@@ -153,7 +155,8 @@ class DeviceContext {
   std::shared_ptr<PooledEvent> followed_;     // in the compute stream; the communication stream waits for it
   std::deque<Communication> communications_;  // not yet seen to be complete
   Index communications_over_ = 0;
-  std::vector<ncclComm_t> communicators_;
+  std::map<Index, ncclComm_t> communicators_;  // by number
+  Index communicators_so_far_ = 0;
   int groups_ = 0;  // of NCCL that are open, one within the other
   bool group_is_open_ = false;
   Index group_number_ = 0;

@@ -148,6 +148,7 @@ void HostKernels<T>::gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, Matr
 template <Scalar T>
 void HostKernels<T>::gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
                                   MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const {
+  const AtWork at_work;
   const Index inner = op_a == Op::none ? A.first.cols : A.first.rows;
   for_each_of(count, static_cast<double>(count) * product_flops<T>(C.first.rows, inner, C.first.cols),
               [&](Index k) { gemm(op_a, op_b, alpha, A[k], B[k], beta, C[k]); });
@@ -238,8 +239,9 @@ namespace {
 template <Scalar T>
 void compute_power_sums(double p, MatrixView<const T> X, double* sums) {
   const auto sum = [X, sums](const auto& power) {
-    sum_columns(X.rows, X.cols, sums,
-                [=](Index j) { return [x = X.column(j), power](Index i) { return power(magnitude(x[i])); }; });
+    sum_columns(X.rows, X.cols, sums, [=](Index j) {
+      return [x = X.column(j), power](Index i) { return power(magnitude(x[i])); };
+    });
   };
   if (p == 0) return sum([](double m) { return m == 0 ? 0.0 : 1.0; });
   if (p == 0.5) return sum([](double m) { return std::sqrt(m); });

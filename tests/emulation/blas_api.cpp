@@ -156,29 +156,68 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const float* alpha, const float* A, Size lda, const float* B, Size ldb, const float* beta, float* C, Size ldc) {
-  return enqueue(handle, "cublasSgemm_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+cublasStatus_t cublasSgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const float* alpha, const float* A, Size lda, const float* B,
+                              Size ldb, const float* beta, float* C, Size ldc) {
+  return enqueue(handle, "cublasSgemm_64",
+                 Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const float* alpha, const float* A, Size lda, long long step_A, const float* B, Size ldb, long long step_B, const float* beta, float* C, Size ldc, long long step_C, Size count) {
-  return enqueue(handle, "cublasSgemmStridedBatched_64", Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a,
+                                            cublasOperation_t op_b, Size m, Size n, Size k,
+                                            const float* alpha, const float* A, Size lda, long long step_A,
+                                            const float* B, Size ldb, long long step_B, const float* beta,
+                                            float* C, Size ldc, long long step_C, Size count) {
+  return enqueue(
+      handle, "cublasSgemmStridedBatched_64",
+      Gemm<float>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
 }
-cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const double* alpha, const double* A, Size lda, const double* B, Size ldb, const double* beta, double* C, Size ldc) {
-  return enqueue(handle, "cublasDgemm_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const double* alpha, const double* A, Size lda, const double* B,
+                              Size ldb, const double* beta, double* C, Size ldc) {
+  return enqueue(handle, "cublasDgemm_64",
+                 Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const double* alpha, const double* A, Size lda, long long step_A, const double* B, Size ldb, long long step_B, const double* beta, double* C, Size ldc, long long step_C, Size count) {
-  return enqueue(handle, "cublasDgemmStridedBatched_64", Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a,
+                                            cublasOperation_t op_b, Size m, Size n, Size k,
+                                            const double* alpha, const double* A, Size lda, long long step_A,
+                                            const double* B, Size ldb, long long step_B, const double* beta,
+                                            double* C, Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasDgemmStridedBatched_64",
+                 Gemm<double>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B,
+                              step_C, count});
 }
-cublasStatus_t cublasCgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda, const cuComplex* B, Size ldb, const cuComplex* beta, cuComplex* C, Size ldc) {
-  return enqueue(handle, "cublasCgemm_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+cublasStatus_t cublasCgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda,
+                              const cuComplex* B, Size ldb, const cuComplex* beta, cuComplex* C, Size ldc) {
+  return enqueue(handle, "cublasCgemm_64",
+                 Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuComplex* alpha, const cuComplex* A, Size lda, long long step_A, const cuComplex* B, Size ldb, long long step_B, const cuComplex* beta, cuComplex* C, Size ldc, long long step_C, Size count) {
-  return enqueue(handle, "cublasCgemmStridedBatched_64", Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a,
+                                            cublasOperation_t op_b, Size m, Size n, Size k,
+                                            const cuComplex* alpha, const cuComplex* A, Size lda,
+                                            long long step_A, const cuComplex* B, Size ldb, long long step_B,
+                                            const cuComplex* beta, cuComplex* C, Size ldc, long long step_C,
+                                            Size count) {
+  return enqueue(handle, "cublasCgemmStridedBatched_64",
+                 Gemm<cuComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B,
+                                 step_C, count});
 }
-cublasStatus_t cublasZgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A, Size lda, const cuDoubleComplex* B, Size ldb, const cuDoubleComplex* beta, cuDoubleComplex* C, Size ldc) {
-  return enqueue(handle, "cublasZgemm_64", Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
+cublasStatus_t cublasZgemm_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m,
+                              Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A,
+                              Size lda, const cuDoubleComplex* B, Size ldb, const cuDoubleComplex* beta,
+                              cuDoubleComplex* C, Size ldc) {
+  return enqueue(handle, "cublasZgemm_64",
+                 Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc});
 }
-cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Size m, Size n, Size k, const cuDoubleComplex* alpha, const cuDoubleComplex* A, Size lda, long long step_A, const cuDoubleComplex* B, Size ldb, long long step_B, const cuDoubleComplex* beta, cuDoubleComplex* C, Size ldc, long long step_C, Size count) {
-  return enqueue(handle, "cublasZgemmStridedBatched_64", Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A, step_B, step_C, count});
+cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t handle, cublasOperation_t op_a,
+                                            cublasOperation_t op_b, Size m, Size n, Size k,
+                                            const cuDoubleComplex* alpha, const cuDoubleComplex* A, Size lda,
+                                            long long step_A, const cuDoubleComplex* B, Size ldb,
+                                            long long step_B, const cuDoubleComplex* beta, cuDoubleComplex* C,
+                                            Size ldc, long long step_C, Size count) {
+  return enqueue(handle, "cublasZgemmStridedBatched_64",
+                 Gemm<cuDoubleComplex>{op_a, op_b, m, n, k, *alpha, A, lda, B, ldb, *beta, C, ldc, step_A,
+                                       step_B, step_C, count});
 }
 
 }  // extern "C"

@@ -48,7 +48,8 @@ enum class SumKind {
   norms_squared,  ///< ‖xⱼ‖²
   power_sums  ///< Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if any is NaN
 };
-/// A sum over the rows of each column of X, in double precision, in memory of the backend.
+/// A sum over the rows of each column of X, in double precision, in memory of the backend. Only dots have a
+/// Y, and only power sums a p.
 template <Scalar T>
 struct ColumnTerm {
   SumKind kind;
@@ -57,11 +58,11 @@ struct ColumnTerm {
   double* sums;
 };
 
-/// The operations of one process on blocks of one element type in the memory of its Backend, to which all
-/// pointers point but those to one scalar for each column: these are the host's. Work is ordered: a call sees
-/// the results of the calls before it, and Backend::synchronize() makes results visible to the host. Not
-/// collective. Operands must have matching shapes, which is not checked here, and must not overlap unless
-/// they are the same. With a zero beta the output is not read, so it may hold anything, including NaN.
+/// The operations of one process on blocks of one element type in the memory of its Backend. Arrays of one
+/// scalar for each column are the host's, and other pointers point to the backend's memory. Work is ordered:
+/// a call sees the results of the calls before it, and Backend::synchronize() makes results visible to the
+/// host. Not collective. Operands must have matching shapes, which is not checked here, and must not overlap
+/// unless they are the same. With a zero beta the output is not read, so it may hold anything, including NaN.
 template <Scalar T>
 class Kernels {
  public:

@@ -153,6 +153,7 @@ void NcclCommunicator::copy(const ConstElements& from, const Elements& to) const
 
 template <class Calls>
 void NcclCommunicator::together(Calls&& calls) const {
+  nccl_.get();  // throws before the group begins, which nobody would end
   nccl_.check(context().begin_calls(), "ncclGroupStart");
   calls();
   nccl_.check(context().end_calls(), "ncclGroupEnd");

@@ -32,10 +32,13 @@ class NcclHandle {
   NcclHandle split(const Communicator* child_host, std::optional<int> color, int key) const;
 
   NcclHandle(NcclHandle&& other) noexcept
-      : context_(std::move(other.context_)), raw_(std::exchange(other.raw_, nullptr)) {}
+      : context_(std::move(other.context_)),
+        raw_(std::exchange(other.raw_, nullptr)),
+        number_(other.number_) {}
   NcclHandle& operator=(NcclHandle&& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(raw_, other.raw_);
+    std::swap(number_, other.number_);
     return *this;
   }
   ~NcclHandle();
@@ -55,6 +58,7 @@ class NcclHandle {
 
   std::shared_ptr<DeviceContext> context_;
   ncclComm_t raw_ = nullptr;
+  Index number_ = 0;  // of the context
 };
 
 /// A communicator that moves device operands by NCCL, in the device's communication stream. An operation is

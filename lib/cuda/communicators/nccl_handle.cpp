@@ -55,9 +55,9 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
   context_->wait(so_far.get());
   ncclComm_t raw = nullptr;
   run("ncclCommSplit", split_comm, get(), color.value_or(no_color), key, &raw);
-  // Without blocking, NCCL 2.28 returns ncclSuccess while it still makes the child, which is null until then;
-  // the parent knows when it is done.
-  check(ncclInProgress, "ncclCommSplit");
+  // Without blocking, NCCL 2.28 returns ncclSuccess while it still makes the child, which is null until then.
+  // Only the parent tells when that is over.
+  static_cast<void>(context_->settled(ncclInProgress));
   if (child_host == nullptr) return child;
   child = NcclHandle(context_, raw);
   child.require_ranks_of(*child_host);
@@ -66,12 +66,12 @@ NcclHandle NcclHandle::split(const Communicator* child_host, std::optional<int> 
 
 NcclHandle::NcclHandle(std::shared_ptr<DeviceContext> context, ncclComm_t raw)
     : context_(std::move(context)), raw_(raw) {
-  if (raw_ != nullptr) context_->watch(raw_);
+  if (raw_ != nullptr) number_ = context_->watch(raw_);
 }
 
 void NcclHandle::require_ranks_of(const Communicator& host) const {
-  // NCCL may still be making the child after the call on its parent completes.
-  check(ncclInProgress, "ncclCommSplit");
+  // Without blocking, the call that made it may still go on.
+  static_cast<void>(context_->settled(ncclInProgress));
   int size = 0, rank = -1;
   check(ncclCommCount(raw_, &size), "ncclCommCount");
   check(ncclCommUserRank(raw_, &rank), "ncclCommUserRank");
@@ -82,13 +82,13 @@ void NcclHandle::require_ranks_of(const Communicator& host) const {
 
 ncclComm_t NcclHandle::get() const {
   require<CommunicationError>(
-      context_->is_watched(raw_),
+      context_->is_watched(number_),
       "the communicators of this GPU were given up after an error, so nothing more can be sent");
   return raw_;
 }
 
 NcclHandle::~NcclHandle() {
-  if (raw_ != nullptr) context_->end(raw_);
+  if (raw_ != nullptr) context_->end(number_);
 }
 
 }  // namespace gridlops::cuda

@@ -77,6 +77,7 @@ struct ShareOfSum {
       output.partial(share, j) = of_share;
       __threadfence();
       is_last = atomicAdd(&output.tickets[j], 1U) == shares - 1;
+      __threadfence();
     }
     __syncthreads();
     if (!is_last) return;

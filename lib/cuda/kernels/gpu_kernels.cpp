@@ -2,6 +2,7 @@
 #include "cuda/kernels/gpu_kernels.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -32,7 +33,7 @@ cublasOperation_t operation(Op op) {
   return CUBLAS_OP_C;
 }
 
-/// The arguments of products of so many blocks, which lie `step` elements apart.
+/// The arguments of `count` products of blocks, each `step` elements behind the one before.
 template <Scalar T>
 struct Gemm {
   cublasOperation_t op_a, op_b;
@@ -82,7 +83,7 @@ void call_blas(cublasHandle_t handle, const Gemm<std::complex<double>>& g) {
                              cublasZgemmStridedBatched_64);
 }
 
-/// The launches that scalars for so many columns take; one without columns.
+/// How many launches the scalars of the columns take; one without columns.
 template <class Value>
 int launches_for(Index columns) {
   constexpr Index most = ColumnValues<Value>::most;
@@ -108,13 +109,14 @@ void* StreamMemory::reserve(Index bytes) {
 }
 
 unsigned* KernelEnvironment::tickets(Index count) {
+  const Index known = std::exchange(zeros_, 0);  // none, if this throws
   auto* const all = static_cast<unsigned*>(tickets_.reserve(count * Index{sizeof(unsigned)}));
-  if (count > zeros_) {
+  if (count > known) {
     context.make_current();
     check(cudaMemsetAsync(all, 0, static_cast<std::size_t>(count) * sizeof(unsigned), context.compute()),
           "cudaMemsetAsync");
-    zeros_ = count;
   }
+  zeros_ = std::max(count, known);
   return all;
 }
 
@@ -183,6 +185,7 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
     Sums sums;
     Index partial = 0, tickets = 0;  // in units of two doubles, and of one column
     for (const ColumnTerm<T>& term : some) {
+      if (shares_of(term.X.rows) == 1) continue;
       partial += shares_of(term.X.rows) * term.X.cols;
       tickets += term.X.cols;
     }
@@ -193,6 +196,7 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
       const Index shares = shares_of(term.X.rows);
       sums.terms[sums.count++] = {term.kind, on_device(term.X), on_device(term.Y), term.p,
                                   shares,    free_partial,      term.sums,         free_tickets};
+      if (shares == 1) continue;
       free_partial += shares * term.X.cols;
       free_tickets += term.X.cols;
     }

@@ -47,7 +47,7 @@ struct KernelEnvironment {
   StreamMemory partial_sums;
   Index launches = 0;
 
-  /// So many zeros, which kernels leave as zeros. Throws OutOfMemory on this rank alone.
+  /// `count` zeros, which kernels leave as zeros. Throws OutOfMemory on this rank alone.
   unsigned* tickets(Index count);
 
   /// The compute stream of the device, which this makes current in the calling thread.

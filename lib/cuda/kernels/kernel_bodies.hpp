@@ -314,10 +314,14 @@ struct SumLaunch {
   template <class Sum, class Visitor>
   void visit_outputs(Term& one, Visitor&& visit) {
     auto [rows, partial, sums, tickets] = output<Sum>(one);
-    if (one.shares > 1) visit.writes(partial);
     visit.writes(sums);
-    one.partial = partial.data;
     one.sums = sums.data;
+    if (one.shares == 1) return;
+    visit.writes(partial);
+    one.partial = partial.data;
+    MatrixView<unsigned> zeros(tickets, one.X.cols, 1);
+    visit.reads(zeros);
+    one.tickets = zeros.data;
   }
 };
 

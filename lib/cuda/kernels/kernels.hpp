@@ -10,12 +10,12 @@
 
 namespace gridlops::cuda {
 
-/// The number of shares of a sum over so many rows: enough blocks of threads for a GPU, where one column has
+/// The number of shares of a sum over the rows: enough blocks of threads for a GPU, where one column has
 /// many rows.
 inline Index shares_of(Index rows) { return std::clamp<Index>((rows + 1023) / 1024, 1, 1024); }
 
-/// Launches the kernels on `stream`: one launch for a SumLaunch, one for as many columns as fit ColumnValues
-/// where columns have scalars of their own, which are the host's, or else one. Shapes are those of
+/// Launches the kernels on `stream`, with one launch each. Where every column has a scalar of its own, which
+/// is the host's, there is one launch for as many columns as fit ColumnValues. Shapes are those of
 /// Kernels<T>. T is a DeviceScalar.
 template <class T>
 struct Launch {

@@ -75,11 +75,15 @@ class Fredholm final : public LibraryOperator<T> {
   /// The rows of models and of data that belong to a part.
   template <class Matrix>
   auto model(Range part, Matrix& X) const {
-    return MatrixBatch{X.local().row_block({part.begin * ny_, ny_}), ny_};
+    return blocks(part, ny_, X.local());
   }
   template <class Matrix>
   auto data(Range part, Matrix& X) const {
-    return MatrixBatch{X.local().row_block({part.begin * nx_, nx_}), nx_};
+    return blocks(part, nx_, X.local());
+  }
+  template <class E>
+  static MatrixBatch<E> blocks(Range part, Index rows, MatrixView<E> X) {
+    return {X.row_block({part.begin * rows, rows}), rows};
   }
 
   DistMatrix<T> G_;

@@ -47,8 +47,29 @@ cublasStatus_t cublasZgemm_64(cublasHandle_t, cublasOperation_t, cublasOperation
                               std::int64_t ldb, const cuDoubleComplex* beta, cuDoubleComplex* C,
                               std::int64_t ldc);
 
-cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t m, std::int64_t n, std::int64_t k, const float* alpha, const float* A, std::int64_t lda, long long step_A, const float* B, std::int64_t ldb, long long step_B, const float* beta, float* C, std::int64_t ldc, long long step_C, std::int64_t count);
-cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t m, std::int64_t n, std::int64_t k, const double* alpha, const double* A, std::int64_t lda, long long step_A, const double* B, std::int64_t ldb, long long step_B, const double* beta, double* C, std::int64_t ldc, long long step_C, std::int64_t count);
-cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t m, std::int64_t n, std::int64_t k, const cuComplex* alpha, const cuComplex* A, std::int64_t lda, long long step_A, const cuComplex* B, std::int64_t ldb, long long step_B, const cuComplex* beta, cuComplex* C, std::int64_t ldc, long long step_C, std::int64_t count);
-cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t, std::int64_t m, std::int64_t n, std::int64_t k, const cuDoubleComplex* alpha, const cuDoubleComplex* A, std::int64_t lda, long long step_A, const cuDoubleComplex* B, std::int64_t ldb, long long step_B, const cuDoubleComplex* beta, cuDoubleComplex* C, std::int64_t ldc, long long step_C, std::int64_t count);
+cublasStatus_t cublasSgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                            std::int64_t m, std::int64_t n, std::int64_t k,
+                                            const float* alpha, const float* A, std::int64_t lda,
+                                            long long step_A, const float* B, std::int64_t ldb,
+                                            long long step_B, const float* beta, float* C, std::int64_t ldc,
+                                            long long step_C, std::int64_t count);
+cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                            std::int64_t m, std::int64_t n, std::int64_t k,
+                                            const double* alpha, const double* A, std::int64_t lda,
+                                            long long step_A, const double* B, std::int64_t ldb,
+                                            long long step_B, const double* beta, double* C, std::int64_t ldc,
+                                            long long step_C, std::int64_t count);
+cublasStatus_t cublasCgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                            std::int64_t m, std::int64_t n, std::int64_t k,
+                                            const cuComplex* alpha, const cuComplex* A, std::int64_t lda,
+                                            long long step_A, const cuComplex* B, std::int64_t ldb,
+                                            long long step_B, const cuComplex* beta, cuComplex* C,
+                                            std::int64_t ldc, long long step_C, std::int64_t count);
+cublasStatus_t cublasZgemmStridedBatched_64(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                            std::int64_t m, std::int64_t n, std::int64_t k,
+                                            const cuDoubleComplex* alpha, const cuDoubleComplex* A,
+                                            std::int64_t lda, long long step_A, const cuDoubleComplex* B,
+                                            std::int64_t ldb, long long step_B, const cuDoubleComplex* beta,
+                                            cuDoubleComplex* C, std::int64_t ldc, long long step_C,
+                                            std::int64_t count);
 }

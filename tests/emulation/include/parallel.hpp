@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulation/device.hpp"
+#include "emulation/report.hpp"
 #include "gridlops/local/matrix_view.hpp"
 
 namespace gridlops::cuda {
@@ -95,6 +96,9 @@ struct SumInOrder {
         output.sums(j, 0) = of_share(0);
         continue;
       }
+      // On the GPU a sum would otherwise not be finished, or too early.
+      if (output.tickets[j] != 0)
+        emulation::violation(emulation::Detector::uninitialised, "the tickets of a sum are not 0 before it");
       for (Index share = 0; share < shares; ++share) output.partial(share, j) = of_share(share);
       output.sums(j, 0) = sum(0, threads, shares, [&](Index share) { return output.partial(share, j); });
     }
