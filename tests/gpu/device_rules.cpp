@@ -158,25 +158,24 @@ TEST_CASE("A lack of memory that was handled is not taken for the failure of wha
   emulation::fail_call("cudaMallocAsync", 1);
   CHECK_THROWS_AS(backend->allocate(100), OutOfMemory);
   CHECK_NOTHROW(kernels.fill(1, columns.view()));
-  // The first sum of a backend needs scratch memory.
-  emulation::fail_call("cudaMallocAsync", 1);
-  CHECK_THROWS_AS(kernels.column_norms_squared(columns.view(), columns.sums.data()), OutOfMemory);
-  CHECK_NOTHROW(kernels.fill(1, columns.view()));
-  // Sums of long columns have two kinds of scratch memory. The second cannot grow: its old part must not be
-  // taken for what it was.
+  // Sums of long columns have scratch memory of two kinds. Where the second cannot grow, what it was is not
+  // taken for what it is.
   Buffer<double> tall(backend, 6000), of_tall(backend, 3);
+  kernels.fill(1, tall.matrix(2000, 3));
   const auto sum = [&](Index cols) {
     kernels.column_norms_squared({tall.data(), 2000, cols}, of_tall.data());
     std::vector<double> found(static_cast<std::size_t>(cols));
     backend->download(of_tall.data(), found.data(), cols * 8);
     return found;
   };
-  kernels.fill(1, tall.matrix(2000, 3));
+  emulation::fail_call("cudaMallocAsync", 1);
+  CHECK_THROWS_AS(sum(1), OutOfMemory);
   CHECK(sum(1) == std::vector<double>{2000});
   emulation::fail_call("cudaMallocAsync", 2);
   CHECK_THROWS_AS(sum(3), OutOfMemory);
   CHECK(sum(1) == std::vector<double>{2000});
   CHECK(sum(3) == std::vector<double>(3, 2000));
+  CHECK_NOTHROW(kernels.fill(1, columns.view()));
   const std::vector<double> many(1 << 17);
   Buffer<double> there(backend, static_cast<Index>(many.size()));
   emulation::fail_call("cudaMallocHost", 1);
