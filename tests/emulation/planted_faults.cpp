@@ -237,6 +237,7 @@ void absent_at_first_use() {
 /// Rank 0 waits on its device for a collective operation that rank 1 never begins.
 void wait_in_vain(const Setup& s, const Communicators& c) {
   connect(s, c.world);
+  MPI_Barrier(MPI_COMM_WORLD);  // or rank 0 may give up before rank 1 is connected
   if (rank_of_world() == 1) sleep(4);
   if (rank_of_world() == 0) broadcast(s.device, c.world, s.one);
 }
