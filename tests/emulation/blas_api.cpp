@@ -5,6 +5,8 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "emulation/device.hpp"
 #include "emulation/report.hpp"
@@ -49,6 +51,14 @@ struct Gemm {
   Size step_A = 0, step_B = 0, step_C = 0, count = 1;
 };
 
+template <class T>
+T one() {
+  if constexpr (std::is_floating_point_v<T>) {
+    return 1;
+  } else {
+    return {1, 0};
+  }
+}
 bool is_zero(float x) { return x == 0; }
 bool is_zero(double x) { return x == 0; }
 template <class Complex>
@@ -56,8 +66,8 @@ bool is_zero(Complex z) {
   return z.x == 0 && z.y == 0;
 }
 
-/// As on the hardware, a column's bits do not depend on its neighbours. OpenBLAS' complex gemm for AVX2 does
-/// not give that.
+/// As on the hardware, a column's bits do not depend on what its neighbours hold. OpenBLAS' complex gemm for
+/// AVX2 does not give that.
 template <class T, class Gemv>
 bool multiply_by_columns(const Gemm<T>& g, const Gemv& gemv) {
   if (g.op_b != CUBLAS_OP_N || g.k == 0) return false;
@@ -92,6 +102,24 @@ void multiply(const Gemm<cuDoubleComplex>& g) {
               static_cast<int>(g.ldb), &g.beta, g.C, static_cast<int>(g.ldc));
 }
 
+/// On the hardware they do depend on the number of columns, and may depend on leading dimensions and
+/// alignment. So these decide where the sum over k is cut in two.
+template <class T>
+void multiply_as_shaped(Gemm<T> g) {
+  if (g.k < 2) return multiply(g);
+  const auto odd = [](const T* data) { return reinterpret_cast<std::uintptr_t>(data) / sizeof(T) % 2; };
+  const auto shape = static_cast<std::uintptr_t>(g.n) + 3 * static_cast<std::uintptr_t>(g.lda % 2) +
+                     5 * static_cast<std::uintptr_t>(g.ldb % 2) + 7 * odd(g.A) + 11 * odd(g.B);
+  const Size first = 1 + static_cast<Size>(shape % static_cast<std::uintptr_t>(g.k - 1)), all = g.k;
+  g.k = first;
+  multiply(g);
+  g.A += first * (g.op_a == CUBLAS_OP_N ? g.lda : 1);
+  g.B += first * (g.op_b == CUBLAS_OP_N ? 1 : g.ldb);
+  g.k = all - first;
+  g.beta = one<T>();
+  multiply(g);
+}
+
 template <class T>
 cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g) {
   if (emulation::enter(name)) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -116,7 +144,7 @@ cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g) {
       // Some releases of OpenBLAS read C all the same.
       if (is_zero(g.beta))
         for (Size j = 0; j < g.n; ++j) std::fill_n(g.C + j * g.ldc, g.m, T{});
-      multiply(g);
+      multiply_as_shaped(g);
       g.A += g.step_A;
       g.B += g.step_B;
       g.C += g.step_C;
