@@ -30,11 +30,13 @@ namespace {
 template <Scalar T>
 class BroadcastPanels final : public PanelSource<T> {
  public:
-  BroadcastPanels(Communicator& comm, std::shared_ptr<Backend> backend, std::shared_ptr<SlotMemory<T>> memory)
+  BroadcastPanels(Communicator& comm, std::shared_ptr<Backend> backend, std::shared_ptr<SlotMemory<T>> memory,
+                  PanelCopies copies)
       : PanelSource<T>(memory->size()),
         comm_(comm),
         backend_(std::move(backend)),
-        memory_(std::move(memory)) {}
+        memory_(std::move(memory)),
+        copies_(copies) {}
 
   void reserve(std::size_t step, const Part& part) override {
     const bool is_there = this->block().data != nullptr && is_sent_in_place(part);
@@ -60,13 +62,14 @@ class BroadcastPanels final : public PanelSource<T> {
 
  private:
   bool is_sent_in_place(const Part& part) const {
-    return comm_.rank() == part.owner && this->own(part).contiguous();
+    return copies_ == PanelCopies::where_needed && comm_.rank() == part.owner && this->own(part).contiguous();
   }
   Buffer<T>& memory(std::size_t step) { return (*memory_)[step % memory_->size()]; }
 
   Communicator& comm_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<SlotMemory<T>> memory_;
+  PanelCopies copies_;
 };
 
 template <Scalar T>
@@ -168,8 +171,8 @@ class ReducedSum final : public PanelSum<T> {
 
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared_ptr<Backend> backend,
-                                                 std::shared_ptr<SlotMemory<T>> memory) {
-  return std::make_shared<BroadcastPanels<T>>(comm, std::move(backend), std::move(memory));
+                                                 std::shared_ptr<SlotMemory<T>> memory, PanelCopies copies) {
+  return std::make_shared<BroadcastPanels<T>>(comm, std::move(backend), std::move(memory), copies);
 }
 
 template <Scalar T>
@@ -188,7 +191,7 @@ std::shared_ptr<PanelSum<T>> reduced_sum(Communicator& comm, std::shared_ptr<Bac
   template class PanelSource<T>;                                                                             \
   template class PanelSum<T>;                                                                                \
   template std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator&, std::shared_ptr<Backend>,         \
-                                                            std::shared_ptr<SlotMemory<T>>);                 \
+                                                            std::shared_ptr<SlotMemory<T>>, PanelCopies);    \
   template std::shared_ptr<PanelSource<T>> peer_panels(Communicator&, std::shared_ptr<Backend>, std::size_t, \
                                                        SourceBlock);                                         \
   template std::shared_ptr<PanelSum<T>> reduced_sum(Communicator&, std::shared_ptr<Backend>,                 \

@@ -68,11 +68,15 @@ std::shared_ptr<SlotMemory<T>> slot_memory(std::size_t slots) {
   return std::make_shared<SlotMemory<T>>(slots);
 }
 
-/// Makes a source that broadcasts panels to the ranks of comm. Owners send from their own memory if it has no
-/// gaps.
+/// Whether the owner of a panel also sends a copy, which lies in memory as the others' do, or sends it from
+/// its own memory if that has no gaps.
+enum class PanelCopies { where_needed, everywhere };
+
+/// Makes a source that broadcasts panels to the ranks of comm.
 template <Scalar T>
 std::shared_ptr<PanelSource<T>> broadcast_panels(Communicator& comm, std::shared_ptr<Backend> backend,
-                                                 std::shared_ptr<SlotMemory<T>> memory);
+                                                 std::shared_ptr<SlotMemory<T>> memory,
+                                                 PanelCopies copies = PanelCopies::where_needed);
 
 /// Which block a source of panels takes: a new one for each product, or always the same. The latter may
 /// belong to the caller, who may change it between products, before calling renew().

@@ -130,9 +130,14 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const std::size_t slots = lookahead + 1;
 
   const SourceBlock of_A = A.owns_block() ? SourceBlock::of_operator : SourceBlock::of_caller;
-  const auto A_panels = reads_all   ? peer_panels<T>(grid.comm(), backend, slots, of_A)
-                        : reads_row ? peer_panels<T>(grid.row_comm(), backend, slots, of_A)
-                                    : broadcast_panels<T>(grid.row_comm(), backend, slot_memory<T>(slots));
+  // A GPU's BLAS may round by the alignment of A, and then a column by the rank that has it.
+  const PanelCopies copies = options.column_stable && backend->memory_space() == MemorySpace::device
+                                 ? PanelCopies::everywhere
+                                 : PanelCopies::where_needed;
+  const auto A_panels = reads_all ? peer_panels<T>(grid.comm(), backend, slots, of_A)
+                        : reads_row
+                            ? peer_panels<T>(grid.row_comm(), backend, slots, of_A)
+                            : broadcast_panels<T>(grid.row_comm(), backend, slot_memory<T>(slots), copies);
   const auto in_C = std::make_shared<PanelSum<T>>();
   if (reads_all) {
     const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
