@@ -11,7 +11,8 @@
 
 namespace gridlops::cuda {
 
-/// a / b for a ≥ 0, b > 0. A GPU divides 64-bit integers in some hundred instructions, and short ones in ten.
+/// a / b for a ≥ 0, b > 0. A GPU divides 64-bit integers in about a hundred instructions, and 32-bit ones in
+/// ten.
 __host__ __device__ inline Index quotient(Index a, Index b) {
   if (((a | b) >> 32) != 0) return a / b;
   return static_cast<Index>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
