@@ -17,7 +17,7 @@ OUTCOMES = {"passed", "failed", "too long", "skipped", "not run"}
 
 def command(build, out, *options):
     return [sys.executable, HERE / "run", "--emulated", "--build", build, "--out", out, "--parallel", "1", "--only", "suites1",
-            "--programs", "trace", "--programs", "product_traffic", *options]
+            "--programs", "product_traffic", "--programs", "least_squares", *options]  # the second takes seconds
 
 
 def results(out):
@@ -43,7 +43,7 @@ def main():
                     assert run.poll() is None, f"it ended after {steps} steps"
                     time.sleep(0.01)
                 os.killpg(run.pid, signal.SIGKILL)
-            assert steps <= len(results(killed)) <= len(outcomes), results(killed)
+            assert len(results(killed)) == steps, results(killed)
 
         late = Path(scratch, "late")
         begin = time.monotonic()
