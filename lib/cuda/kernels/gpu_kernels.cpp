@@ -7,6 +7,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "cuda/device_context.hpp"
+#include "cuda/kernels/kernel_bodies.hpp"
 #include "cuda/kernels/kernels.hpp"
 #include "cuda/on_device.hpp"
 #include "gridlops/base/error.hpp"

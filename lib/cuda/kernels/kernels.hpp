@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "cuda/kernels/kernel_bodies.hpp"
+#include "cuda/kernels/complex.hpp"
+#include "cuda/kernels/sum_bodies.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/array_kernels.hpp"
