@@ -204,7 +204,7 @@ def check_damped_guesses(suite, rng):
     for name, pairs in damps.items():
         A, B = conditioned(rng, 40, 25, name, 20), program.random_matrix(rng, (40, 8), name)
         case, far, size = Case(suite, A, B), program.random_matrix(rng, (25, 8), name), np.linalg.norm(A.astype(float))
-        for solver in ("cgls", "lsqr", "lsmr"):
+        for solver in LEAST_SQUARES:
             for damp, length in pairs:
                 np.save(suite.folder / "X0.npy", (length * far).astype(A.dtype))
                 X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, "--tolerance", 0, "--iterations", 500)

@@ -89,7 +89,8 @@ class Truth:
         # LSQR and LSMR know ‖A‖ as that of the bidiagonal matrix, a Frobenius norm (docs/decisions/0037-verdicts.md).
         self.stagnation_error = error_of(frobenius(A * d.T)) if case["solver"] in ("lsqr", "lsmr") else self.tested_error
         self.damped_r = np.hypot(self.r, D * self.x)
-        self.norm_F = np.sqrt(frobenius(A * d.T) ** 2 + D**2 * (abs(d) ** 2).sum())
+        largest_d = abs(d).max(initial=0)
+        self.damped_norm = np.hypot(min(self.norm_A * largest_d, frobenius(A * d.T)), D * largest_d)
         self.z = norms(X / d)
 
 
@@ -160,8 +161,9 @@ def solved(problem, truth, report):
         bound = problem.T[j] * (truth.reference[j] + truth.reference_error[j]) + rounding if reason == "converged" else rounding
         ok = truth.tested[j] <= bound
         if reason == "converged" and solver in ("lsqr", "lsmr") and not ok:
-            # Paige and Saunders's own two tests; their ‖A‖ is that of the bidiagonal matrix, which grows after its end.
-            norm_A = truth.norm_F[j] * np.sqrt(1 + report["column_iterations"][j] / max(1, min(problem.A.shape)))
+            # Paige and Saunders's own two tests. Their ‖A‖ is the root of a sum of ‖Av‖² over unit vectors v, one for each iteration,
+            # n at most. Rounding lets the same direction come again, so the Frobenius norm of A is no bound.
+            norm_A = truth.damped_norm[j] * np.sqrt(min(report["column_iterations"][j], problem.A.shape[1]))
             ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.z[j]) + truth.r_error[j]
                   or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
         require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 
 #include "solve/methods/methods.hpp"
 #include "solve/methods/rotations.hpp"
@@ -54,7 +53,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
     run.set_norms({.tested = alpha * beta,
                    .residual = residual,
                    .x = x_norm,
-                   .A = max(ratio(of_data, data), without_damping(run, alpha * alpha, 1)),
+                   .A = max(ratio(of_data, data), run.without_damping(alpha * alpha, 1)),
                    .reference = of_data,
                    .data = data});
     begin(beta);
@@ -122,7 +121,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   ColumnScalars damped_norm() const { return sqrt(norm2_B); }
   /// The same of A.
   ColumnScalars norm_of_A(const ColumnRun<T>& run) const {
-    return without_damping(run, norm2_B, std::min(steps, A.cols()));
+    return run.without_damping(norm2_B, std::min(steps, A.cols()));
   }
   /// Takes ‖v‖², and scales v to unit norm.
   void normalise_v(const ColumnScalars& vv) {
@@ -139,14 +138,6 @@ class BidiagonalMethod : public ColumnMethod<T> {
   ColumnScalars alpha;
 
  private:
-  /// The square root of norm2 − kD², where norm2 is a sum over k unit vectors, or a bound for one. They are
-  /// unit vectors to a few ε, so with D ≫ ‖A‖/√ε nothing is left.
-  static ColumnScalars without_damping(const ColumnRun<T>& run, const ColumnScalars& norm2, Index vectors) {
-    constexpr auto a_few_epsilon = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-    const ColumnScalars units(norm2.size(), (1 + a_few_epsilon) * static_cast<double>(vectors));
-    return root(norm2 - run.squared_damping() * units);
-  }
-
   void begin(const ColumnScalars& beta) {
     norm2_B = ColumnScalars(beta.size());
     steps = 0;

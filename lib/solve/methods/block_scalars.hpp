@@ -75,9 +75,9 @@ class BlockScalars {
   void compress() {
     const Index rows = rho_bar_.rows(), cols = rho_bar_.cols();
     if (rows > cols) {
-      const HouseholderQr<S> qr(std::move(rho_bar_));
+      const HouseholderQr<S> qr(rho_bar_);
       rho_bar_ = qr.upper();
-      const Small turned = qr.apply_adjoint(std::move(phi_bar_));
+      const Small turned = qr.apply_adjoint(phi_bar_);
       const Small settled = turned.row_block({cols, rows - cols});
       for (Index j = 0; j < settled.cols(); ++j) settled_[at(j)] += settled.column_norm_squared(j);
       phi_bar_ = turned.row_block({0, cols});

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "base/numbers.hpp"
 
@@ -29,6 +31,30 @@ S dot(Index n, const S* x, const S* y) {
 template <Scalar S>
 void axpy(Index n, S alpha, const S* x, S* y) {
   for (Index i = 0; i < n; ++i) y[i] += times(alpha, x[i]);
+}
+
+/// The numbers of A's rows, those with the largest elements first.
+template <Scalar S>
+std::vector<Index> by_falling_size(const SmallMatrix<S>& A) {
+  std::vector<double> sizes(at(A.rows()), 0.0);
+  for (Index j = 0; j < A.cols(); ++j)
+    for (Index i = 0; i < A.rows(); ++i) {
+      const double size = std::abs(A(i, j));
+      sizes[at(i)] =
+          std::isnan(size) ? std::numeric_limits<double>::infinity() : std::max(sizes[at(i)], size);
+    }
+  std::vector<Index> order(sizes.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return sizes[at(i)] > sizes[at(j)]; });
+  return order;
+}
+
+template <Scalar S>
+SmallMatrix<S> with_rows(const std::vector<Index>& order, const SmallMatrix<S>& A) {
+  SmallMatrix<S> result(A.rows(), A.cols());
+  for (Index j = 0; j < A.cols(); ++j)
+    for (Index i = 0; i < A.rows(); ++i) result(i, j) = A(order[at(i)], j);
+  return result;
 }
 
 }  // namespace
@@ -155,8 +181,8 @@ GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& f
 }
 
 template <Scalar S>
-HouseholderQr<S>::HouseholderQr(SmallMatrix<S> A)
-    : reflected_(std::move(A)), directions_(reflected_.rows(), reflected_.cols()) {
+HouseholderQr<S>::HouseholderQr(const SmallMatrix<S>& A)
+    : order_(by_falling_size(A)), reflected_(with_rows(order_, A)), directions_(A.rows(), A.cols()) {
   for (Index k = 0; k < reflected_.cols(); ++k) {
     const Index m = reflected_.rows() - k;
     S* v = directions_.column(k) + k;
@@ -187,9 +213,10 @@ SmallMatrix<S> HouseholderQr<S>::upper() const {
 }
 
 template <Scalar S>
-SmallMatrix<S> HouseholderQr<S>::apply_adjoint(SmallMatrix<S> B) const {
-  for (Index k = 0; k < directions_.cols(); ++k) reflect(k, B, 0);
-  return B;
+SmallMatrix<S> HouseholderQr<S>::apply_adjoint(const SmallMatrix<S>& B) const {
+  SmallMatrix<S> result = with_rows(order_, B);
+  for (Index k = 0; k < directions_.cols(); ++k) reflect(k, result, 0);
+  return result;
 }
 
 template class SmallMatrix<double>;

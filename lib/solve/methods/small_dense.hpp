@@ -70,18 +70,22 @@ struct GramFactors {
 template <Scalar S>
 GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors);
 
-/// The factorisation A = Q [R; 0] by Householder reflections, for A with at least as many rows as columns.
+/// The factorisation P A = Q [R; 0] by Householder reflections, for A with at least as many rows as columns.
+/// The permutation P puts the largest rows first. Rows that are much smaller than others thereby keep their
+/// digits in Q and in Qᴴ P B (Cox, Higham: Stability of Householder QR factorization for weighted least
+/// squares problems, 1998; columns are not pivoted here).
 template <Scalar S>
 class HouseholderQr {
  public:
-  explicit HouseholderQr(SmallMatrix<S> A);
+  explicit HouseholderQr(const SmallMatrix<S>& A);
   SmallMatrix<S> upper() const;
-  /// Qᴴ B.
-  SmallMatrix<S> apply_adjoint(SmallMatrix<S> B) const;
+  /// Qᴴ P B.
+  SmallMatrix<S> apply_adjoint(const SmallMatrix<S>& B) const;
 
  private:
   void reflect(Index k, SmallMatrix<S>& B, Index first_column) const;
 
+  std::vector<Index> order_;   // of A's rows in P A
   SmallMatrix<S> reflected_;   // R on and above the diagonal
   SmallMatrix<S> directions_;  // of the reflections I − 2vvᴴ
 };

@@ -277,6 +277,13 @@ ColumnFactors ColumnRun<T>::squared_damping() const {
 }
 
 template <Scalar T>
+ColumnScalars ColumnRun<T>::without_damping(const ColumnScalars& norm2, Index vectors) const {
+  constexpr auto a_few_epsilon = 4 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  const ColumnScalars units(norm2.size(), (1 + a_few_epsilon) * static_cast<double>(vectors));
+  return root(norm2 - squared_damping() * units);
+}
+
+template <Scalar T>
 ColumnScalars ColumnRun<T>::damped_residual_norms() const {
   ColumnScalars norms(batch_.block.count());
   for (Index k = 0; k < batch_.block.count(); ++k) norms[k] = column(k).damped_residual_norm();

@@ -99,6 +99,9 @@ class ColumnRun {
   void raise_damped_operator_norms(const ColumnScalars& from_below);
   /// Sets the norms of the columns that did not end in this iteration.
   void set_norms(const KnownNorms& norms);
+  /// The square root of norm2 − kD², where norm2 is ‖[A; D·I] v‖², summed over k unit vectors v. They are
+  /// unit vectors to a few ε, so with D ≫ ‖A‖/√ε nothing is left.
+  ColumnScalars without_damping(const ColumnScalars& norm2, Index vectors) const;
   /// (‖r‖² + D²‖x‖²)^½ from the recurrence, computed without cancellation.
   ColumnScalars damped_residual_norms() const;
   /// The power of two by which A is multiplied.

@@ -78,6 +78,25 @@ TEMPLATE_TEST_CASE("Householder's reflections make triangles and keep lengths", 
   }
 }
 
+/// With P A = Q [R; 0], the upper rows of Qᴴ P B are R⁻ᴴ Aᴴ B. Here that product has no terms that cancel.
+TEMPLATE_TEST_CASE("Rows that are far smaller than others keep their digits in Householder's reflections", "",
+                   double, std::complex<double>) {
+  using Small = SmallMatrix<TestType>;
+  for (const double size : {std::ldexp(1.0, -50), std::ldexp(1.0, -400)}) {
+    Small small_rows = random_matrix<TestType>(1, 3, 3), A(6, 3), B(6, 2);
+    for (Index j = 0; j < 3; ++j) {
+      for (Index i = 0; i < 3; ++i) A(i, j) = small_rows(i, j) * size;
+      A(3 + j, j) = TestType(3 + j);
+    }
+    for (Index j = 0; j < 2; ++j)
+      for (Index i = 0; i < 3; ++i) B(i, j) = counter_random<TestType>(2, i, j);
+    const HouseholderQr<TestType> qr(A);
+    const Small upper = qr.apply_adjoint(B).row_block({0, 3}),
+                expected = product(adjoint(inverse_upper(qr.upper())), product(adjoint(A), B));
+    CHECK(norm(difference(upper, expected)) <= 1e-14 * norm(expected));
+  }
+}
+
 TEMPLATE_TEST_CASE("Triangles are inverted, but for rows that are too small", "", double,
                    std::complex<double>) {
   using Small = SmallMatrix<TestType>;
