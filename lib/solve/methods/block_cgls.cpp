@@ -244,16 +244,13 @@ void BlockCgls<T>::move_x(ColumnRun<T>& run) {
 
 template <Scalar T>
 void BlockCgls<T>::set_norms(ColumnRun<T>& run, const ColumnScalars& xx) {
-  ColumnScalars residual(xx.size()), gradient(xx.size());
+  ColumnScalars rr(xx.size()), ss(xx.size());
   for (Index k = 0; k < xx.size(); ++k) {
-    const double damp = run.column(k).damp;
-    const double squared = scalars_.residual_squared(run.number(k)) - damp * damp * xx[k];
-    // Rounding may make a square negative. max() would also turn NaN into zero.
-    residual[k] = squared < 0 ? 0 : std::sqrt(squared);
-    gradient[k] = std::sqrt(scalars_.gradient_squared(run.number(k)));
+    rr[k] = scalars_.residual_squared(run.number(k));
+    ss[k] = scalars_.gradient_squared(run.number(k));
   }
   run.raise_operator_norms(run.without_damping(ColumnScalars(xx.size(), norm_ * norm_), 1));
-  run.set_norms({.tested = gradient, .residual = residual, .x = sqrt(xx)});
+  run.set_norms({.tested = sqrt(ss), .residual = root(rr - run.squared_damping() * xx), .x = sqrt(xx)});
 }
 
 template <Scalar T>

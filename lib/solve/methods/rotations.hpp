@@ -18,10 +18,4 @@ struct Rotations {
   ColumnScalars r, c, s;
 };
 
-/// The square roots, or 0 where rounding has made a square negative. NaN stays NaN.
-inline ColumnScalars root(ColumnScalars squares) {
-  for (double& square : squares.values()) square = square < 0 ? 0 : square;
-  return sqrt(squares);
-}
-
 }  // namespace gridlops

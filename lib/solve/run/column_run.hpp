@@ -28,6 +28,12 @@ struct KnownNorms {
   ColumnScalars rounding = {};   ///< the tested norm that rounding alone produces, for the method's own test
 };
 
+/// The square roots, or 0 where rounding has made a square negative. NaN stays NaN.
+inline ColumnScalars root(ColumnScalars squares) {
+  for (double& square : squares.values()) square = square < 0 ? 0 : square;
+  return sqrt(squares);
+}
+
 /// One number for each of some columns, or one for all, so that arithmetic with 0 for all reads nothing. It
 /// serves as an operand of column arithmetic, but is a value.
 class ColumnFactors {

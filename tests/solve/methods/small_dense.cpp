@@ -86,7 +86,7 @@ TEMPLATE_TEST_CASE("Rows that are far smaller than others keep their digits in H
     Small small_rows = random_matrix<TestType>(1, 3, 3), A(6, 3), B(6, 2);
     for (Index j = 0; j < 3; ++j) {
       for (Index i = 0; i < 3; ++i) A(i, j) = small_rows(i, j) * size;
-      A(3 + j, j) = TestType(3 + j);
+      A(3 + j, j) = TestType(static_cast<double>(3 + j));
     }
     for (Index j = 0; j < 2; ++j)
       for (Index i = 0; i < 3; ++i) B(i, j) = counter_random<TestType>(2, i, j);
