@@ -80,7 +80,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // plus X and the numbers
   if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
-  const Solve<T> solve{method, options, state, log, checkpoints, guard, B, before.residuals, X};
+  const Solve<T> solve{method, options, state, log, checkpoints, guard, before, B, X};
   const auto run_of = [&](Index batch) {
     log.begin_batch(batch, batches[at(batch)]);
     return ColumnRun<T>(solve, batches[at(batch)]);

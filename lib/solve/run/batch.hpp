@@ -23,8 +23,8 @@ struct Solve {
   SolveLog<T>& log;
   Checkpoints<T>& checkpoints;
   const Guard& guard;
+  const SolvedBefore<T>& before;
   const ConstDistMatrix<T>& B;
-  const ConstDistMatrix<T>* residuals;  ///< as in SolvedBefore
   DistMatrix<T>& X;
 };
 
@@ -64,7 +64,8 @@ VerdictRules Batch<T>::rules_of(const Solve<T>& solve) {
           .default_tolerance = default_tolerance(scalar_type_of<T>),
           .absolute_tolerance = traits.absolute_tolerance,
           .judges_start = traits.judges_start,
-          .x_is_correction = solve.residuals != nullptr,
+          .x_is_correction = solve.before.residuals != nullptr,
+          .largest_norm = solve.before.largest_norm,
           .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
           .longest_sum = std::max<Index>({solve.method.op().rows(), solve.method.op().cols(), 1})};
 }
@@ -77,7 +78,8 @@ Batch<T>::Batch(const Solve<T>& of, const ColumnBatch& of_columns)
       begins_from_x(of.options.initial_guess),
       block(of.state, columns.sizes, grid().my_part(B.layout().cols.axis)),
       verdicts(rules_of(of), of.options, of.log.numbers()) {
-  if (of.residuals != nullptr) residuals.emplace(of.residuals->column_slice(columns.first, columns.sizes));
+  if (of.before.residuals != nullptr)
+    residuals.emplace(of.before.residuals->column_slice(columns.first, columns.sizes));
 }
 
 }  // namespace gridlops

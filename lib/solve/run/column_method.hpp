@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -128,6 +129,8 @@ struct SolvedBefore {
   /// The state of an earlier call with the same method, whose memory this call reuses. Null: the call uses
   /// its own state.
   MethodState<T>* state = nullptr;
+  /// The most that ‖A‖ may count in bounds of rounding, where the operator has rows of damping below A's.
+  double largest_norm = std::numeric_limits<double>::infinity();
 };
 
 /// Runs the method made by begin_solve() on B, batch by batch (collective over the grid; an empty report on

@@ -28,39 +28,45 @@ bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
 
 constexpr double a_few = 10;
 
-bool minimises(const ColumnNorms& norms, double rounding) {
-  return norms.tested_norm <=
-         a_few * rounding *
-             (norms.operator_norm * norms.residual_norm + norms.damp * norms.damp * norms.x_norm);
-}
+/// What rounding explains of one column: `rounding` is relative, ‖A‖ is that of the bounds.
+struct RoundingBounds {
+  const ColumnNorms& norms;
+  const double norm_A;
 
-bool solves_equations(const ColumnNorms& norms, double residual, double rounding) {
-  return residual <= a_few * rounding * norms.operator_norm * norms.x_norm;
-}
+  RoundingBounds(const ColumnNorms& of, const VerdictLimits& limits)
+      : norms(of), norm_A(std::min(of.operator_norm, limits.largest_norm)) {}
 
-bool is_rounding_of_gradient(const ColumnNorms& norms, double rounding) {
-  const double A = norms.operator_norm;
-  return norms.tested_norm <=
-         a_few * rounding *
-             (A * (norms.data_norm + A * norms.x_norm) + norms.damp * norms.damp * norms.x_norm);
-}
+  bool minimises(double rounding) const {
+    return norms.tested_norm <=
+           a_few * rounding * (norm_A * norms.residual_norm + norms.damp * norms.damp * norms.x_norm);
+  }
+  bool solves_equations(double residual, double rounding) const {
+    return residual <= a_few * rounding * norm_A * norms.x_norm;
+  }
+  bool is_rounding_of_gradient(double rounding) const {
+    return norms.tested_norm <=
+           a_few * rounding *
+               (norm_A * (norms.data_norm + norm_A * norms.x_norm) + norms.damp * norms.damp * norms.x_norm);
+  }
+};
 
 bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, const Rounding& rounding) {
+  const RoundingBounds bounds(norms, limits);
   const double half_the_digits = std::sqrt(limits.epsilon), r = norms.damped_residual_norm();
   switch (limits.test) {
     case ToleranceTest::own:
       return norms.tested_norm <= norms.rounding_norm;
     case ToleranceTest::residual:
-      return solves_equations(norms, norms.tested_norm, rounding.of_residual) &&
+      return bounds.solves_equations(norms.tested_norm, rounding.of_residual) &&
              norms.tested_norm <= half_the_digits * norms.data_norm;
     case ToleranceTest::gradient:
     case ToleranceTest::backward_error:
       break;
   }
-  if (solves_equations(norms, r, rounding.of_residual) && r <= half_the_digits * norms.data_norm) return true;
+  if (bounds.solves_equations(r, rounding.of_residual) && r <= half_the_digits * norms.data_norm) return true;
   const bool is_no_worse_than_zero = r <= (1 + a_few * rounding.of_residual) * norms.data_norm;
   return is_no_worse_than_zero &&
-         (minimises(norms, rounding.of_residual) || (is_rounding_of_gradient(norms, rounding.of_gradient) &&
+         (bounds.minimises(rounding.of_residual) || (bounds.is_rounding_of_gradient(rounding.of_gradient) &&
                                                      norms.tested_norm <= half_the_digits * norms.reference));
 }
 
@@ -75,17 +81,18 @@ std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& l
 }
 
 bool is_exhausted(const ColumnNorms& norms, const VerdictLimits& limits) {
+  const RoundingBounds bounds(norms, limits);
   switch (limits.test) {
     case ToleranceTest::own:
       return false;
     case ToleranceTest::residual:
-      return solves_equations(norms, norms.tested_norm, limits.epsilon);
+      return bounds.solves_equations(norms.tested_norm, limits.epsilon);
     case ToleranceTest::gradient:
     case ToleranceTest::backward_error:
       break;
   }
-  return minimises(norms, limits.epsilon) ||
-         solves_equations(norms, norms.damped_residual_norm(), limits.epsilon);
+  return bounds.minimises(limits.epsilon) ||
+         bounds.solves_equations(norms.damped_residual_norm(), limits.epsilon);
 }
 
 }  // namespace gridlops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "gridlops/solve/solver.hpp"
@@ -37,7 +38,9 @@ struct VerdictLimits {
   double absolute_tolerance = 0;  ///< for the method's own test
   double atol = 0, btol = 0;      ///< for the test of the backward error
   bool x_is_correction = false;   ///< x corrects a guess; the norm of their sum, for that test, is not known
-  double epsilon = 0;             ///< of the elements' type
+  /// The most that ‖A‖ may count in bounds of rounding.
+  double largest_norm = std::numeric_limits<double>::infinity();
+  double epsilon = 0;  ///< of the elements' type
 };
 
 /// The relative errors of the computed norms.

@@ -30,6 +30,7 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .atol = options_.atol.value_or(column.tolerance),
           .btol = options_.btol.value_or(column.tolerance),
           .x_is_correction = rules_.x_is_correction,
+          .largest_norm = std::ldexp(rules_.largest_norm, column.scale.A),
           .epsilon = rules_.epsilon};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -17,8 +18,10 @@ struct VerdictRules {
   double absolute_tolerance = 0;  ///< for the method's own test
   bool judges_start = true;       ///< false if x may be the solution only after an iteration
   bool x_is_correction = false;   ///< x corrects a guess that is not known here
-  double epsilon = 0;             ///< of the elements' type
-  Index longest_sum = 1;          ///< the number of terms of a dot product in a product with A or Aᴴ
+  /// The most that ‖A‖ may count in bounds of rounding.
+  double largest_norm = std::numeric_limits<double>::infinity();
+  double epsilon = 0;     ///< of the elements' type
+  Index longest_sum = 1;  ///< the number of terms of a dot product in a product with A or Aᴴ
 };
 
 /// Holds the columns of a batch, and knows which of them take part. judge() decides whether a column is
