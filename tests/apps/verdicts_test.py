@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that what `gridlops solve` calls solved is solved, with norms that NumPy computes in long double: on plateaus, for singular
 systems, after restarts, from far guesses, and for A, B and D of any size. verdicts_test.py LAUNCH PROGRAM"""
+import itertools
 import shutil
 
 import numpy as np
@@ -198,22 +199,25 @@ def check_useless_guesses(suite, rng):
 
 def check_damped_guesses(suite, rng):
     """However large D is, it does not widen what rounding explains of b and r, which it does not multiply. The Frobenius norm is
-    what lsqr and lsmr know of ‖A‖, and 100 is 10√(m + n) and some more for x, which is rounded to its type."""
+    what lsqr and lsmr know of ‖A‖, and 100 is 10√(m + n) and some more for x, which is rounded to its type. With columns made
+    equally long, D is a part of the operator."""
     damps = {"f64": ((10, 0.01), (100, 1e4), (1000, 0.01), (1000, 1e4), (1e5, 1e-4), (1e10, 0.01)),
              "f32": ((10, 0.01), (1000, 0.01), (1e5, 1), (1e6, 1e-8), (1e6, 0.01))}
     for name, pairs in damps.items():
         A, B = conditioned(rng, 40, 25, name, 20), program.random_matrix(rng, (40, 8), name)
         case, far, size = Case(suite, A, B), program.random_matrix(rng, (25, 8), name), np.linalg.norm(A.astype(float))
         for solver in LEAST_SQUARES:
-            for damp, length in pairs:
+            for (damp, length), precondition in itertools.product(pairs, ("none", "column-norms")):
                 np.save(suite.folder / "X0.npy", (length * far).astype(A.dtype))
-                X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, "--tolerance", 0, "--iterations", 500)
+                X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, "--precondition", precondition,
+                                       "--tolerance", 0, "--iterations", 500)
                 if X is None:
                     continue
-                suite.check(set(reasons(report)) <= program.SOLVED, name, solver, damp, length, reasons(report))
+                what = name, solver, damp, length, precondition, reasons(report)
+                suite.check(set(reasons(report)) <= program.SOLVED, *what)
                 gradient, of_x = norms(A, B, X, damp)[1], np.linalg.norm(X.astype(float), axis=0)
                 bound = size * (np.linalg.norm(B.astype(float), axis=0) + size * of_x) + damp**2 * of_x
-                suite.check((gradient <= 100 * np.finfo(A.dtype).eps * bound).all(), name, solver, damp, length, reasons(report),
+                suite.check((gradient <= 100 * np.finfo(A.dtype).eps * bound).all(), *what,
                             "gradients in units of rounding:", gradient / (np.finfo(A.dtype).eps * bound))
 
 
