@@ -44,6 +44,7 @@ int asked_threads() {
 
 std::atomic<int> chosen{0};  // 0 before anybody has asked, -1 if nobody chose
 std::atomic<int> share{0};   // of the machine's processors; 0 before anybody has asked
+std::atomic<bool> has_less_than_one{false};
 
 /// While it lives, BLAS has one thread in this process, if it can be told.
 class OneBlasThread {
@@ -118,7 +119,10 @@ void share_processors(const std::vector<int>& usable, const std::vector<int>& ra
   for (std::size_t cpu = 0; cpu < usable.size(); ++cpu)
     if (usable[cpu] > 0) processors += 1.0 / ranks[cpu];
   share = std::max(static_cast<int>(processors), 1);
+  has_less_than_one = processors < 1;
 }
+
+bool ranks_outnumber_processors() { return has_less_than_one; }
 
 void choose_threads(int threads) { chosen = threads; }
 

@@ -18,6 +18,8 @@ std::vector<int> usable_processors();
 /// Makes the default number of threads this rank's share of the processors that it may use, given how many
 /// ranks may use each.
 void share_processors(const std::vector<int>& usable, const std::vector<int>& ranks);
+/// Whether that share is less than one: then a rank that waits for another may keep it from working.
+bool ranks_outnumber_processors();
 
 /// Makes it this many threads, at least 1, whatever else was said.
 void choose_threads(int threads);

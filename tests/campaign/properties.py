@@ -163,7 +163,7 @@ def solved(problem, truth, report):
         if reason == "converged" and solver in ("lsqr", "lsmr") and not ok:
             # Paige and Saunders's own two tests. Their ‖A‖ is the root of a sum of ‖Av‖² over unit vectors v, one for each iteration,
             # n at most. Rounding lets the same direction come again, so the Frobenius norm of A is no bound.
-            norm_A = truth.damped_norm[j] * np.sqrt(min(report["column_iterations"][j], problem.A.shape[1]))
+            norm_A = truth.damped_norm[j] * np.sqrt(max(1, min(report["column_iterations"][j], problem.A.shape[1])))
             ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.z[j]) + truth.r_error[j]
                   or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
         require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],

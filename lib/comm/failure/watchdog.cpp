@@ -24,6 +24,7 @@
 #include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -455,6 +456,10 @@ void WatchedWait::look() {
   const auto now = Clock::now();
   if (begin_ == Clock::time_point{}) begin_ = now;
   watchdog->watch(begin_, now);
+}
+
+void WatchedWait::leave_processor() {
+  if (ranks_outnumber_processors()) std::this_thread::sleep_for(std::chrono::microseconds(10));
 }
 
 void look_after_test() {

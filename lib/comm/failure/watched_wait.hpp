@@ -18,6 +18,7 @@ class WatchedWait {
 
   void poll() {
     if (++polls_ % polls_between_looks == 0) look();
+    if (polls_ >= polls_between_looks) leave_processor();
   }
   /// The same for waits with their own polling loop: call this every few microseconds or milliseconds.
   GRIDLOPS_EXPORT void look();
@@ -25,6 +26,10 @@ class WatchedWait {
   void is_own_work() { begin_ = Clock::now(); }
 
  private:
+  /// Sleeps for a moment if ranks outnumber processors. Yielding is not enough: two ranks that wait hand the
+  /// processor to each other, and the one that works gets it late.
+  static void leave_processor();
+
   static constexpr std::uint32_t polls_between_looks = 16;
   std::uint32_t polls_ = 0;
   Clock::time_point begin_{};  // set by the first look, so that short waits read no clock
