@@ -129,7 +129,7 @@ cublasStatus_t enqueue(cublasHandle_t handle, const char* name, Gemm<T> g) {
       g.ldb < std::max<Size>(1, rows_B) || g.ldc < std::max<Size>(1, g.m))
     return CUBLAS_STATUS_INVALID_VALUE;
   emulation::Device& gpu = emulation::device();
-  emulation::require_current(handle->device, emulation::text_of(name, ": the handle"));
+  emulation::require_current(handle->device, name, ": the handle");
   std::vector<Region> regions;
   for (Size i = 0; i < g.count; ++i) {
     regions.push_back(block(g.A + i * g.step_A, rows_A, cols_A, g.lda, false));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -10,9 +11,9 @@ namespace emulation {
 
 /// Counts of what this process has called and moved since it started.
 struct Ledger {
-  std::map<std::string, long> calls;  ///< by function; kernels by their names as well
-  long kernels = 0;                   ///< launched by the library itself, cuBLAS not counted
-  long allocations = 0;               ///< of device memory
+  std::map<std::string, long, std::less<>> calls;  ///< by function; kernels by their names as well
+  long kernels = 0;                                ///< launched by the library itself, cuBLAS not counted
+  long allocations = 0;                            ///< of device memory
   long copies_to_host = 0, bytes_to_host = 0;
   long copies_to_device = 0, bytes_to_device = 0;
   long collectives = 0;    ///< NCCL operations, messages included

@@ -62,12 +62,6 @@ int& current_device() {
   return current;
 }
 
-void require_current(int number, const std::string& what) {
-  if (number != current_device())
-    violation(Detector::devices, what, " of device ", number, " is used while device ", current_device(),
-              " is current");
-}
-
 Device& device() {
   static Device* const the_device = [] {
     auto* made = new Device;  // outlives everything: its worker never ends
@@ -89,7 +83,7 @@ Device::Device()
 void Device::check(cudaStream_t stream, const std::string& label) const {
   if (stream == nullptr) end_with_report(label + " on the default stream, which would wait for all others");
   if (streams.count(stream) == 0) end_with_report(label + " on a stream that was destroyed");
-  require_current(stream->device, text_of(label, ": stream ", stream->number));
+  require_current(stream->device, label, ": stream ", stream->number);
 }
 
 OperationPtr Device::enqueue(const std::vector<cudaStream_t>& on, const std::string& label,

@@ -114,7 +114,12 @@ class Device {
 int device_count();
 int& current_device();
 /// Ends the process unless this device is the current one.
-void require_current(int number, const std::string& what);
+template <class... Parts>
+void require_current(int number, const Parts&... what) {
+  if (number != current_device())
+    violation(Detector::devices, what..., " of device ", number, " is used while device ", current_device(),
+              " is current");
+}
 /// Keeps the error as CUDA's last one of this thread, and returns it.
 cudaError_t failed(cudaError_t error);
 

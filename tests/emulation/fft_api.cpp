@@ -88,7 +88,7 @@ std::map<cufftHandle, Plan> plans;
 Plan* find(cufftHandle handle, const char* function) {
   const auto found = plans.find(handle);
   if (found == plans.end()) return nullptr;
-  emulation::require_current(found->second.device, emulation::text_of(function, ": the plan"));
+  emulation::require_current(found->second.device, function, ": the plan");
   return &found->second;
 }
 

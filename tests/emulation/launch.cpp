@@ -40,7 +40,7 @@ cudaError_t launch(cudaStream_t stream, const char* name, const std::vector<Regi
   Device& gpu = device();
   const Lock lock(gpu.mutex);
   ++running_ledger().kernels;
-  gpu.enqueue({stream}, text_of("kernel ", name), regions,
+  gpu.enqueue({stream}, std::string("kernel ") + name, regions,
               [body = std::move(body), time = time_of(name), begin = Clock::time_point()]() mutable {
                 if (begin == Clock::time_point()) begin = Clock::now();
                 if (Clock::now() - begin < time) return false;

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "emulation/device.hpp"
 #include "support/planned_fault.hpp"
@@ -16,12 +18,8 @@ namespace {
 
 PlannedFault planned;
 
-const char* name_of(Detector detector) {
-  static constexpr const char* names[] = {"races",       "ranges",   "alignment", "devices",
-                                          "host_access", "pageable", "copies",    "uninitialised",
-                                          "signatures",  "orders",   "hangs",     "leaks"};
-  return names[static_cast<int>(detector)];
-}
+constexpr std::array names{"races",  "ranges",        "alignment",  "devices", "host_access", "pageable",
+                           "copies", "uninitialised", "signatures", "orders",  "hangs",       "leaks"};
 
 std::string environment(const char* name) {
   const char* text = std::getenv(name);
@@ -31,8 +29,14 @@ std::string environment(const char* name) {
 }  // namespace
 
 bool is_on(Detector detector) {
-  static const std::string off = text_of(",", environment("GRIDLOPS_EMULATION_OFF"), ",");
-  return off.find(text_of(",", name_of(detector), ",")) == std::string::npos;
+  static const auto on = [] {
+    const std::string off = text_of(",", environment("GRIDLOPS_EMULATION_OFF"), ",");
+    std::array<bool, names.size()> result{};
+    for (std::size_t k = 0; k < names.size(); ++k)
+      result[k] = off.find(text_of(",", names[k], ",")) == std::string::npos;
+    return result;
+  }();
+  return on[static_cast<std::size_t>(detector)];
 }
 
 void report(const std::string& text) {
@@ -69,7 +73,9 @@ bool enter(const char* function) {
     return true;
   }();
   const Lock lock(device().mutex);
-  ++running_ledger().calls[function];
+  auto& calls = running_ledger().calls;
+  const auto found = calls.find(std::string_view(function));
+  ++(found == calls.end() ? calls[function] : found->second);
   if (!planned.befalls(rank_in_job(), function)) return false;
   planned.befall_process();
   return planned.kind == "fail";

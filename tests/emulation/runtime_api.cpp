@@ -36,8 +36,7 @@ cudaError_t free_memory(void* memory, cudaStream_t stream, const char* function)
                          allocation == nullptr ? "no allocation" : allocation->name());
     return failed(cudaErrorInvalidValue);
   }
-  if (allocation->on_device)
-    emulation::require_current(allocation->device, std::string(function) + ": memory");
+  if (allocation->on_device) emulation::require_current(allocation->device, function, ": memory");
   const auto release = [&gpu, allocation] {
     gpu.memory.free(*allocation);
     return true;

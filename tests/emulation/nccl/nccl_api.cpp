@@ -86,7 +86,7 @@ ncclResult_t issue(const char* function, const std::vector<std::shared_ptr<emula
 
 bool may_be_called(ncclComm_t comm, const char* function) {
   if (comm == nullptr || comm->dead || comm->busy) return false;
-  emulation::require_current(comm->device, emulation::text_of(function, ": a communicator"));
+  emulation::require_current(comm->device, function, ": a communicator");
   return true;
 }
 
