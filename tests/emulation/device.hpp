@@ -15,6 +15,7 @@
 
 #include <cuda_runtime_api.h>
 #include "emulation/memory.hpp"
+#include "emulation/report.hpp"
 
 namespace emulation {
 
