@@ -125,7 +125,7 @@ def check_restarts(suite, rng):
         for damp in (0, 0.1):
             shutil.rmtree(suite.folder / "saved", ignore_errors=True)
             words = ["--solver", solver, "--damp", damp, "--batch", 2]
-            _, report = case.solve(*words, "--tolerance", 0, "--iterations", 500, "--checkpoint", "saved", "--checkpoint-every", 1)
+            _, report = case.solve(*words, "--tolerance", 0, "--iterations", 500, "--checkpoint", "saved", "--checkpoint-every", 20)
             if report is not None:
                 most = max(column["iterations"] for column in report["columns"])
                 _, report = case.solve(*words, "--tolerance", 1e-300, "--iterations", most, "--restart", "saved")
