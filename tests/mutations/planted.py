@@ -88,6 +88,8 @@ def read_faults(root):
             raise ListError(f"{LIST}: {fault.name}: right and wrong are the same, or nothing")
         if not fault.wrong.strip() and not fault.is_statement:
             raise ListError(f"{LIST}: {fault.name}: only a statement can be left out")
+        if any(text.count(opened) != text.count(closed) for text in (fault.right, fault.wrong) for opened, closed in ("()", "{}")):
+            raise ListError(f"{LIST}: {fault.name}: right or wrong opens another number of brackets than it closes")
         faults.append(fault)
     return faults
 
