@@ -14,20 +14,11 @@ namespace {
 
 using GridPtr = std::shared_ptr<ProcessGrid>;
 
+/// A matrix of the caller's block, of which Python has checked the address, the type and the strides.
 template <Scalar T>
-std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, const py::buffer& block,
+std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, std::uintptr_t address,
+                                     std::tuple<Index, Index, Index> shape_and_stride, py::object memory,
                                      bool writable) {
-  const py::buffer_info info = block.request(writable);
-  const MatrixView<T> view = view_of<T>(info);
-  return std::make_shared<Matrix<T>>(
-      Matrix<T>{DistMatrix<T>(std::move(grid), layout, view), keep(block), writable});
-}
-
-/// The same for a block in the memory of a GPU, of which Python knows the address.
-template <Scalar T>
-std::shared_ptr<Matrix<T>> make_device_view(GridPtr grid, const Layout& layout, std::uintptr_t address,
-                                            std::tuple<Index, Index, Index> shape_and_stride,
-                                            py::object memory, bool writable) {
   const auto [rows, cols, stride] = shape_and_stride;
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const MatrixView<T> view(reinterpret_cast<T*>(address), rows, cols, stride);
@@ -122,7 +113,6 @@ void bind_type(py::module_ native) {
   const py::call_guard<py::gil_scoped_release> unlocked;
   native.def("allocate", allocate<T>, unlocked);
   native.def("view", make_view<T>);
-  native.def("device_view", make_device_view<T>);
   native.def("download", download<T>);
   native.def("upload", upload<T>);
   native.def(

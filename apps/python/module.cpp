@@ -48,6 +48,7 @@ PYBIND11_MODULE(_native, native) {
   bind_session(native);
   bind_spaces(native);
   bind_matrices(native);
+  bind_dlpack(native);
   bind_operators(native);
   bind_array_operators(native);
   bind_solvers(native);

@@ -23,6 +23,7 @@ namespace py = pybind11;
 /// interpreter's lock.
 inline std::shared_ptr<py::object> keep(py::object object) {
   return {new py::object(std::move(object)), [](py::object* kept) {
+            if (Py_IsInitialized() == 0) return;  // the object is gone with the interpreter
             const py::gil_scoped_acquire lock;
             delete kept;
           }};
@@ -92,6 +93,7 @@ void bind_errors(py::module_& native);
 void bind_session(py::module_& native);
 void bind_spaces(py::module_& native);
 void bind_matrices(py::module_& native);
+void bind_dlpack(py::module_& native);
 void bind_operators(py::module_& native);
 void bind_array_operators(py::module_& native);
 void bind_solvers(py::module_& native);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gridlops/comm/gpu.hpp"
@@ -58,19 +59,21 @@ py::list boxes(const Space& space) {
   return all;
 }
 
-/// The grid and the communicator it was made of, which has the idle ranks, too. `address` points to the
-/// MPI_Comm of an mpi4py communicator. Collective over it.
-std::pair<GridPtr, std::shared_ptr<Communicator>> make_grid(std::uintptr_t address,
-                                                            std::optional<std::pair<int, int>> shape,
-                                                            const std::string& transport, bool on_gpu) {
+/// The grid, the communicator it was made of, which has the idle ranks, too, and the number of this rank's
+/// GPU, or 0. `address` points to the MPI_Comm of an mpi4py communicator. Collective over it.
+std::tuple<GridPtr, std::shared_ptr<Communicator>, int> make_grid(std::uintptr_t address,
+                                                                  std::optional<std::pair<int, int>> shape,
+                                                                  const std::string& transport, bool on_gpu) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows addresses as numbers
   const auto mpi = make_mpi_communicator(*reinterpret_cast<const MPI_Comm*>(address));
   const GridShape grid = shape ? GridShape{shape->first, shape->second} : near_square(mpi->size());
-  const std::shared_ptr<Backend> backend = on_gpu ? make_gpu_of_rank(*mpi) : make_host_backend();
+  const int gpu = on_gpu ? gpu_of_rank(*mpi) : 0;
+  const std::shared_ptr<Backend> backend =
+      on_gpu ? attempt(*mpi, [&] { return make_gpu_backend(gpu); }) : make_host_backend();
   std::shared_ptr<Communicator> comm =
       on_gpu ? make_gpu_communicator(*mpi, backend, transport) : make_host_communicator(*mpi, transport);
   auto made = std::make_shared<ProcessGrid>(*comm, grid, backend);
-  return {std::move(made), std::move(comm)};
+  return {std::move(made), std::move(comm), gpu};
 }
 
 py::dict traffic_of(const ProcessGrid& grid) {
@@ -98,6 +101,9 @@ void bind_grid(py::module_& native) {
                              [](const ProcessGrid& grid) {
                                return reinterpret_cast<std::uintptr_t>(grid.backend()->native_queue());
                              })
+      .def(
+          "synchronize", [](const ProcessGrid& grid) { grid.backend()->synchronize(); },
+          py::call_guard<py::gil_scoped_release>())
       .def("traffic", traffic_of);
   py::class_<Communicator, std::shared_ptr<Communicator>>(native, "Communicator");
   native.def("make_grid", make_grid, py::call_guard<py::gil_scoped_release>());

@@ -55,42 +55,6 @@ def test_blocks_are_used_in_place():
                 expect_error(gl.UsageError, lambda: F.scatter(whole(dtype, 1, 7, 5)), "read-only")
 
 
-class OfAnotherLibrary:
-    """An array that nothing is known of but what DLPack says."""
-
-    def __init__(self, array, device=None):
-        self.array = array
-        self.device = device
-
-    def __dlpack__(self, **_):
-        if self.device is not None:
-            raise BufferError("not on the host")
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self):
-        return self.device or self.array.__dlpack_device__()
-
-
-def test_dlpack():
-    grid = gl.Grid()
-    space = gl.Space(grid, gl.Cut("all", [rank % 3 for rank in range(COMM.size)]))  # the first part is empty
-    for dtype in TYPES:
-        X = gl.zeros(space, 4, dtype).fill(integers(dtype, 1))
-        outside = np.from_dlpack(X)
-        assert outside.dtype == dtype and np.shares_memory(outside, X.local) == (X.local.size > 0)
-        X.local[...] *= 2
-        assert (outside == 2 * block_of(X, whole(dtype, 1, space.dimension, 4))).all()
-        memory = np.array(X.local, order="F")
-        Y = gl.from_local(space, OfAnotherLibrary(memory))
-        memory *= 3
-        assert (Y.local == 3 * X.local).all() and Y.layout == X.layout
-        del memory
-        gc.collect()
-        assert (Y.copy().local == 3 * X.local).all()
-    expect_error(gl.UsageError, lambda: gl.from_local(space, OfAnotherLibrary(None, (2, 1))), "(2, 1)", "copy it there")
-    expect_error(gl.UsageError, lambda: gl.from_local(space, [1.0]), "list", "NumPy")
-
-
 def test_products():
     for dtype, shapes in zip(TYPES, (((2, 3, 1),), ((11, 6, 3), (5, 9, 0)), ((1, 1, 7),), ((11, 6, 3),))):
         for m, n, k in shapes:

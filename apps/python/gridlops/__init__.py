@@ -58,9 +58,10 @@ from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier
                      interpolation, kirchhoff, laplacian, matrix_along, multidimensional_convolution,
                      nonstationary_convolution, on_pairs, paired_space, real_fourier, restriction, second_derivative,
                      straight_rays, tabulated_times)
+from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout
-from .matrices import Matrix, SupportsDLPack
+from .matrices import Matrix
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .reports import IterationRecord, SolveReport
@@ -73,5 +74,5 @@ from .spaces import Space, from_local, zeros
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "errors", "grids", "io", "matrices", "operators", "plot", "reports", "segy", "session", "solvers", "spaces")
+_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "reports", "segy", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

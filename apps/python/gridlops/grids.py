@@ -9,6 +9,7 @@ from typing import Any, Callable
 from mpi4py import MPI
 
 from . import _native, errors
+from .blocks import type_name
 from .errors import UsageError
 
 
@@ -51,7 +52,9 @@ class Grid:
             raise UsageError(f"there is no device {device!r}: a grid is on 'cpu' or 'gpu'")
         self.comm: MPI.Comm = MPI.COMM_WORLD if comm is None else comm
         self.device = device
-        self.native, self.all_ranks = _native.make_grid(MPI._addressof(self.comm), shape, transport, device == "gpu")
+        #: The number of this rank's GPU; 0 on a CPU.
+        self.gpu: int
+        self.native, self.all_ranks, self.gpu = _native.make_grid(MPI._addressof(self.comm), shape, transport, device == "gpu")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,8 +139,6 @@ class Grid:
 
     def choose_algorithm(self, rows: int, cols: int, nrhs: int, dtype: Any = "float64") -> str:
         """The algorithm with the smallest modelled time for a matrix of rows × cols and nrhs columns."""
-        from .matrices import type_name
-
         return _native.choose_algorithm(self.native, rows, cols, nrhs, type_name(dtype))
 
     def __repr__(self) -> str:

@@ -15,9 +15,10 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _native
+from .blocks import type_name
 from .errors import InputError, ShapeError
 from .grids import Grid
-from .matrices import Matrix, functions_for, type_name
+from .matrices import Matrix, functions_for
 from .segy import Survey, open_survey
 from .spaces import Space, zeros
 

@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Protocol
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from .blocks import CPU, CUDA, Block, DeviceBlock, Usable, block_of, give_tensor, refuse_masked, type_name
 from .errors import ShapeError, UsageError
 from .grids import Grid, Layout
-
-_TYPES = ("float32", "float64", "complex64", "complex128")
-
-
-def type_name(dtype: npt.DTypeLike) -> str:
-    """The name of an element type that the library has, in any order of bytes; UsageError for any other."""
-    try:
-        name = np.dtype(dtype).name
-    except TypeError as error:
-        raise UsageError(f"{dtype!r} is no element type: {error}; element types are {', '.join(_TYPES)}") from None
-    if name not in _TYPES:
-        raise UsageError(f"there are no matrices of {name}: element types are {', '.join(_TYPES)}; try array.astype(...)")
-    return name
 
 
 def functions_for(dtype: npt.DTypeLike) -> Any:
@@ -31,104 +19,14 @@ def functions_for(dtype: npt.DTypeLike) -> Any:
     return getattr(_native, type_name(dtype))
 
 
-class SupportsDLPack(Protocol):
-    """An array of any library that exchanges memory by DLPack: PyTorch, JAX, CuPy and others."""
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """A capsule with the address, the sizes and the strides of the memory."""
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The kind of the device that has the memory, and its number."""
-
-
-def _refuse_masked(array: npt.NDArray[Any], what: str) -> None:
-    if np.ma.is_masked(array):
-        raise UsageError(f"{np.ma.count_masked(array)} of the {array.size} elements of the {what} are masked, and what lies under a mask "
-                         "would be read: leave their rows out of the problem, or say what they are: array.filled(0)")
-
-
 def whole_array(given: npt.ArrayLike | None, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """An array of this machine's order of bytes, of the given element type or of its own. UsageError if digits would be lost."""
     array = np.asanyarray(given)
-    _refuse_masked(array, "array")
+    refuse_masked(array, "array")
     name = type_name(array.dtype if dtype is None else dtype)
     if not np.can_cast(array.dtype, name, "safe"):
         raise UsageError(f"an array of {array.dtype} is not one of {name}, and may lose digits: array.astype({name!r})")
     return np.asarray(array, name)
-
-
-def host_array(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
-    """A block as an array of NumPy, in the same memory, in which every element can be read in place."""
-    array = _as_numpy(block)
-    _refuse_masked(array, "block")
-    if array.ndim not in (1, 2):
-        raise UsageError(f"a block of {array.ndim} dimensions cannot be that of a matrix, which has rows and columns: "
-                         "array.reshape(rows, columns)")
-    if not array.dtype.isnative:
-        raise UsageError(f"the bytes of the block's elements, {array.dtype.str!r}, are in the order of another machine: "
-                         "array.astype(array.dtype.newbyteorder('='))")
-    if not array.flags.aligned:
-        raise UsageError(f"the elements of the block, {array.dtype.name}, do not lie at multiples of their size: array.copy()")
-    return np.asarray(array)
-
-
-def _as_numpy(block: npt.NDArray[Any] | SupportsDLPack) -> npt.NDArray[Any]:
-    if isinstance(block, np.ndarray):
-        return block
-    if not hasattr(block, "__dlpack__"):
-        raise UsageError(f"a {type(block).__name__} cannot be a block: take an array of NumPy, or one that has __dlpack__")
-    try:
-        return np.from_dlpack(block)
-    except (BufferError, RuntimeError) as error:
-        raise UsageError(f"a {type(block).__name__} on device {block.__dlpack_device__()} cannot be used in place: {error}; "
-                         "blocks are in the memory of the host, copy it there") from error
-
-
-class DeviceBlock:
-    """A block in the memory of a GPU, not a copy, for libraries that take the CUDA array interface: ``cupy.asarray(X.local)``.
-
-    They order their work after that of the grid's stream, which the interface names. Before the grid uses what they write, they must
-    have done it, or do it on :attr:`Grid.stream`.
-    """
-
-    def __init__(self, matrix: Matrix) -> None:
-        rows, cols, stride = matrix.native.block
-        self.shape, self.dtype, self.size = (rows, cols), matrix.dtype, rows * cols
-        itemsize = matrix.dtype.itemsize
-        self.__cuda_array_interface__ = {
-            "version": 3, "shape": self.shape, "typestr": matrix.dtype.str, "strides": (itemsize, stride * itemsize),
-            "data": (matrix.native.address if self.size else 0, not matrix.native.writable), "stream": matrix.grid.stream}
-        self._kept = matrix.native
-
-    def __repr__(self) -> str:
-        return f"<DeviceBlock {self.shape[0]} x {self.shape[1]}, {self.dtype.name}>"
-
-
-def _device_block(grid: Grid, block: Any) -> tuple[npt.DTypeLike, int, tuple[int, int, int], bool]:
-    """Element type, address, (rows, columns, stride) and whether it may be written, of an array in the memory of a GPU."""
-    if not hasattr(block, "__cuda_array_interface__"):
-        raise UsageError(f"a {type(block).__name__} cannot be a block on a GPU: take an array that has __cuda_array_interface__, of CuPy or PyTorch, "
-                         "or let matrix.take_local copy an array of NumPy there")
-    facts = block.__cuda_array_interface__
-    name, shape = type_name(facts["typestr"]), tuple(facts["shape"])
-    if facts.get("mask") is not None or len(shape) not in (1, 2) or not np.dtype(facts["typestr"]).isnative:
-        raise UsageError(f"an array of shape {shape} and type {facts['typestr']}{' with a mask' if facts.get('mask') is not None else ''} cannot be a block, "
-                         "which has rows and columns, in this machine's order of bytes, and no mask")
-    rows, cols = (*shape, 1)[:2]
-    size = np.dtype(name).itemsize
-    strides = facts.get("strides") or tuple(size * int(np.prod(shape[k + 1:])) for k in range(len(shape)))
-    step, stride = (*strides, rows * size)[:2]
-    if rows > 1 and step != size or cols > 1 and (stride % size or stride < rows * size):
-        raise UsageError(f"a block of {rows} x {cols} with strides of {step} and {stride} bytes is not in column-major (Fortran) order, so that it cannot "
-                         "be used in place: cupy.asfortranarray(block)")
-    stream = facts.get("stream", "unknown")  # before version 3 of the interface, as in PyTorch, it is not told
-    if stream is not None and stream != grid.stream:
-        if not hasattr(block, "__dlpack__"):
-            raise UsageError(f"work on the {type(block).__name__} may still go on, on stream {stream}, and it has no __dlpack__ to make the grid's "
-                             "stream wait: synchronise that stream, and give an array whose stream is None")
-        block.__dlpack__(stream=grid.stream)
-    address, read_only = facts["data"]
-    return name, address, (rows, cols, stride // size if cols > 1 else rows), not read_only
 
 
 class Matrix:
@@ -159,23 +57,23 @@ class Matrix:
         return matrix
 
     @classmethod
-    def from_local(cls, grid: Grid, layout: Layout, block: npt.NDArray[Any] | SupportsDLPack) -> Matrix:
+    def from_local(cls, grid: Grid, layout: Layout, block: Usable) -> Matrix:
         """Uses this rank's block in place; changes of one are changes of the other. Not collective.
 
         The block has the shape that the layout gives this rank (a vector is one column), one of the four element types,
         and columns without gaps inside: column-major (Fortran) order, as ``numpy.asfortranarray`` makes it. Idle ranks
         give an empty block. No element is masked or of swapped bytes. It is an array of NumPy, or of another library by
-        DLPack, in the memory of the host; on a grid of GPUs, one that has ``__cuda_array_interface__``, whose stream the grid's then waits for.
-        A matrix of a read-only block can be read only; NumPy before 2.1 makes all memory that comes by DLPack so. Raises
-        UsageError or ShapeError, on this rank alone.
+        DLPack, in the memory of the host. On a grid of GPUs it is on this rank's, and has ``__dlpack__``, by which the grid's
+        stream waits for the array's, or ``__cuda_array_interface__``. A matrix of a read-only block can be read only; a library
+        with DLPack before version 1 cannot say that a block is. Raises UsageError or ShapeError, on this rank alone.
         """
-        if grid.device == "gpu":
-            dtype, *facts, writable = _device_block(grid, block)
-            return cls.of(grid, dtype, functions_for(dtype).device_view(grid.native, layout, *facts, block, writable))
-        array = host_array(block)
-        array = array.reshape(-1, 1) if array.ndim == 1 else array
-        native = functions_for(array.dtype).view(grid.native, layout, array, array.flags.writeable)
-        return cls.of(grid, array.dtype, native)
+        return cls.in_memory(grid, layout, block_of(grid, block))
+
+    @classmethod
+    def in_memory(cls, grid: Grid, layout: Layout, block: Block) -> Matrix:
+        """A matrix of such a block, for this package's own files."""
+        native = functions_for(block.dtype).view(grid.native, layout, block.address, (*block.shape, block.stride), block.keeper, block.writable)
+        return cls.of(grid, block.dtype, native)
 
     @property
     def layout(self) -> Layout:
@@ -211,15 +109,20 @@ class Matrix:
         functions_for(self.dtype).upload(block, self.native)
         return self
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """This rank's block for another library, not a copy. NumPy before 2.1 refuses if it is read-only."""
-        if self.grid.device == "gpu":
-            raise BufferError("this block is in the memory of a GPU: cupy.asarray(matrix.local) or torch.as_tensor(matrix.local) is it")
-        return self.local.__dlpack__(**options)
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+                   copy: bool | None = None) -> Any:
+        """This rank's block for another library, in column-major order: a capsule of DLPack, which keeps the memory alive. Not collective.
+
+        It is no copy, unless ``copy`` is true, or ``dl_device`` asks for a block of a GPU on the host, (1, 0). On a GPU the caller's
+        ``stream`` may use it at once: the call waits for the grid's work, unless the stream is :attr:`Grid.stream`, or -1. None is the
+        default stream. With ``max_version`` from (1, 0) on, the capsule says whether the block is read-only. Raises BufferError for
+        what cannot be given: a read-only block before version 1, another device.
+        """
+        return give_tensor(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The host, or CUDA's number of it and 0."""
-        return (2, 0) if self.grid.device == "gpu" else self.local.__dlpack_device__()
+        """By DLPack's numbers (1, 0), the host, or 2, CUDA, and the number of this rank's GPU."""
+        return (CUDA, self.grid.gpu) if self.grid.device == "gpu" else (CPU, 0)
 
     @property
     def rows(self) -> slice:

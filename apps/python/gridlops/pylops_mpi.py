@@ -25,9 +25,10 @@ from mpi4py import MPI
 from pylops_mpi import DistributedArray, MPILinearOperator, Partition, StackedDistributedArray
 
 from . import operators, solvers
+from .blocks import type_name
 from .errors import UsageError
 from .grids import Cut, Grid, Layout
-from .matrices import Matrix, type_name
+from .matrices import Matrix
 from .spaces import Space, zeros
 
 __all__ = ["MPIMatrixMult", "cg", "cgls", "fista", "ista"]

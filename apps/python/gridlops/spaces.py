@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from .blocks import Usable, block_of, type_name
 from .errors import ShapeError
 from .grids import Cut, Grid, Layout
-from .matrices import Matrix, SupportsDLPack, functions_for, host_array, require_one_rank, type_name, whole_array
+from .matrices import Matrix, functions_for, require_one_rank, whole_array
 
 
 class ArrayForm(NamedTuple):
@@ -176,14 +177,12 @@ def zeros(space: Space, nrhs: int = 1, dtype: npt.DTypeLike = np.float64) -> Mat
     return Matrix.of(space.grid, dtype, functions_for(dtype).allocate(space.grid.native, space.layout(nrhs)), space)
 
 
-def from_local(space: Space, block: npt.NDArray[Any] | SupportsDLPack, nrhs: int | None = None) -> Matrix:
+def from_local(space: Space, block: Usable, nrhs: int | None = None) -> Matrix:
     """This rank's block as a matrix in a space, without a copy; see :meth:`Matrix.from_local`. Not collective.
 
     ``nrhs`` is the number of all columns; needed only where columns are cut over ranks.
     """
-    array = block if space.grid.device == "gpu" else host_array(block)
-    shape = tuple(array.shape)  # type: ignore[union-attr]
-    columns = (*shape, 1)[1] if nrhs is None else nrhs
-    matrix = Matrix.from_local(space.grid, space.layout(columns), array)
+    given = block_of(space.grid, block)
+    matrix = Matrix.in_memory(space.grid, space.layout(given.shape[1] if nrhs is None else nrhs), given)
     matrix.space = space
     return matrix

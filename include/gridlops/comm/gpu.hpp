@@ -28,11 +28,17 @@ GRIDLOPS_EXPORT GpuInfo gpu_info();
 /// the GPU with this number, modulo the number of devices: each rank then has its own if there are enough.
 GRIDLOPS_EXPORT int rank_on_host(Communicator& comm);
 
+/// The number of the GPU that this rank should take (collective over comm); 0 where there is none.
+inline int gpu_of_rank(Communicator& comm) {
+  const int devices = gpu_info().devices, rank = rank_on_host(comm);
+  return devices > 0 ? rank % devices : 0;
+}
+
 /// The GPU that this rank should take (collective over comm). Throws UsageError on all ranks if any rank has
 /// none.
 inline std::shared_ptr<Backend> make_gpu_of_rank(Communicator& comm) {
-  const int devices = gpu_info().devices, rank = rank_on_host(comm);
-  return attempt(comm, [&] { return make_gpu_backend(devices > 0 ? rank % devices : 0); });
+  const int device = gpu_of_rank(comm);
+  return attempt(comm, [&] { return make_gpu_backend(device); });
 }
 
 /// Whether the MPI library says, rightly or wrongly, that it accepts addresses of GPU memory. Not collective.
