@@ -12,6 +12,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "use_cases/mdd_data.hpp"
+#include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {
 
@@ -20,9 +21,14 @@ namespace gridlops::program {
 template <Scalar T>
 class IndependentFrequencies {
  public:
-  /// G must outlive this.
-  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, DistMatrix<T>& G)
-      : arguments_(arguments), own_(kernel.local_box()[0]), slices_(G.local()), comm_(kernel.grid->comm()) {
+  /// G and the weights of pairs must outlive this.
+  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, DistMatrix<T>& G,
+                         const Table& weights)
+      : arguments_(arguments),
+        weights_(weights),
+        own_(kernel.local_box()[0]),
+        slices_(G.local()),
+        comm_(kernel.grid->comm()) {
     alone_comm_ = comm_.split(comm_.rank(), 0);
     alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
   }
@@ -49,7 +55,7 @@ class IndependentFrequencies {
     const OperatorPtr<T> A = fredholm<T>(kernel, DistMatrix<T>(alone_, kernel.layout(1), slice));
     const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
     DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
-    return gridlops::solve(arguments_.common.solver, *A, B, X, options);
+    return solve_weighted<T>(arguments_.common.solver, A, weights_, B, X, options);
   }
 
   /// The columns of all ranks.
@@ -105,6 +111,7 @@ class IndependentFrequencies {
   }
 
   const MddArguments& arguments_;
+  const Table& weights_;
   Range own_;
   MatrixView<T> slices_;
   Communicator& comm_;

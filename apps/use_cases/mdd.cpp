@@ -13,6 +13,7 @@
 #include "use_cases/independent_frequencies.hpp"
 #include "use_cases/mdd_data.hpp"
 #include "use_cases/mdd_files.hpp"
+#include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {
 
@@ -64,6 +65,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   const auto& grid = run.grid();
   const Space kernel = array_space(grid, {arguments.frequencies, arguments.nx, arguments.ny}, 0);
   const bool own = arguments.has_own_data();
+  const Table weights = read_pair_weights(arguments, grid);
   DistMatrix<C> entries = own ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
   const double scale = own ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
   run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
@@ -73,15 +75,22 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   const OperatorPtr<R> data_spectra = trace_spectra<R>(G->range(), times.samples, times.data_zero);
   DistMatrix<R> model = allocate_matrix<R>(grid, model_spectra->domain().layout(arguments.sources));
   DistMatrix<R> data = allocate_matrix<R>(grid, data_spectra->domain().layout(arguments.sources));
-  if (own)
+  if (own) {
     read_data<R>(arguments, data_spectra->domain(), data);
-  else
+    clear_missing<R>(weights, data_spectra->domain(), data);
+  } else {
     fill_model<R>(arguments, model_spectra->domain(), model);
+  }
 
   if (arguments.domain == "time") {
     const OperatorPtr<R> A = multidimensional_convolution<R>(G, times);
     invert<R>(
-        run, *A, own, model, data, [&](const DistMatrix<R>& B, DistMatrix<R>& X) { run.solve(*A, B, X); },
+        run, *A, own, model, data,
+        [&](const DistMatrix<R>& B, DistMatrix<R>& X) {
+          run.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
+            return solve_weighted<R>(arguments.common.solver, A, weights, B, X, options);
+          });
+        },
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
           run.save(name, is_data ? A->range() : A->domain(), X);
         });
@@ -99,11 +108,12 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
             // With few sources, memory limits the products, and one pass reads the kernel once.
-            options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4;
-            return solve(arguments.common.solver, *G, B, X, options);
+            options.one_pass =
+                arguments.common.solver == Solver::cgls && arguments.sources <= 4 && weights.values.empty();
+            return solve_weighted<C>(arguments.common.solver, G, weights, B, X, options);
           });
         }
-        IndependentFrequencies<C> frequencies(arguments, kernel, entries);
+        IndependentFrequencies<C> frequencies(arguments, kernel, entries, weights);
         SolveReport report;
         run.solve({arguments.ny, arguments.nx, arguments.frequencies * arguments.sources, scalar_type_of<C>},
                   [&](const SolveOptions& options) { return report = frequencies.solve(B, X, options); });
@@ -143,7 +153,7 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   std::vector<std::string> saved{"adjoint", "inverted"};
   if (!arguments.has_own_data()) saved.insert(saved.end(), {"model", "data"});
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
-              {{"--kernel", arguments.kernel}, {"--data", arguments.data}});
+              {{"--kernel", arguments.kernel}, {"--data", arguments.data}, {"--weights", arguments.weights}});
   run.option("domain", arguments.domain);
   run.option("independent", arguments.independent);
   return run.run([&]<Scalar R>() { run_mdd<R>(run, arguments); });
@@ -168,6 +178,12 @@ Action define_mdd(Options& options) {
                           "right-hand side. The convolution is a sum over samples and sources, periodic in "
                           "time. --dtype is that of the files")
                     ->needs(kernel));
+  options
+      .text("--weights", arguments->weights, "W",
+            "A weight for each trace of the data, which multiplies its residual, 0 where there is no trace: "
+            "real, receivers, or receivers x shots. Shots with other weights than the one before are solved "
+            "after it, as problems of their own")
+      ->needs(kernel);
   options
       .whole("--time-zero", arguments->first_sample, "K", 0,
              "The sample of the data, and of the model, that is time 0 [0]")

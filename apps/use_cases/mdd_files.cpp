@@ -161,6 +161,22 @@ void read_data(const MddArguments& arguments, const Space& space, DistMatrix<R>&
   read_array(arguments.data, read_array_header(space.grid->comm(), arguments.data), space.dims, data);
 }
 
+Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {
+  if (arguments.weights.empty()) return {};
+  Table weights = read_table(grid, arguments.weights);
+  if (weights.rows != arguments.ny || (weights.cols != 1 && weights.cols != arguments.sources))
+    throw InputError(fmt::format(
+        "{} is {} x {}, but must have a weight for each of the {} receivers, or for each of "
+        "them and of the {} shots of {}",
+        arguments.weights, weights.rows, weights.cols, arguments.ny, arguments.sources, arguments.data));
+  for (const double weight : weights.values)
+    if (weight < 0)
+      throw InputError(
+          fmt::format("{}: a weight is {}, but must not be negative; 0 stands for a missing trace",
+                      arguments.weights, weight));
+  return weights;
+}
+
 #define GRIDLOPS_INSTANTIATE(R)                                                           \
   template DistMatrix<std::complex<R>> read_kernel<R>(const MddArguments&, const Space&); \
   template void read_data(const MddArguments&, const Space&, DistMatrix<R>&);

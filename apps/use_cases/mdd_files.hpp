@@ -6,6 +6,7 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/space.hpp"
 #include "use_cases/mdd_data.hpp"
+#include "use_cases/own_arrays.hpp"
 
 namespace gridlops::program {
 
@@ -21,5 +22,9 @@ DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Spa
 /// Reads the data into `data`, arrays of (samples, receivers) in this space (collective over the grid).
 template <Scalar R>
 void read_data(const MddArguments& arguments, const Space& space, DistMatrix<R>& data);
+
+/// Reads the weights of pairs of a receiver and a shot, see pair_weights.hpp; no elements if there are none
+/// (collective over the grid). Throws InputError on all members unless they fit the data.
+Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid);
 
 }  // namespace gridlops::program

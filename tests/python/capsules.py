@@ -68,7 +68,7 @@ class Producer:
     def __init__(self, address, shape, strides, dtype, device=(CPU, 0), *, lanes=1, byte_offset=0, flags=0, version=(1, 0), keeps=None, consumed=False):
         self.facts = (address, shape, strides, dtype, lanes, byte_offset, flags)
         self.device, self.version, self.keeps, self.consumed = device, version, keeps, consumed
-        self.made, self.freed, self.streams = 0, 0, []
+        self.made, self.freed, self.streams, self.capsule = 0, 0, [], None
 
     @classmethod
     def of(cls, array, **changes):
@@ -104,4 +104,5 @@ class Producer:
         managed.deleter = Deleter(free)
         self.made += 1
         _TENSORS.append((self, managed, sizes))
-        return _new(ctypes.addressof(managed), USED[name] if self.consumed else name, None)
+        self.capsule = _new(ctypes.addressof(managed), USED[name] if self.consumed else name, None)
+        return self.capsule

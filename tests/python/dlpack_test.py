@@ -13,8 +13,12 @@ from ranks import COMM, TYPES, block_of, expect_error, integers, whole
 import gridlops as gl
 
 
+ROWS = (COMM.rank + 2) % 3
+
+
 def space_with_an_empty_part():
-    return gl.Space(gl.Grid(), gl.Cut("all", [rank % 3 for rank in range(COMM.size)]))
+    """From two ranks on."""
+    return gl.Space(gl.Grid(), gl.Cut("all", [(rank + 2) % 3 for rank in range(COMM.size)]))
 
 
 def test_numpy_takes_blocks():
@@ -34,7 +38,7 @@ def test_numpy_takes_blocks():
 
 def test_capsules():
     space = space_with_an_empty_part()
-    rows = COMM.rank % 3
+    rows = ROWS
     for dtype in TYPES:
         memory = np.zeros((rows + 5, 4), dtype, order="F")
         X = gl.from_local(space, memory[2:rows + 2])
@@ -111,7 +115,7 @@ def test_what_cannot_be_given():
 def test_taking_arrays():
     """Any strides between columns, an offset, vectors, no strides at all, and empty blocks; each deleter is called once, after the matrix."""
     space = space_with_an_empty_part()
-    rows = COMM.rank % 3
+    rows = ROWS
     for dtype in TYPES:
         for version in ((0, 8), (1, 0), (1, 7)):
             memory = np.array(whole(dtype, 3, rows + 4, 5), order="F")
@@ -122,6 +126,7 @@ def test_taking_arrays():
             memory *= 2
             Y = X.copy()
             assert (Y.local == memory[2:rows + 2]).all() and (block.made, block.freed) == (1, 0) and block.streams == []
+            assert name_of(block.capsule) == (b"used_dltensor" if version == (0, 8) else b"used_dltensor_versioned")
             del X
             gc.collect()
             assert (block.made, block.freed) == (1, 1)
@@ -133,6 +138,12 @@ def test_taking_arrays():
             assert gl.from_local(space, nothing).local.shape == (rows, 0)
             gc.collect()
             assert (vector.freed, nothing.freed) == (1, 1)
+    X = gl.zeros(space, 3).fill(integers("float64", 1))
+    Y = gl.from_local(space, X)  # a matrix, too
+    assert np.shares_memory(X.local, Y.local) == (rows > 0) and (X.local == Y.local).all()
+    del X
+    gc.collect()
+    assert (Y.local == block_of(Y, whole("float64", 1, space.dimension, 3))).all()
     op = gl.matrix_mult(gl.Matrix.from_local(gl.Grid(COMM, (COMM.size, 1)), gl.Layout(gl.Cut("grid_rows", [2] * COMM.size), gl.Cut("grid_cols", [3])),
                                              kept := Producer.of(np.asfortranarray(whole("float64", 1, 2, 3)))))
     gc.collect()

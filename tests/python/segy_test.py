@@ -211,6 +211,9 @@ def test_import_that_fails_leaves_nothing(folder, capsys):
         assert main(["import", *(str(folder / name) if "." in name else name for name in arguments)]) == status
         assert word in capsys.readouterr().err
         assert [path.name for path in folder.iterdir()] == ["gap.segy"]
+    assert main(["import", str(folder / "gap.segy"), str(folder / "gap"), "--fill", "--order", "time,receiver,source"]) == 0
+    weights, traces = np.load(folder / "gap/weights.npy"), np.load(folder / "gap/traces.npy")
+    assert weights.dtype == "f4" and (weights == traces.any(axis=0)).all() and weights.shape == (3, 4) and weights.sum() == 10
     for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--sources", "x")):
         with pytest.raises(SystemExit) as ended:
             main(["import", "a", "b", option, value])

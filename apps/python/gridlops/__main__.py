@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("file", metavar="FILE.segy")
     command.add_argument("output", metavar="OUTPUT", help="an HDF5 file, whose name ends in .h5 or .hdf5, and which is replaced if it exists; or a "
                          "folder for .npy files. The arrays are traces; sources and receivers, with a row of header values each; positions, those of the "
-                         "sources, then of the receivers; and numbers, the number of each pair's trace in the file, from 0 on, or -1. Attributes of traces, "
-                         "or survey.json, have the interval and the start in seconds")
+                         "sources, then of the receivers; numbers, the number of each pair's trace in the file, from 0 on, or -1; and weights, receivers x "
+                         "sources, 1 where there is a trace and 0 elsewhere. Attributes of traces, or survey.json, have the interval and the start in seconds")
     command.add_argument("--sources", type=_bytes, default=[73, 77, 49], metavar="BYTES",
                          help="the fields of a trace header that tell sources apart, by the bytes where they begin, from 1 on: x, y and depth [73,77,49]. "
                          "The depth is byte 49 minus the surface elevation in byte 45")
@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--without", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
     command.add_argument("--round", type=float, default=0, metavar="STEP", help="round positions to multiples of STEP, for files whose headers differ by rounding [0: as they are]")
     command.add_argument("--receivers-of", metavar="OUTPUT", help="an earlier output: stop unless it has the same receivers in the same order")
-    command.add_argument("--fill", action="store_true", help="fill pairs without a trace with zeros, which solvers take for measured data; such pairs are refused otherwise")
+    command.add_argument("--fill", action="store_true", help="fill pairs without a trace with zeros; such pairs are refused otherwise. Solvers take the zeros for measured "
+                         "data, but mdd leaves them out by --weights OUTPUT:/weights")
     command.add_argument("--interval", type=float, metavar="S", help="seconds between samples, if the headers do not say")
     command.add_argument("--little-endian", action="store_true", help="the file has little-endian numbers")
     return parser
@@ -198,7 +199,8 @@ def main(arguments: list[str] | None = None) -> int:
                       given.little_endian, given.round)
         if given.receivers_of:
             _require_receivers_of(pathlib.Path(given.receivers_of), survey)
-        arrays = {"sources": survey.sources, "receivers": survey.receivers, "numbers": survey.numbers}
+        arrays = {"sources": survey.sources, "receivers": survey.receivers, "numbers": survey.numbers,
+                  "weights": (survey.numbers.T >= 0).astype(np.float32)}
         if survey.sources.shape[1] == survey.receivers.shape[1]:
             arrays["positions"] = np.concatenate([survey.sources, survey.receivers])
         try:

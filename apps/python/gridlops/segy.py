@@ -212,7 +212,7 @@ def open_survey(grid: Grid, path: str | os.PathLike[str], sources: Sequence[int]
 
     Dead traces (2 in byte 29) are left out. ``only={29: 1}`` keeps the traces with this value, or one of several, in a field of their
     headers, and ``without={9: [998, 999]}`` leaves such traces out. Each pair of source and receiver must then have one trace; with
-    ``fill`` it may have none, and zeros stand there, which a solver takes for measured data.
+    ``fill`` it may have none (``numbers`` is -1), and zeros stand there, which a solver takes for measured data unless they get no weight.
     """
     found: list[Survey] = []
     grid.told_by(0, lambda: found.append(scan(path, sources, receivers, only, without, fill, interval, little_endian, rounding)))

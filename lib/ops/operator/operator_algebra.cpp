@@ -210,7 +210,9 @@ OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d) {
   require<ShapeError>(d.grid() == space.grid && d.layout().rows == space.rows, "a diagonal that is ",
                       d.layout().describe(), " is none of ", space.describe());
   require<ShapeError>(d.cols() == 1 && d.layout().cols.axis == Axis::uncut,
-                      "a diagonal is one uncut column, not ", d.layout().describe());
+                      "a diagonal is one uncut column, not ", d.layout().describe(),
+                      "; all columns of X share it, so give columns with other weights an operator, and a "
+                      "solve, of their own");
   return std::make_shared<Diagonal<T>>(std::move(d), space);
 }
 

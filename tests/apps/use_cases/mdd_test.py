@@ -239,12 +239,69 @@ def test_own_data(suite):
     suite.check(not (suite.folder / "refused").exists(), "a refused run made a folder")
 
 
+def test_weights(suite):
+    """Missing and doubtful traces, each shot with its own, against NumPy's least squares of each frequency, on any number of ranks."""
+    rng = np.random.default_rng(7)
+    samples, receivers, sources, shots = 17, 7, 3, 4
+    g = rng.standard_normal((6, receivers, sources)) * np.exp(-np.arange(6))[:, None, None]
+    g[0] += 3 * np.eye(receivers, sources)
+    G = np.fft.rfft(g, samples, axis=0)
+    data = rng.standard_normal((samples, receivers, shots))  # which no model explains, so that weights matter
+    weights = np.ones((receivers, shots))
+    weights[[0, 4], 1] = 0
+    weights[2, 2:] = 0.25
+    weights[6, 3] = 0
+
+    def solution(w):
+        spectra = np.fft.rfft(data, axis=0)
+        found = [[np.linalg.lstsq(w[:, s, None] * G[f], w[:, s] * spectra[f, :, s], rcond=None)[0] for s in range(shots)] for f in range(len(G))]
+        return np.fft.irfft(np.moveaxis(found, 1, 2), samples, axis=0)
+
+    def residual_norms(w, model):
+        spectra = np.fft.rfft(data, axis=0) - G @ np.fft.rfft(model, axis=0)
+        return np.sqrt((np.abs(w[None] * np.fft.irfft(spectra, samples, axis=0)) ** 2).sum(axis=(0, 1)))
+
+    recorded = np.where(weights == 0, np.nan, data)  # nothing is read where nothing was recorded
+    np.save(suite.folder / "g.npy", g)
+    np.save(suite.folder / "spectra.npy", G)
+    np.save(suite.folder / "recorded.npy", recorded)
+    np.save(suite.folder / "all.npy", data)
+    np.save(suite.folder / "weights.npy", weights.astype("f4"))
+    np.save(suite.folder / "of_receivers.npy", weights[:, 2])
+    for ranks, kernel, of, named, *options in ((1, "g", "recorded", "weights"), (4, "g", "recorded", "weights"), (4, "g", "recorded", "weights", "--solver", "lsqr"),
+                                               (3, "spectra", "recorded", "weights", "--independent"), (4, "g", "recorded", "weights", "--domain", "time"),
+                                               (6, "spectra", "recorded", "weights"), (4, "g", "all", "of_receivers")):
+        run = suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{of}.npy", "--weights", f"{named}.npy", "--iterations", 300, "--tolerance", 1e-12,
+                        "--save", "weighted", "--cost", "C.txt", "--report", "R.json", "--quiet", *options, ranks=ranks)
+        what = (ranks, kernel, named, *options)
+        suite.check(run.status in (0, 3), run.status, run.errors, *what)
+        w = weights if named == "weights" else np.repeat(weights[:, 2:3], shots, axis=1)
+        expected = solution(w)
+        suite.close(np.load(suite.folder / "weighted/inverted.npy"), expected, 1e-9, "weighted least squares", *what)
+        last, norms = costs(suite.folder / "C.txt")[-1], residual_norms(w, expected)
+        suite.close(last[2:], norms, 1e-8, "costs of the shots", *what)
+        suite.close(last[1], np.linalg.norm(norms), 1e-8, "costs", *what)
+        columns = json.loads((suite.folder / "R.json").read_text())["columns"]
+        suite.check(len(columns) == shots * (len(G) if "--independent" in options else 1), "columns", len(columns), *what)
+        if "--independent" not in options:
+            suite.close(np.array([column["residual_norm"] for column in columns]), norms, 1e-8, "norms of the shots", *what)
+    np.save(suite.folder / "few.npy", weights[:6])
+    np.save(suite.folder / "negative.npy", weights - 0.5)
+    for options, status, words in [(("--weights", "few.npy"), 65, ["few.npy is 6 x 4", "7 receivers", "4 shots"]),
+                                   (("--weights", "negative.npy"), 65, ["negative.npy", "-0.5"]), (("--weights", "missing.npy"), 65, ["missing.npy"])]:
+        run = suite.run("mdd", "--kernel", "g.npy", "--data", "all.npy", *options, ranks=2)
+        suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, run.status, run.errors)
+    run = suite.run("mdd", "--weights", "weights.npy")
+    suite.check(run.status == 2 and "--weights requires --kernel" in run.errors, run.status, run.errors)
+
+
 def test(suite, full):
     test_problem(suite)
     test_independent(suite)
     test_solvers(suite)
     test_refusals(suite)
     test_own_data(suite)
+    test_weights(suite)
     if full or program.DEVICE == "cpu":
         test_pylops(suite)
 
