@@ -55,7 +55,7 @@ py::object capsule_of(const std::shared_ptr<Matrix<T>>& X, dlpack::Device device
   }
   PyObject* const capsule = PyCapsule_New(&managed, AnyManaged::capsule, release_if_left<AnyManaged>);
   if (capsule == nullptr) throw py::error_already_set();
-  given.release();
+  static_cast<void>(given.release());  // the deleter owns it
   return py::reinterpret_steal<py::object>(capsule);
 }
 

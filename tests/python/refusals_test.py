@@ -28,6 +28,7 @@ def test_operands_that_are_none():
     for call in (lambda: gl.cgls(np.ones((8, 5)), B), lambda: gl.cg(B, B)):
         expect_error(gl.UsageError, call, "gridlops.matrix_mult(")
     expect_error(gl.UsageError, lambda: gl.cg(A, B, M=np.eye(5)), "gridlops.matrix_mult(")
+    expect_error(gl.ShapeError, lambda: gl.diagonal(A.range, gl.zeros(A.range, 2)), "one uncut column", "a solve, of their own")
     expect_error(gl.UsageError, lambda: 1j * A, "make it of complex128")
     expect_error(gl.UsageError, lambda: np.complex64(1j) * A, "make it of complex128")
     for factor in (2, 2.0, np.float32(2), np.int64(2)):

@@ -127,7 +127,8 @@ def _of_dlpack(grid: Grid, array: Any) -> Block:
         strides = [int(np.prod(shape[k + 1:])) for k in range(len(shape))]
     size = np.dtype(type_name(name)).itemsize
     return _block(name, shape, [stride * size for stride in strides], address, not read_only, keeper,
-                  "cupy.asfortranarray(block), or tensor.t().contiguous().t()")
+                  "tensor.t().contiguous().t() of PyTorch, or "
+                  f"{'numpy.asfortranarray(block)' if grid.device == 'cpu' else 'cupy.asfortranarray(cupy.from_dlpack(block))'}")
 
 
 def _of_cuda_array_interface(grid: Grid, array: Any) -> Block:
