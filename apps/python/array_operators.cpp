@@ -113,7 +113,7 @@ void bind_samples(py::module_ native) {
   native.def("fredholm",
              [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
                DistMatrix<T> view(G->matrix.grid(), G->matrix.layout(), G->matrix.local());
-               return A{keep_alive<T>(fredholm<T>(kernel, std::move(view), parse_axis(columns)), G)};
+               return A{keep_alive(fredholm<T>(kernel, std::move(view), parse_axis(columns)), G)};
              });
   native.def("kirchhoff", [](const Space& data, const Space& image, const TravelTimes& times, double interval,
                              const std::vector<double>& wavelet, Index centre) {

@@ -54,13 +54,18 @@ struct Operator {
   OperatorPtr<T> ptr;
 };
 
-/// The same operator. Everything made from it also keeps `memory` alive, which outlives the operator: other
-/// ranks may read there until it is gone.
+/// The same operator, or function. Everything made from it also keeps `memory` alive, which outlives the
+/// object: other ranks may read there until it is gone.
+template <class Object>
+std::shared_ptr<const Object> keep_alive(std::shared_ptr<const Object> A, std::shared_ptr<void> memory) {
+  const Object* pointer = A.get();
+  return {pointer, [A = std::move(A), memory = std::move(memory)](const Object*) mutable { A.reset(); }};
+}
+
+/// A view of the block, for an object that keeps the matrix alive.
 template <Scalar T>
-OperatorPtr<T> keep_alive(OperatorPtr<T> A, std::shared_ptr<void> memory) {
-  const LinearOperator<T>* pointer = A.get();
-  return {pointer,
-          [A = std::move(A), memory = std::move(memory)](const LinearOperator<T>*) mutable { A.reset(); }};
+DistMatrix<T> share(const std::shared_ptr<Matrix<T>>& X) {
+  return DistMatrix<T>(X->matrix.grid(), X->matrix.layout(), X->matrix.local());
 }
 
 /// NumPy's name of an element type.

@@ -163,12 +163,6 @@ void bind_algebra(py::module_ native) {
   native.def("damped", [](const A& a, double damp) { return A{damped<T>(a.ptr, damp)}; });
 }
 
-/// A view of the block, for an operator that keeps the matrix alive.
-template <Scalar T>
-DistMatrix<T> share(const std::shared_ptr<Matrix<T>>& X) {
-  return DistMatrix<T>(X->matrix.grid(), X->matrix.layout(), X->matrix.local());
-}
-
 template <Scalar T>
 void bind_makers(py::module_ native) {
   using M = Matrix<T>;
@@ -176,10 +170,10 @@ void bind_makers(py::module_ native) {
   native.def("matrix_mult", [](const std::string& algorithm, const std::shared_ptr<M>& matrix, Index panel,
                                int lookahead, bool column_stable, const std::string& storage) {
     const MatrixMultOptions options{panel, lookahead, column_stable, parse_storage(storage)};
-    return A{keep_alive<T>(matrix_mult<T>(parse_algorithm(algorithm), share<T>(matrix), options), matrix)};
+    return A{keep_alive(matrix_mult<T>(parse_algorithm(algorithm), share<T>(matrix), options), matrix)};
   });
   native.def("diagonal", [](const Space& space, const std::shared_ptr<M>& d) {
-    return A{keep_alive<T>(diagonal<T>(space, share<T>(d)), d)};
+    return A{keep_alive(diagonal<T>(space, share<T>(d)), d)};
   });
   native.def("function_operator", [](const Space& range, const Space& domain, py::object forward,
                                      py::object adjoint) {

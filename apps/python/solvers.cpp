@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <functional>
+#include <memory>
+#include <optional>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -362,13 +364,49 @@ template <Scalar T>
 void bind_penalties(py::module_ native) {
   using M = Matrix<T>;
   using A = Operator<T>;
-  const py::class_<Proximal<T>> proximal(native, "Proximal");
+  using P = Proximal<T>;
+  using Column = std::shared_ptr<M>;  // null: none
+  py::class_<P> proximal(native, "Proximal");
+  proximal.def("value", [](const P& f, const M& X) {
+    const py::gil_scoped_release release;
+    return value(*f.ptr, X.matrix).values();
+  });
+  proximal.def("prox", [](const P& f, const std::vector<double>& tau, M& X) {
+    const py::gil_scoped_release release;
+    f.ptr->prox(ColumnScalars(tau), X.output());
+  });
+  proximal.def("prox_of_conjugate", [](const P& f, const std::vector<double>& tau, M& X, M& W) {
+    const py::gil_scoped_release release;
+    prox_of_conjugate(*f.ptr, ColumnScalars(tau), X.output(), W.output());
+  });
   native.def("threshold_penalty", [](const py::object& kind, double sigma) {
     Threshold threshold{};
     set(threshold, kind);
-    return Proximal<T>{threshold_penalty<T>(threshold, sigma)};
+    return P{threshold_penalty<T>(threshold, sigma)};
   });
-  native.def("box", [](double lower, double upper) { return Proximal<T>{box<T>(lower, upper)}; });
+  native.def("box", [](double lower, double upper) { return P{box<T>(lower, upper)}; });
+  native.def("l21_norm",
+             [](const std::vector<Space>& stack, double sigma) { return P{l21_norm<T>(stack, sigma)}; });
+  native.def("l21_norm_along", [](const Space& space, int dim, double sigma) {
+    return P{l21_norm_along<T>(space, dim, sigma)};
+  });
+  const auto shared = [](const Column& column) { return column ? share<T>(column) : DistMatrix<T>(); };
+  native.def("quadratic", [shared](double rho, const Column& a) {
+    return P{keep_alive(quadratic<T>(rho, shared(a)), a)};
+  });
+  native.def("postcompose", [shared](const P& f, double sigma, double rho, const Column& a) {
+    return P{keep_alive(postcompose<T>(f.ptr, sigma, rho, shared(a)), a)};
+  });
+  native.def("precompose", [shared](const P& f, double s, const Column& t) {
+    return P{keep_alive(precompose<T>(f.ptr, s, shared(t)), t)};
+  });
+  native.def("precompose_orthogonal",
+             [](const P& f, const A& a, double c) { return P{precompose<T>(f.ptr, a.ptr, c)}; });
+  native.def("separable_sum", [](const std::vector<Space>& spaces, const std::vector<P>& parts) {
+    std::vector<ProximalPtr<T>> pointers;
+    for (const P& f : parts) pointers.push_back(f.ptr);
+    return P{separable_sum<T>(spaces, std::move(pointers))};
+  });
   native.def("admm",
              [](const A& a, const A& l, const Proximal<T>& g, const M& B, M& X, const SolveOptions& common,
                 double tau, Index inner_iterations, double inner_tolerance) {

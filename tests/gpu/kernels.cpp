@@ -7,6 +7,7 @@
 
 #include "gridlops/base/random.hpp"
 #include "gridlops/local/buffer.hpp"
+#include "local/arrays/array_kernels.hpp"
 #include "support/catch.hpp"
 #include "support/problems.hpp"
 #include "support/programs/mpi_main.hpp"
@@ -139,6 +140,16 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that work element by element give what the 
   for (const Threshold kind : {Threshold::soft, Threshold::hard, Threshold::half}) {
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.X.view); });
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.output.view); });
+  }
+  for (const bool of_neighbours : {false, true}) {
+    compare<T>([=](K k, O o) {
+      const MatrixView<T> X = o.X.view;
+      const Index count = X.rows % 3 == 0 ? 3 : X.rows % 7 == 0 ? 7 : 1, others = X.rows / count;
+      const RowGroups groups = of_neighbours ? RowGroups{others, count, 1} : RowGroups{1, count, others};
+      const MatrixView<T> N(o.output.view.data, others, X.cols, X.stride);
+      k.arrays().group_norms(groups, X, N);
+      k.arrays().shrink_groups(o.thresholds.data(), groups, N, X);
+    });
   }
 }
 

@@ -254,6 +254,57 @@ def test_total_variation_against_bounded_least_squares():
         assert "converged" in verdicts, (sigma, verdicts)
 
 
+def test_proximal_operators():
+    rng = np.random.default_rng(3)
+    shape, tau, sigma = (5, 4), np.array([0.3, 1.7]), 0.6
+    for dtype in (np.float64, np.complex64):
+        x = rng.standard_normal((*shape, 2)) + (1j * rng.standard_normal((*shape, 2)) if dtype == np.complex64 else 0)
+        x = x.astype(dtype)
+        eps = 30 * np.finfo(dtype).eps
+        for cut in (0, 1):
+            space = gl.Space.array(gl.Grid(COMM, (COMM.size, 1)), shape, cut)
+            for dim in (0, 1):
+                f = gl.l21_norm_along(space, dim, sigma, dtype)
+                norms = np.linalg.norm(x.astype(complex), axis=dim, keepdims=True)
+                scatter = lambda: space.scatter_array(x if COMM.rank == 0 else None)  # noqa: E731,B023
+                assert np.allclose(f.value(scatter()), sigma * norms.sum(axis=(0, 1)), rtol=eps, atol=0)
+                for map_of, expected in ((f.prox, x * np.maximum(1 - sigma * tau / norms, 0)), (f.prox_of_conjugate, x * np.minimum(1, sigma / norms))):
+                    found = space.gather_array(map_of(scatter(), tau))
+                    assert found is None or np.allclose(found, expected, rtol=eps, atol=eps), (dtype, cut, dim)
+            # A stack of two: its norms, and both parts by maps of their own.
+            pair = [space, space]
+            I = gl.identity(space, dtype=dtype)  # noqa: E741
+            upper, lower = gl.vertical_stack([I, 0 * I]), gl.vertical_stack([0 * I, I])
+            X = (upper + 2 * lower) @ scatter()
+            norms = np.sqrt(5) * abs(x)
+            f = gl.l21_norm(pair, sigma, dtype)
+            assert np.allclose(f.value(X), sigma * norms.sum(axis=(0, 1)), rtol=eps, atol=0)
+            found = space.gather_array(lower.H @ f.prox(X.copy(), tau))
+            assert found is None or np.allclose(found, 2 * x * np.maximum(1 - sigma * tau / norms, 0), rtol=eps, atol=eps)
+            a = space.scatter_array(x[..., :1] if COMM.rank == 0 else None)
+            g = gl.separable_sum(pair, [gl.postcompose(gl.box(-9, 9, dtype), 1, 0.5, a), gl.precompose(gl.threshold_penalty("soft", sigma, dtype), -2, a)])
+            value = (0.25 * abs(x) ** 2 + (x[..., :1].conj() * x).real + sigma * abs(x[..., :1] - 4 * x)).sum(axis=(0, 1))
+            assert np.allclose(g.value(X), value, rtol=eps, atol=0)
+            g.prox(X, tau)
+            found = [space.gather_array(part.H @ X) for part in (upper, lower)]
+            shifted = x[..., :1] - 4 * x
+            shrunk = shifted * np.maximum(1 - 4 * sigma * tau / abs(shifted), 0)
+            if COMM.rank == 0:
+                assert np.allclose(found[0], (x - tau * x[..., :1]) / (1 + tau / 2), rtol=eps, atol=eps)
+                assert np.allclose(found[1], (shrunk - x[..., :1]) / -2, rtol=eps, atol=eps)
+    space = gl.Space.array(gl.Grid(COMM, (COMM.size, 1)), shape, 1)
+    F = gl.fourier(space, (0,))
+    f = gl.precompose(gl.threshold_penalty("soft", sigma, complex), F)
+    spectrum = np.fft.fft(x, axis=0, norm="ortho")
+    X = space.scatter_array(x.astype(complex) if COMM.rank == 0 else None)
+    assert np.allclose(f.value(X), sigma * abs(spectrum).sum(axis=(0, 1)))
+    found = space.gather_array(f.prox(X, tau))
+    assert found is None or np.allclose(found, np.fft.ifft(soft(spectrum, sigma * tau), axis=0, norm="ortho"), atol=1e-6)
+    expect_error(gl.ShapeError, lambda: gl.l21_norm([space, space]).prox(gl.zeros(space, 1)), "L2,1 norm")
+    expect_error(gl.UsageError, lambda: gl.precompose(f, F, X), "compose twice")
+    expect_error(gl.UsageError, lambda: f.prox(gl.zeros(space, 1)), "complex128", "float64")
+
+
 def test_real_transforms_of_lines_of_every_size():
     sizes = np.array([1e4, 1, np.nan, 1e-4, 1, 1e8])[:, None]
     for n in (1, 2, 7, 8, 45, 64, 500, 1001, 1024):

@@ -67,9 +67,9 @@ from .operators import (Operator, block_diagonal, damped, diagonal, function_ope
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
 from .solvers import (DampingCurve, Iteration, Observer, Proximal, SolveOptions,
-                      admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
-                      normal_equations_inversion, preconditioned_inversion, proximal_gradient, regularized_inversion, solve, solver_names, stop_at_cost_ratio,
-                      stop_on_non_finite, threshold_penalty)
+                      admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, l21_norm, l21_norm_along, lsmr, lsqr,
+                      normal_equations_inversion, postcompose, precompose, preconditioned_inversion, proximal_gradient, quadratic,
+                      regularized_inversion, separable_sum, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite, threshold_penalty)
 from .spaces import Space, from_local, zeros
 
 __version__: str = _native.version

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
@@ -32,23 +34,28 @@ class GRIDLOPS_EXPORT ProximalOperator {
 
   /// xⱼ ← prox_τf(xⱼ) with τ = τⱼ ≥ 0. On a GPU ordered, not finished, on return.
   virtual void prox(ColumnOperand tau, DistMatrix<T>& X) const = 0;
-  /// The sum over all rows from which values() computes f(xⱼ). It refers to X, or to memory of this operator,
-  /// and is valid until the operator is used again.
-  virtual ColumnSum<T> sum(const ConstDistMatrix<T>& X) const = 0;
+  /// The sums over all rows from which value_of() computes f(xⱼ), sum_count() of them. They refer to X, or to
+  /// memory of this operator, and are valid until the operator is used again.
+  virtual std::vector<ColumnSum<T>> sums(const ConstDistMatrix<T>& X) const = 0;
 
-  /// Computes f of each column from these sums. Not collective.
-  ColumnScalars values(const ColumnScalars& sums) const;
+  Index sum_count() const { return sum_count_; }
+  /// Computes f of one column from its sums. Not collective.
+  virtual double value_of(std::span<const double> sums) const = 0;
+  /// The same for all columns: sums[k] has sum k of each.
+  ColumnScalars values(std::span<const ColumnScalars> sums) const;
 
+  bool same_for_all_columns() const { return same_for_all_columns_; }
   /// Throws UsageError, on all ranks, if f differs from column to column and there is more than one. Solvers
   /// remove columns that have ended, so they cannot use such an f.
   void require_any_columns(Index columns, const char* solver) const;
 
  protected:
-  explicit ProximalOperator(bool same_for_all_columns = true) : same_for_all_columns_(same_for_all_columns) {}
+  explicit ProximalOperator(bool same_for_all_columns = true, Index sum_count = 1)
+      : same_for_all_columns_(same_for_all_columns), sum_count_(sum_count) {}
 
  private:
-  virtual double value_of(double sum) const = 0;
   bool same_for_all_columns_;
+  Index sum_count_;
 };
 
 template <Scalar T>
@@ -78,6 +85,20 @@ GRIDLOPS_EXPORT ProximalPtr<T> threshold_penalty(Threshold kind, double sigma = 
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> box(double lower, double upper);
 
+/// σ Σ ‖x_g‖₂ over groups g of elements, the L2,1 norm. The proximal map shortens each group by τσ, to 0
+/// where the group is no longer than that. σ ≥ 0.
+///
+/// Here x is a stack of vectors in these spaces, which are all the same, such as gradient() makes, and a
+/// group has the elements at one place of these vectors. All lie on one rank. Throws ShapeError if spaces
+/// differ.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> l21_norm(const std::vector<Space>& stack, double sigma = 1);
+/// Here x is an array, and a group is a line along this dimension. If the dimension is cut, the array is
+/// redistributed before, and by the map back again, which takes memory for a copy. Throws ShapeError if there
+/// is no such dimension.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> l21_norm_along(const Space& space, int dim, double sigma = 1);
+
 /// σ/2 ‖A x − b‖². The proximal map solves a least-squares problem by cgls(), starting from v: x = v + z,
 /// where z minimises ‖A z − (b − A v)‖² + ‖z‖²/(τσ). Columns with different τ are solved one by one. B: in
 /// A.range(), with as many columns as there are models; its memory must outlive the result. Each call of the
@@ -86,6 +107,34 @@ GRIDLOPS_EXPORT ProximalPtr<T> box(double lower, double upper);
 template <Scalar T>
 GRIDLOPS_EXPORT ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix<T>& B, double sigma = 1,
                                          SolveOptions solve = {});
+
+/// ρ/2 ‖x‖² + Re aᴴx, with the same a for all columns: one uncut column, with rows cut as those of x, which
+/// the result takes. Without a matrix a is 0. ρ ≥ 0.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> quadratic(double rho, DistMatrix<T> a = {});
+
+/// σ f(x) + ρ/2 ‖x‖² + Re aᴴx. σ > 0; ρ and a as in quadratic(). With w = 1 + τρ, the map is that of f with
+/// τσ/w, applied to (v − τa)/w.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> postcompose(ProximalPtr<T> f, double sigma, double rho = 0,
+                                           DistMatrix<T> a = {});
+
+/// f(s x + t), s ≠ 0, with the same t for all columns, given as the a of quadratic(). The map is (u − t)/s,
+/// where u is that of f with s²τ, applied to s v + t.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> precompose(ProximalPtr<T> f, double s, DistMatrix<T> t = {});
+
+/// f(A x) for an A with A Aᴴ = c I, c > 0, such as an orthogonal transform or a part of one. The map is v +
+/// Aᴴ(u − A v)/c, where u is that of f with cτ, applied to A v. Nothing checks A: if A Aᴴ ≠ c I, this map
+/// belongs to no function.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> precompose(ProximalPtr<T> f, OperatorPtr<T> A, double c = 1);
+
+/// f₁(x₁) + f₂(x₂) + …, where x is the stack of x₁, x₂, … in these spaces (see stack_spaces()). Throws
+/// ShapeError unless there is one f for each space, and UsageError if two are one object, whose memory both
+/// would use.
+template <Scalar T>
+GRIDLOPS_EXPORT ProximalPtr<T> separable_sum(std::vector<Space> spaces, std::vector<ProximalPtr<T>> parts);
 
 /// Minimises ½‖A xⱼ − bⱼ‖² + λⱼ g(xⱼ) for every column j by the proximal gradient method (Parikh, Boyd 2014,
 /// §4.2 and 4.3) with options.acceleration,

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "cuda/kernels/complex.hpp"
+#include "cuda/kernels/kernel_bodies.hpp"
 #include "local/arrays/array_kernels.hpp"
 
 // The work of array kernels on one element: see kernel_bodies.hpp.
@@ -214,6 +216,53 @@ struct CollectShares {
     for (Index share = 0; share < shares; ++share)
       sum = sum + strips.data[(k * shares + share) * traces.cols + trace];
     traces(k, trace) = sum;
+  }
+};
+
+/// The first row of a group, as RowGroups::first_row() has it.
+__host__ __device__ inline Index first_row_of(const RowGroups& groups, Index group) {
+  const Index slice = quotient(group, groups.inner);
+  return group + slice * (groups.count - 1) * groups.inner;
+}
+
+template <class T>
+struct GroupNorms {
+  RowGroups groups;
+  MatrixView<const T> X;
+  MatrixView<T> N;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(X);
+    visit.writes(N);
+  }
+  __host__ __device__ void operator()(Index g, Index j) const {
+    const Index first = first_row_of(groups, g);
+    double sum = 0;
+    for (Index k = 0; k < groups.count; ++k) sum += squared(X(first + k * groups.inner, j));
+    N(g, j) = T{static_cast<RealPart<T>>(std::sqrt(sum))};
+  }
+};
+
+template <class T>
+struct ShrinkGroups {
+  ColumnValues<double> t;
+  RowGroups groups;
+  MatrixView<const T> N;
+  MatrixView<T> X;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(N);
+    visit.writes(X);
+  }
+  __host__ __device__ void operator()(Index g, Index j) const {
+    const double n = magnitude(N(g, j)), factor = n <= t.value[j] ? 0 : (n - t.value[j]) / n;
+    const Index first = first_row_of(groups, g);
+    for (Index k = 0; k < groups.count; ++k) {
+      T& x = X(first + k * groups.inner, j);
+      x = times(static_cast<RealPart<T>>(factor), x);
+    }
   }
 };
 

@@ -2,6 +2,7 @@
 #include "base/instantiate.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/kernels/gpu_kernels.hpp"
+#include "cuda/kernels/kernel_bodies.hpp"
 #include "cuda/kernels/kernels.hpp"
 #include "cuda/on_device.hpp"
 
@@ -28,6 +29,21 @@ void CudaArrayKernels<T>::add_runs(T alpha, const RunWeights<Real<T>>& A, Matrix
   environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_runs(environment_.stream(), scalar(alpha), A,
                                                             on_device(X), scalar(beta), on_device(Y), extent),
                      "the kernel add_runs");
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const {
+  environment_.begun(
+      ArrayLaunch<DeviceScalar<T>>::group_norms(environment_.stream(), groups, on_device(X), on_device(N)),
+      "the kernel group_norms");
+}
+
+template <Scalar T>
+void CudaArrayKernels<T>::shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
+                                        MatrixView<T> X) const {
+  environment_.begun(ArrayLaunch<DeviceScalar<T>>::shrink_groups(environment_.stream(), t, groups,
+                                                                 on_device(N), on_device(X)),
+                     "the kernel shrink_groups", launches_for<double>(X.cols));
 }
 
 template <Scalar T>

@@ -84,13 +84,6 @@ void call_blas(cublasHandle_t handle, const Gemm<std::complex<double>>& g) {
                              cublasZgemmStridedBatched_64);
 }
 
-/// How many launches the scalars of the columns take; one without columns.
-template <class Value>
-int launches_for(Index columns) {
-  constexpr Index most = ColumnValues<Value>::most;
-  return static_cast<int>(std::max<Index>((columns + most - 1) / most, 1));
-}
-
 template <class T>
 Index leading_dimension(MatrixView<T> A) {
   return std::max<Index>(1, A.cols <= 1 ? A.rows : A.stride);

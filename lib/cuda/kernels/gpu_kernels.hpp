@@ -83,6 +83,9 @@ class CudaArrayKernels final : public ArrayKernels<T> {
                 const LineExtent& extent) const override;
   void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override;
+  void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const override;
+  void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
+                     MatrixView<T> X) const override;
   Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
   void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
                  std::byte* scratch) const override;

@@ -84,6 +84,13 @@ struct ColumnValues {
   T value[static_cast<std::size_t>(most)];
 };
 
+/// How many launches the scalars of the columns take; one without columns.
+template <class Value>
+int launches_for(Index columns) {
+  constexpr Index most = ColumnValues<Value>::most;
+  return columns <= most ? 1 : static_cast<int>((columns + most - 1) / most);
+}
+
 template <class T>
 struct ColumnAxpy {
   ColumnValues<T> alpha;

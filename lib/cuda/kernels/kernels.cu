@@ -124,6 +124,21 @@ cudaError_t ArrayLaunch<T>::add_runs(cudaStream_t stream, T alpha, const RunWeig
           alpha, {A.first, A.rows, 1}, {A.begin, ends, 1}, {A.weights, A.elements, 1}, X, beta, Y, extent});
 }
 
+template <class T>
+cudaError_t ArrayLaunch<T>::group_norms(cudaStream_t stream, const RowGroups& groups, MatrixView<const T> X,
+                                        MatrixView<T> N) {
+  return for_each_element(stream, "group_norms", N.rows, N.cols, GroupNorms<T>{groups, X, N});
+}
+
+template <class T>
+cudaError_t ArrayLaunch<T>::shrink_groups(cudaStream_t stream, const double* t, const RowGroups& groups,
+                                          MatrixView<const T> N, MatrixView<T> X) {
+  return for_columns(stream, "shrink_groups", t, N.rows, N.cols,
+                     [=](const ColumnValues<double>& values, Range columns) {
+                       return ShrinkGroups<T>{values, groups, N.col_block(columns), X.col_block(columns)};
+                     });
+}
+
 namespace {
 
 /// The number of traces that are migrated at once, and of shares of the image: enough threads for a GPU, in

@@ -42,6 +42,11 @@ struct ArrayLaunch {
   static cudaError_t add_runs(cudaStream_t stream, T alpha, const RunWeights<RealPart<T>>& A,
                               MatrixView<const T> X, T beta, MatrixView<T> Y, const LineExtent& extent);
 
+  static cudaError_t group_norms(cudaStream_t stream, const RowGroups& groups, MatrixView<const T> X,
+                                 MatrixView<T> N);
+  static cudaError_t shrink_groups(cudaStream_t stream, const double* t, const RowGroups& groups,
+                                   MatrixView<const T> N, MatrixView<T> X);
+
   // Processes columns of images and data, a batch of traces at a time, in scratch memory of this many
   // elements. They add the number of launched kernels to `launches`.
   using Tables = MigrationTables<RealPart<T>>;

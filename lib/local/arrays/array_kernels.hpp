@@ -74,6 +74,15 @@ struct LineExtent {
   Range x_rows, y_rows, rows;
 };
 
+/// Groups of a block's rows: group o · inner + i, for o < outer and i < inner, has the `count` rows
+/// (o · count + k) · inner + i.
+struct RowGroups {
+  Index outer = 1, count = 1, inner = 1;
+
+  constexpr Index groups() const { return outer * inner; }
+  constexpr Index first_row(Index group) const { return group + group / inner * (count - 1) * inner; }
+};
+
 /// Kernels of array operators on the blocks of one rank. See Kernels for memory, order and overlap.
 template <Scalar T>
 class ArrayKernels {
@@ -88,6 +97,14 @@ class ArrayKernels {
   /// The same for a matrix of runs, of which A has the rows y_rows.
   virtual void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                         const LineExtent& extent) const = 0;
+
+  /// Element (g, j) of N ← the Euclidean norm of group g of xⱼ. Squares are summed in double precision, in
+  /// the order of the rows.
+  virtual void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const = 0;
+  /// Each group of xⱼ ← max(1 − tⱼ/n, 0) times the group, where n is its norm in N; NaN stays NaN. t: tⱼ ≥ 0
+  /// for each column, in host memory.
+  virtual void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
+                             MatrixView<T> X) const = 0;
 
   /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is in the backend's memory.
   virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;

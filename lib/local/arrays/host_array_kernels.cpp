@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -131,6 +133,29 @@ class HostArrayKernels final : public ArrayKernels<T> {
           });
         }
         line += count;
+      }
+    });
+  }
+
+  void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const override {
+    for_each_piece(N.rows, N.cols, [=](Range some, Index j) {
+      for (Index g = some.begin; g < some.end(); ++g) {
+        const T* const x = X.column(j) + groups.first_row(g);
+        double sum = 0;
+        for (Index k = 0; k < groups.count; ++k)
+          sum += std::norm(static_cast<Accumulator<T>>(x[k * groups.inner]));
+        N(g, j) = to_scalar<T>(std::sqrt(sum));
+      }
+    });
+  }
+  void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
+                     MatrixView<T> X) const override {
+    for_each_piece(N.rows, N.cols, [=](Range some, Index j) {
+      for (Index g = some.begin; g < some.end(); ++g) {
+        const double n = static_cast<double>(std::real(N(g, j)));
+        const auto factor = static_cast<Real<T>>(n <= t[j] ? 0 : (n - t[j]) / n);
+        T* const x = X.column(j) + groups.first_row(g);
+        for (Index k = 0; k < groups.count; ++k) x[k * groups.inner] *= factor;
       }
     });
   }

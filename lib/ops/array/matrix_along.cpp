@@ -77,17 +77,6 @@ class MatrixAlong final : public LibraryOperator<T> {
   mutable Buffer<T> stored_;
 };
 
-/// The space of the same arrays with one dimension whole on every rank: cut along the longest of the others,
-/// or not at all if there is none.
-Space whole_along(const Space& space, int dim) {
-  const Dims& dims = space.dims;
-  int longest = -1;
-  for (int d = 0; d < dims.count(); ++d)
-    if (d != dim && (longest < 0 || dims.size(d) > dims.size(longest))) longest = d;
-  return longest < 0 ? moved_to(Axis::uncut, space)
-                     : array_space(space.grid, dims.sizes(), longest, space.rows.axis, space.columns);
-}
-
 }  // namespace
 
 template <Scalar T>

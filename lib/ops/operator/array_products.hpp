@@ -32,6 +32,17 @@ BoxExchange<T> exchange_in(const Space& space, Wants&& wants) {
   return {space.grid->backend(), ranks.comm, boxes};
 }
 
+/// The space of the same arrays with one dimension whole on every rank: cut along the longest of the others,
+/// or not at all if there is none.
+inline Space whole_along(const Space& space, int dim) {
+  const Dims& dims = space.dims;
+  int longest = -1;
+  for (int d = 0; d < dims.count(); ++d)
+    if (d != dim && (longest < 0 || dims.size(d) > dims.size(longest))) longest = d;
+  return longest < 0 ? moved_to(Axis::uncut, space)
+                     : array_space(space.grid, dims.sizes(), longest, space.rows.axis, space.columns);
+}
+
 /// Throws ShapeError, on all ranks, if the space has no arrays. The message names `what`, which needs them.
 inline void require_dims(const Space& space, const char* what) {
   require<ShapeError>(space.dims.count() > 0, what, " needs a space of arrays, but this one, ",

@@ -158,13 +158,13 @@ void Ista<T>::start(ColumnRun<T>& run) {
   if (!run.begins_from_data()) A.apply(-1, x, 1, r);
   if (S != nullptr) {
     S->apply_adjoint(1, x, 0, z);
-    first_penalty = g.values(run.sum(g.sum(z))[0]);
+    first_penalty = g.sum(run, z).second;
   }
   A.apply_adjoint(1, r, 0, x_next);
   take_proximal_step(run, x);
-  const auto [bb, rr, xx, P, dd] =
-      run.sum(norm2(b), norm2(r), norm2(x_next), g.sum(x), distance2(x_next, x, x_change));
-  if (S == nullptr) first_penalty = g.values(P);
+  const auto [sums, P] = g.sum(run, x, norm2(b), norm2(r), norm2(x_next), distance2(x_next, x, x_change));
+  const auto& [bb, rr, xx, dd] = sums;
+  if (S == nullptr) first_penalty = P;
   ColumnScalars reference = sqrt(xx);
   for (double& norm : reference.values()) norm = at_least_tiny(norm);
   first_misfit = misfit = 0.5 * rr;
@@ -186,17 +186,18 @@ void Ista<T>::iterate(ColumnRun<T>& run) {
   A.apply(-1, x_next, 1, r_next);  // r₊ = b − A x₊
   Sums sums;
   if (momentum) {
-    auto [rr, xx, P, AdAd, dd, ee] =
-        run.sum(norm2(r_next), norm2(x_next), g.sum(sparse()), distance2(r_next, r_y(), r_change),
-                distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
+    const auto [known, P] =
+        g.sum(run, sparse(), norm2(r_next), norm2(x_next), distance2(r_next, r_y(), r_change),
+              distance2(x_next, y(), x_change), distance2(x_next, x, x_change));
+    const auto& [rr, xx, AdAd, dd, ee] = known;
     sums = {rr, xx, P, AdAd, dd, ee};
   } else {
-    auto [rr, xx, P, AdAd, dd] = run.sum(norm2(r_next), norm2(x_next), g.sum(sparse()),
-                                         distance2(r_next, r, r_change), distance2(x_next, x, x_change));
+    const auto [known, P] = g.sum(run, sparse(), norm2(r_next), norm2(x_next), distance2(r_next, r, r_change),
+                                  distance2(x_next, x, x_change));
+    const auto& [rr, xx, AdAd, dd] = known;
     sums = {rr, xx, P, AdAd, dd, dd};
   }
   if (run.ends()) return;
-  sums.P = g.values(sums.P);
 
   const ColumnScalars lambdas = lambda_now(run);
   std::vector<char> taken(at(run.active_count()), 0), restarted = taken;

@@ -13,13 +13,18 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "solve/regularised/kept_proximal.hpp"
+#include "solve/regularised/proximal_memory.hpp"
 
 namespace gridlops {
 
 template <Scalar T>
-ColumnScalars ProximalOperator<T>::values(const ColumnScalars& sums) const {
-  ColumnScalars values = sums;
-  for (double& value : values.values()) value = value_of(value);
+ColumnScalars ProximalOperator<T>::values(std::span<const ColumnScalars> sums) const {
+  ColumnScalars values = sums.front();
+  std::vector<double> of_column(sums.size());
+  for (Index j = 0; j < values.size(); ++j) {
+    for (std::size_t k = 0; k < sums.size(); ++k) of_column[k] = sums[k][j];
+    values[j] = value_of(of_column);
+  }
   return values;
 }
 
@@ -32,17 +37,14 @@ void ProximalOperator<T>::require_any_columns(Index columns, const char* solver)
 
 template <Scalar T>
 ColumnScalars value(const ProximalOperator<T>& f, const ConstDistMatrix<T>& X) {
-  ColumnSums<T> sums(X.grid());
   FailureScope failures;
-  const KeptProximal<T> kept(ProximalPtr<T>(ProximalPtr<T>(), &f));
-  return f.values(sums(kept.sum(X))[0]);
+  std::vector<ColumnSum<T>> terms;
+  KeptProximal<T>(ProximalPtr<T>(ProximalPtr<T>(), &f)).append_sums(X, terms);
+  std::vector<ColumnScalars> sums(terms.size());
+  std::vector<double> none;
+  ColumnSums<T>(X.grid()).reduce(terms, sums, none);
+  return f.values(sums);
 }
-
-namespace {
-
-ColumnScalars for_columns(ColumnOperand a, Index columns) { return a * ColumnScalars(columns, 1); }
-
-}  // namespace
 
 template <Scalar T>
 void prox_of_conjugate(const ProximalOperator<T>& f, ColumnOperand tau, DistMatrix<T>& X, DistMatrix<T>& W) {
@@ -58,16 +60,6 @@ void prox_of_conjugate(const ProximalOperator<T>& f, ColumnOperand tau, DistMatr
 
 namespace {
 
-double checked_sigma(double sigma) {
-  require<UsageError>(sigma >= 0 && std::isfinite(sigma), "sigma is ", sigma,
-                      "; it must be a finite number ≥ 0");
-  return sigma;
-}
-
-std::string weighted(double sigma, const std::string& what) {
-  return sigma == 1 ? what : message(sigma, " times ", what);
-}
-
 template <Scalar T>
 class ThresholdPenalty final : public ProximalOperator<T> {
  public:
@@ -80,40 +72,12 @@ class ThresholdPenalty final : public ProximalOperator<T> {
   void prox(ColumnOperand tau, DistMatrix<T>& X) const override {
     threshold(kind_, sigma_ * for_columns(tau, X.cols()), X);
   }
-  ColumnSum<T> sum(const ConstDistMatrix<T>& X) const override { return penalty(kind_, X); }
+  std::vector<ColumnSum<T>> sums(const ConstDistMatrix<T>& X) const override { return {penalty(kind_, X)}; }
+  double value_of(std::span<const double> sums) const override { return sigma_ * sums[0]; }
 
  private:
-  double value_of(double sum) const override { return sigma_ * sum; }
   Threshold kind_;
   double sigma_;
-};
-
-/// Memory for a matrix. It grows on all ranks together.
-template <Scalar T>
-class Scratch {
- public:
-  DistMatrix<T>& matrix(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
-    if (!grid->is_member()) return matrix_ = DistMatrix<T>(grid, layout);
-    const auto largest_part = [](const Partition& parts) {
-      Index largest = 0;
-      for (int part = 0; part < parts.parts(); ++part) largest = std::max(largest, parts.size(part));
-      return largest;
-    };
-    const Index elements = largest_part(layout.rows.partition) * largest_part(layout.cols.partition);
-    if (elements > elements_) {
-      elements_ = 0;  // the old memory is gone if there is not enough
-      attempt(grid->comm(), [&] { memory_.reserve(grid->backend(), elements); });
-      elements_ = elements;
-    }
-    const Index rows = layout.rows.partition.size(grid->my_part(layout.rows.axis)),
-                cols = layout.cols.partition.size(grid->my_part(layout.cols.axis));
-    return matrix_ = DistMatrix<T>(grid, layout, memory_.matrix(rows, cols));
-  }
-
- private:
-  Index elements_ = 0;
-  Buffer<T> memory_;
-  DistMatrix<T> matrix_;
 };
 
 template <Scalar T>
@@ -128,18 +92,18 @@ class BoxIndicator final : public ProximalOperator<T> {
     X.grid()->backend()->template kernels<T>().clip(lower_, upper_, X.local());
   }
   /// ‖x − prox(x)‖².
-  ColumnSum<T> sum(const ConstDistMatrix<T>& X) const override {
+  std::vector<ColumnSum<T>> sums(const ConstDistMatrix<T>& X) const override {
     DistMatrix<T>& outside = outside_.matrix(X.grid(), X.layout());
     copy(X, outside);
     prox(0, outside);
     outside -= X;
-    return norm2(outside);
+    return {norm2(outside)};
+  }
+  double value_of(std::span<const double> sums) const override {
+    return sums[0] > 0 ? std::numeric_limits<double>::infinity() : sums[0];
   }
 
  private:
-  double value_of(double sum) const override {
-    return sum > 0 ? std::numeric_limits<double>::infinity() : sum;
-  }
   double lower_, upper_;
   mutable Scratch<T> outside_;
 };
@@ -179,11 +143,10 @@ class L2Misfit final : public ProximalOperator<T> {
     X += Z;
   }
   /// ‖A x − b‖².
-  ColumnSum<T> sum(const ConstDistMatrix<T>& X) const override { return norm2(residual(X)); }
+  std::vector<ColumnSum<T>> sums(const ConstDistMatrix<T>& X) const override { return {norm2(residual(X))}; }
+  double value_of(std::span<const double> sums) const override { return 0.5 * sigma_ * sums[0]; }
 
  private:
-  double value_of(double sum) const override { return 0.5 * sigma_ * sum; }
-
   DistMatrix<T>& residual(const ConstDistMatrix<T>& X) const {
     A_->require_operands(X, B_, "an L2 misfit");
     DistMatrix<T>& r = residual_.matrix(B_.grid(), B_.layout());

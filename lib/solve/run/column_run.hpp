@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,15 @@ class ColumnRun {
   auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
     saved_.add_flags(numbers);
     auto sums = sums_.with(numbers, terms...);
+    saved_.take_flags(numbers);
+    return sums;
+  }
+  /// The same for any number of terms.
+  std::vector<ColumnScalars> sums_of(std::span<const ColumnSum<T>> terms) {
+    std::vector<double> numbers;
+    saved_.add_flags(numbers);
+    std::vector<ColumnScalars> sums(terms.size());
+    sums_.reduce(terms, sums, numbers);
     saved_.take_flags(numbers);
     return sums;
   }

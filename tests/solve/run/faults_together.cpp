@@ -179,13 +179,13 @@ class Shrinkage final : public ProximalOperator<double> {
     count_towards(prox_, grid_);
     threshold(Threshold::soft, 0.1 * (tau * ColumnScalars(X.cols(), 1)), X);
   }
-  ColumnSum<double> sum(const ConstDistMatrix<double>& X) const override {
+  std::vector<ColumnSum<double>> sums(const ConstDistMatrix<double>& X) const override {
     count_towards(sum_, grid_);
-    return penalty(Threshold::soft, X);
+    return {penalty(Threshold::soft, X)};
   }
+  double value_of(std::span<const double> sums) const override { return 0.1 * sums[0]; }
 
  private:
-  double value_of(double sum) const override { return 0.1 * sum; }
   const ProcessGrid& grid_;
   mutable Fault prox_, sum_;
 };
