@@ -252,6 +252,20 @@ def test_total_variation_against_bounded_least_squares():
             assert not converged or objective(found) <= objective(x) * (1 + 100 * tolerance), (sigma, tau, objective(found), objective(x))
             verdicts += report["reasons"]
         assert "converged" in verdicts, (sigma, verdicts)
+        # The same by the primal-dual method, for K = [A; L].
+        K = gl.vertical_stack([op, L])
+        f = gl.separable_sum([op.range, L.range], [gl.quadratic(1), gl.threshold_penalty("soft", sigma)])
+        stacked = gl.vertical_stack([gl.identity(op.range), gl.zero(L.range, op.range)]) @ gl.zeros(op.range, 1).scatter(b[:, None])
+        verdicts = []
+        for ratio in (1e-5, 1e-1, 1.0, 10.0, 1e4):
+            tau = ratio / np.linalg.norm(np.vstack([A, differences]), 2)
+            found, report = gl.primal_dual(K, f, gl.quadratic(0), stacked, tau=tau, tolerance=tolerance,
+                                           max_iterations=2000 if 1e-1 <= ratio <= 10 else 30)
+            found = COMM.bcast(found.gather(), 0)[:, 0]
+            converged = report["reasons"] == ["converged"]
+            assert not converged or objective(found) <= objective(x) * (1 + 100 * tolerance), (sigma, ratio, objective(found), objective(x))
+            verdicts += report["reasons"]
+        assert "converged" in verdicts, (sigma, verdicts)
 
 
 def test_proximal_operators():
@@ -303,6 +317,50 @@ def test_proximal_operators():
     expect_error(gl.ShapeError, lambda: gl.l21_norm([space, space]).prox(gl.zeros(space, 1)), "L2,1 norm")
     expect_error(gl.UsageError, lambda: gl.precompose(f, F, X), "compose twice")
     expect_error(gl.UsageError, lambda: f.prox(gl.zeros(space, 1)), "complex128", "float64")
+
+
+def test_isotropic_total_variation_against_its_dual():
+    """The dual of ½‖x − b‖² + σ Σ|∇x| is a projection of b onto the gradients' image of discs, which FISTA finds in NumPy."""
+    rng = np.random.default_rng(6)
+    shape, sigma = (7, 5), 0.4
+    b = np.where(np.arange(7)[:, None] < 3, 1.0, -2.0) + 0.3 * rng.standard_normal(shape)
+
+    def gradient(x):
+        return np.stack([np.vstack([np.diff(x, axis=0), np.zeros((1, 5))]), np.hstack([np.diff(x, axis=1), np.zeros((7, 1))])])
+
+    def adjoint(q):
+        zeros = np.zeros((1, 5)), np.zeros((7, 1))
+        return -np.diff(np.vstack([zeros[0], q[0][:-1], zeros[0]]), axis=0) - np.diff(np.hstack([zeros[1], q[1][:, :-1], zeros[1]]), axis=1)
+
+    q = z = np.zeros((2, *shape))
+    t = 1.0
+    for _ in range(20000):
+        q_next = z + gradient(b - adjoint(z)) / 8
+        q_next *= sigma / np.maximum(sigma, np.linalg.norm(q_next, axis=0))
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        z = q_next + (t - 1) / t_next * (q_next - q)
+        q, t = q_next, t_next
+    x = b - adjoint(q)
+    for cut in (0, 1):
+        space = gl.Space.array(gl.Grid(COMM, (COMM.size, 1)), shape, cut)
+        L = gl.gradient(space, kind="forward")
+        I = gl.identity(space)  # noqa: E741
+        f = gl.separable_sum([space, L.range], [gl.quadratic(1), gl.l21_norm([space] * 2, sigma)])
+        data = space.scatter_array(b if COMM.rank == 0 else None)
+        stacked = gl.vertical_stack([I, gl.zero(L.range, space)]) @ data
+        dual = gl.zeros(L.range, 1)
+        X, report = gl.primal_dual(gl.vertical_stack([I, L]), f, gl.quadratic(0), stacked, tolerance=1e-10, max_iterations=5000)
+        assert report["reasons"] == ["converged"], report
+        found = space.gather_array(X)
+        assert found is None or abs(found - x).max() < 1e-7, abs(found - x).max()
+        # The same with the data in g, as a linear term, and only the gradient in K.
+        g = gl.quadratic(1, -1 * I @ data)
+        X, report = gl.primal_dual(L, gl.l21_norm([space] * 2, sigma), g, gl.zeros(L.range, 1), dual=dual, tolerance=1e-10, max_iterations=5000)
+        assert report["reasons"] == ["converged"], report
+        found = space.gather_array(X)
+        assert found is None or abs(found - x).max() < 1e-7, abs(found - x).max()
+        found = space.gather_array(L.H @ dual)
+        assert found is None or abs(found - (b - x)).max() < 1e-7
 
 
 def test_real_transforms_of_lines_of_every_size():

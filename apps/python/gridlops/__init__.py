@@ -18,7 +18,7 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
-solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``; ``SolveOptions``, ``SolveReport``
+solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``, ``primal_dual``; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
@@ -68,7 +68,7 @@ from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
 from .solvers import (DampingCurve, Iteration, Observer, Proximal, SolveOptions,
                       admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, l21_norm, l21_norm_along, lsmr, lsqr,
-                      normal_equations_inversion, postcompose, precompose, preconditioned_inversion, proximal_gradient, quadratic,
+                      normal_equations_inversion, postcompose, precompose, preconditioned_inversion, primal_dual, proximal_gradient, quadratic,
                       regularized_inversion, separable_sum, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite, threshold_penalty)
 from .spaces import Space, from_local, zeros
 

@@ -386,7 +386,7 @@ def fista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | N
 
 
 class Proximal:
-    """A function f with a proximal map, for :func:`proximal_gradient` and :func:`admm`.
+    """A function f with a proximal map, for :func:`proximal_gradient`, :func:`admm` and :func:`primal_dual`.
 
     It acts on each column of a matrix. Methods are collective over the grid; τ is one number, or one for each column.
     """
@@ -483,6 +483,18 @@ def admm(A: Operator, L: Operator, g: Proximal, B: Columns, x0: Columns | None =
     same_type(A, L, g)
     return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.admm(
         A.native, L.native, g.native, b, x, how, tau, inner_iterations, inner_tolerance))
+
+
+def primal_dual(K: Operator, f: Proximal, g: Proximal, B: Columns, x0: Columns | None = None, *, tau: float | None = None,
+                sigma: float | None = None, dual: Matrix | None = None, out: Matrix | None = None,
+                options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Minimises f(K xⱼ − bⱼ) + g(xⱼ) by the primal-dual method of Chambolle and Pock. Collective.
+
+    The steps need τσ‖K‖² ≤ 1; a step that is not given is chosen. ``dual`` receives the dual solutions, in the range of K.
+    """
+    same_type(K, f, g, *(() if dual is None else (dual,)))
+    return _solved(K, B, x0, out, options, changes, lambda native, b, x, how: native.primal_dual(
+        K.native, f.native, g.native, b, x, how, tau, sigma, None if dual is None else dual.native))
 
 
 #: ε²‖R x − d‖²: (R, ε) or (R, ε, d).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -182,5 +183,45 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g,
                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const AdmmOptions& options = {});
+
+struct PrimalDualOptions {
+  SolveOptions common{};  ///< the options shared with other solvers
+  /// The steps for x and for y, with τσ‖K‖² ≤ 1. A step that is not given follows from the other, and both
+  /// are 1/‖K‖ if none is given, where ‖K‖ is 1.02 times what estimate_norm() finds. The fastest ratio τ/σ is
+  /// about that of ‖x‖² to ‖y‖².
+  std::optional<double> tau{}, sigma{};
+};
+
+/// Minimises f(K xⱼ − bⱼ) + g(xⱼ) for every column j, with convex f and g, by the primal-dual method of
+/// Chambolle and Pock (A first-order primal-dual algorithm for convex problems with applications to imaging,
+/// J. Math. Imaging Vision 40, 2011, algorithm 1 with θ = 1), starting from y = 0:
+///
+///   y₊ = prox_σf*(y + σ(K x̄ − b))    x₊ = prox_τg(x − τ Kᴴy₊)    x̄₊ = 2x₊ − x
+///
+/// With K = [A; L], b = [d; 0] and a separable_sum() for f this is least squares with any penalty of L x, and
+/// needs no inner solver. Each column has its own convergence test, verdict and history (collective over the
+/// grid; idle ranks return at once).
+///
+/// The maps yield a u and an s for which y is a subgradient of f at u, and s one of g at x, so x is optimal
+/// if K x − b = u and Kᴴy = −s. Column j has converged when
+///
+///   ‖K x − b − u‖ ≤ T(‖K‖‖x‖ + ‖b‖)    and    ‖Kᴴy + s‖ ≤ T‖K‖‖y‖,
+///
+/// or, where one of these right-hand sides is 0, when the residual is at rounding level. Whatever f and g,
+/// also where their conjugates are infinite, this bounds the primal-dual gap: for every x′ and y′, the
+/// Lagrangian of (x, y′) exceeds that of (x′, y) by at most Re (y′ − y)ᴴ(K x − b − u) + Re (x − x′)ᴴ(Kᴴy +
+/// s), so f(u) + g(x) exceeds the minimum by at most ‖y‖‖K x − b − u‖ + ‖x − x*‖‖Kᴴy + s‖.
+///
+/// To verify this, the solver computes a step from the final x and y but does not take it; s belongs to the x
+/// of that step, which is τ‖Kᴴy + s‖ away. The tested norm is the larger of the two residuals, relative to
+/// those bounds, and at most 1. The residual norm is ‖K x − b‖, and the normal residual norm ‖Kᴴy + s‖.
+///
+/// An iteration takes one reduction, and one product each with K and Kᴴ. B: in K.range(); X: in K.domain(),
+/// same column partition. Y: receives y, with the layout of B; null: y stays inside. Throws ShapeError or
+/// UsageError on all ranks; if both steps are given and τσ‖K‖² > 1, after the products that estimate ‖K‖.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveReport primal_dual(OperatorPtr<T> K, ProximalPtr<T> f, ProximalPtr<T> g,
+                                        const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                        const PrimalDualOptions& options = {}, DistMatrix<T>* Y = nullptr);
 
 }  // namespace gridlops
