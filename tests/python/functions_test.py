@@ -252,6 +252,8 @@ def test_total_variation_against_bounded_least_squares():
             assert not converged or objective(found) <= objective(x) * (1 + 100 * tolerance), (sigma, tau, objective(found), objective(x))
             verdicts += report["reasons"]
         assert "converged" in verdicts, (sigma, verdicts)
+        if sigma not in (0.5, 20.0):
+            continue
         # The same by the primal-dual method, for K = [A; L]. K x − b is known to T(‖K‖‖x‖ + ‖b‖), and the objective has
         # a slope of up to σ√n there, and ‖b‖.
         K = gl.vertical_stack([op, L])
@@ -260,9 +262,9 @@ def test_total_variation_against_bounded_least_squares():
         norm = np.linalg.norm(np.vstack([A, differences]), 2)
         slack = 3 * tolerance * (norm * np.linalg.norm(x) + np.linalg.norm(b)) * (sigma * np.sqrt(n) + np.linalg.norm(b))
         verdicts = []
-        for ratio in (1e-5, 0.01, 0.03, 0.1, 1e4):
+        for ratio in (1e-5, 0.03, 1e4):
             found, report = gl.primal_dual(K, f, gl.quadratic(0), stacked, tau=ratio / norm, tolerance=tolerance,
-                                           max_iterations=1800 if 0.01 <= ratio <= 0.1 else 30)
+                                           max_iterations=1000 if ratio == 0.03 else 30)
             found = COMM.bcast(found.gather(), 0)[:, 0]
             converged = report["reasons"] == ["converged"]
             assert not converged or objective(found) <= objective(x) + slack, (sigma, ratio, objective(found), objective(x))

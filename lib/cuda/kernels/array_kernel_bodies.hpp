@@ -240,7 +240,12 @@ struct GroupNorms {
     const Index first = first_row_of(groups, g);
     double sum = 0;
     for (Index k = 0; k < groups.count; ++k) sum += squared(X(first + k * groups.inner, j));
-    N(g, j) = T{static_cast<RealPart<T>>(std::sqrt(sum))};
+    const auto norm = static_cast<RealPart<T>>(std::sqrt(sum));
+    if constexpr (is_device_complex<T>) {
+      N(g, j) = {norm, 0};
+    } else {
+      N(g, j) = norm;
+    }
   }
 };
 

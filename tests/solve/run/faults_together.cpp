@@ -220,6 +220,14 @@ TEST_CASE("What a proximal operator throws on one rank all ranks throw") {
             check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
               admm<double>(problem.M, problem.S, make(), problem.B, problem.X, admm_options);
             });
+            PrimalDualOptions steps;
+            steps.common = admm_options.common;
+            check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+              primal_dual<double>(problem.M, make(), quadratic<double>(0), problem.B, problem.X, steps);
+            });
+            check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
+              primal_dual<double>(problem.M, quadratic<double>(1), make(), problem.B, problem.X, steps);
+            });
           }
           if (call > 1) continue;
           check_agreed<InputError>(*grid, rank, "the filter has no coefficients", [&] {
