@@ -156,6 +156,98 @@ TEST_CASE("Columns of arrays may be cut, too", "[array_operators]") {
   }
 }
 
+TEST_CASE("A stack of equal arrays is an array with a dimension more", "[array_operators]") {
+  for_each_cut({4, 6}, {0, 4}, [&](const Space& space) {
+    const Space stack = stack_spaces({space, space, space});
+    REQUIRE(stack.dims.sizes() == std::vector<Index>{3, 4, 6});
+    const auto value = [](const Dims& dims, Index k, Index row) {
+      std::vector<Index> place = place_of(dims, row);
+      if (place.size() == 2) place.insert(place.begin(), k);
+      return static_cast<double>(100 * place[0] + 10 * place[1] + place[2]);
+    };
+    DistMatrix<double> X =
+        filled(space.grid, stack.layout(1), [&](Index i, Index) { return value(stack.dims, 0, i); });
+    const std::vector<Space> members{space, space, space};
+    for (const Index k : {0, 1, 2})
+      CHECK(mismatches(stack_rows(members, static_cast<std::size_t>(k), X),
+                       [&](Index i, Index) { return value(space.dims, k, i); }) == 0);
+
+    // Stacks of stacks, damping, and a stack of one.
+    const Space two = stack_spaces({space, space});
+    CHECK(stack_spaces({two, space}) == stack);
+    CHECK(stack_spaces({two, space}).dims == stack.dims);
+    CHECK(stack_spaces({two, two}).dims.sizes() == std::vector<Index>{2, 2, 4, 6});
+    CHECK(stack_spaces({two, two}) == stack_spaces({stack, space}));
+    CHECK(damped(gradient<double>(space, {1, 1}), 2.0)->range().dims == stack.dims);
+    CHECK(vertical_stack<double>({band_operator<double>(space, 0, second_derivative(4))})->range() == space);
+    CHECK(stack_spaces({space}).dims == space.dims);
+
+    // No array holds what these hold.
+    const Space other = array_space(space.grid, {4, 5}, 0, space.rows.axis);
+    const Space vectors{space.grid, space.rows};
+    CHECK(stack_spaces({space, other}).dims.count() == 0);
+    CHECK(stack_spaces({space, vectors}).dims.count() == 0);
+    CHECK(stack_spaces({stack, array_space(space.grid, {4, 6, 1}, 0, space.rows.axis)}).dims.count() == 0);
+    const Space most = array_space(space.grid, {1, 2, 1, 4, 6}, 3, space.rows.axis);
+    CHECK(stack_spaces({most, most}).dims.count() == 0);
+  });
+}
+
+TEST_CASE("Stacks of arrays in different orders are not added", "[array_operators]") {
+  for (const GridPtr& grid : all_grids()) {
+    if (grid->shape().size() < 2) continue;
+    const Space first = array_space(grid, {4, 8}, 0), second = array_space(grid, {4, 8}, 1);
+    if (first.rows != second.rows) continue;
+    const OperatorPtr<double> a = identity<double>(first), b = identity<double>(second, first);
+    CHECK_THROWS_AS(sum(vertical_stack<double>({a, a}), vertical_stack<double>({b, b})), ShapeError);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("A Laplacian of large slices is the sum of its derivatives", "[array_operators]",
+                        Scalars) {
+  using T = TestType;
+  // On one rank slices have several pieces, which begin and end within lines.
+  const std::vector<Index> sizes{5, 67, 301};
+  const std::vector<LaplacianTerm> terms{{0, 0.5, 2}, {1, -2, 0.5}, {2, 3, 1}, {1, 1, 1}};
+  const double tolerance = 1000 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  std::size_t turn = 0;
+  for (const GridPtr& grid : all_grids()) {
+    for (const int cut : {0, 1, 2}) {
+      const Kind kind = std::array{Kind::centered, Kind::forward, Kind::backward}[turn % 3];
+      const bool edge = turn++ % 2 == 0;
+      const Space space = array_space(grid, sizes, cut);
+      CAPTURE(describe(*grid), cut, static_cast<int>(kind), edge);
+      const OperatorPtr<T> op = laplacian<T>(space, terms, kind, edge);
+      const DistMatrix<T> X =
+          filled(grid, space.layout(2), [](Index i, Index j) { return counter_random<T>(1, i, j); });
+      for (const bool forward : {true, false}) {
+        for (const T beta : {T(0), number<T>(-1, 3)}) {
+          const T alpha = number<T>(2, -1), old = beta == T(0) ? quiet_nan<T>() : T(1);
+          EmbeddedMatrix<T> Y(grid, space.layout(2), 3, [=](Index, Index) { return old; });
+          DistMatrix<T> found = Y.matrix(), sum(grid, space.layout(2));
+          forward ? op->apply(alpha, X, beta, found) : op->apply_adjoint(alpha, X, beta, found);
+          sum.fill([=](Index, Index) { return beta; });
+          for (const LaplacianTerm& term : terms) {
+            const Index n = sizes[static_cast<std::size_t>(term.dim)];
+            const OperatorPtr<T> one =
+                band_operator<T>(space, term.dim, second_derivative(n, {kind, term.sampling, edge}));
+            const T factor = alpha * T(static_cast<Real<T>>(term.weight));
+            forward ? one->apply(factor, X, T(1), sum) : one->apply_adjoint(factor, X, T(1), sum);
+          }
+          if (!grid->is_member()) continue;
+          const std::vector<T> expected = on_host<T>(sum);
+          const Index begin = sum.local_row_range().begin, rows = sum.local().rows;
+          const auto value = [&](Index i, Index j) {
+            return expected[static_cast<std::size_t>(i - begin + j * rows)];
+          };
+          CHECK(mismatches(found, value, tolerance) == 0);
+          CHECK(Y.surroundings_untouched());
+        }
+      }
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("Laplacians and gradients are sums and stacks of derivatives", "[array_operators]",
                         Scalars) {
   using T = TestType;

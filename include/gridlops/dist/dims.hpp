@@ -40,6 +40,7 @@ class GRIDLOPS_EXPORT Dims {
   Index size(int dim) const { return cut(dim).total(); }
   std::vector<Index> sizes() const;
   const Partition& cut(int dim) const { return cuts_[static_cast<std::size_t>(dim)]; }
+  const std::vector<Partition>& cuts() const { return cuts_; }
   Index elements() const { return size_of(whole()); }
 
   /// The number of blocks, and the box of each.

@@ -75,7 +75,9 @@ GRIDLOPS_EXPORT OperatorPtr<T> damped(OperatorPtr<T> A, double damp);
 /// model.
 GRIDLOPS_EXPORT std::vector<Space> damped_range(const Space& data, const Space& model);
 
-/// The space that stacks these.
+/// The space that stacks these. A stack of k arrays with the same dims is an array with a new first dimension
+/// of k; m × S counts as m arrays S if m is not cut. Other stacks have no dims, and neither have those that
+/// would have more than Dims::most.
 GRIDLOPS_EXPORT Space stack_spaces(const std::vector<Space>& spaces);
 /// The rows of X that belong to spaces[k], where X is a matrix in the stack of these spaces. The result is a
 /// matrix in spaces[k] in the memory of X.

@@ -84,8 +84,7 @@ OperatorPtr<R> real_fourier(const Space& space, int dim, Index frequencies, Inde
   lines.frequencies = frequencies == 0 ? all : frequencies;
   lines.scale = std::sqrt(1 / static_cast<double>(lines.samples));
   lines.one_sided = true;
-  std::vector<Partition> cuts;
-  for (int d = 0; d < space.dims.count(); ++d) cuts.push_back(space.dims.cut(d));
+  std::vector<Partition> cuts = space.dims.cuts();
   cuts[at(dim)] = Partition::balanced(lines.frequencies, 1);
   Space range = paired_space(array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns));
   return std::make_shared<Fourier<R>>(std::move(range), space, lines);

@@ -13,9 +13,8 @@
 namespace gridlops {
 
 Space with_samples(const Space& space, int dim, Index n) {
-  std::vector<Partition> cuts;
-  for (int d = 0; d < space.dims.count(); ++d)
-    cuts.push_back(d == dim ? Partition::balanced(n, 1) : space.dims.cut(d));
+  std::vector<Partition> cuts = space.dims.cuts();
+  cuts[at(dim)] = Partition::balanced(n, 1);
   return array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns);
 }
 

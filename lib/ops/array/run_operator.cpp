@@ -48,8 +48,7 @@ LineProduct<T, RunLines<T>> product_with(const RunMatrix& matrix, const Space& t
 }  // namespace
 
 Space space_of_samples(const Space& space, int dim, const std::vector<Index>& indices) {
-  std::vector<Partition> cuts;
-  for (int d = 0; d < space.dims.count(); ++d) cuts.push_back(space.dims.cut(d));
+  std::vector<Partition> cuts = space.dims.cuts();
   std::vector<Index> sizes(at(cuts[at(dim)].parts()), 0);
   for (const Index index : indices) ++sizes[at(cuts[at(dim)].owner_of(index))];
   cuts[at(dim)] = Partition::with_sizes(sizes);

@@ -76,8 +76,7 @@ class OnPairs final : public LibraryOperator<R> {
 
 Space paired_space(const Space& space) {
   if (space.dims.count() > 0) {
-    std::vector<Partition> cuts;
-    for (int d = 0; d < space.dims.count(); ++d) cuts.push_back(space.dims.cut(d));
+    std::vector<Partition> cuts = space.dims.cuts();
     cuts.push_back(Partition::balanced(2, 1));
     return array_space(space.grid, Dims(std::move(cuts)), space.rows.axis, space.columns);
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -77,6 +79,26 @@ void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std
                         " must be the same, layouts included, but are ", spaces[0].describe_with(spaces[k]));
 }
 
+/// The dims of a stack of spaces that have parts along one axis: of arrays S, or m × S, it is Σ m × S.
+Dims stacked_dims(const std::vector<Space>& spaces) {
+  const Space& smallest = *std::min_element(spaces.begin(), spaces.end(), [](const Space& a, const Space& b) {
+    return a.dims.count() < b.dims.count();
+  });
+  std::vector<Partition> stacked = smallest.dims.cuts();
+  if (stacked.empty() || smallest.dims.count() == Dims::most) return {};
+  stacked.insert(stacked.begin(), Partition::balanced(0, 1));
+  for (const Space& space : spaces) {
+    std::vector<Partition> cuts = space.dims.cuts();
+    if (cuts.size() < stacked.size()) cuts.insert(cuts.begin(), Partition::balanced(1, 1));
+    const bool fits = space.rows.axis == spaces.front().rows.axis && cuts.size() == stacked.size() &&
+                      cuts.front().parts() == 1 &&
+                      std::equal(cuts.begin() + 1, cuts.end(), stacked.begin() + 1);
+    if (!fits) return {};
+    stacked.front() = Partition::balanced(stacked.front().total() + cuts.front().total(), 1);
+  }
+  return Dims(std::move(stacked));
+}
+
 template <Scalar T>
 class VerticalStack final : public LibraryOperator<T> {
  public:
@@ -150,7 +172,8 @@ Space stack_spaces(const std::vector<Space>& spaces) {
       counted[part] = true;
     }
   }
-  return {first.grid, {first.rows.axis, Partition::with_sizes(sizes)}, first.columns};
+  if (spaces.size() == 1) return first;
+  return {first.grid, {first.rows.axis, Partition::with_sizes(sizes)}, first.columns, stacked_dims(spaces)};
 }
 
 template <Scalar T>
