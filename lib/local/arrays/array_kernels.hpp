@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/line_transform.hpp"
@@ -83,6 +84,13 @@ struct RowGroups {
   constexpr Index first_row(Index group) const { return group + group / inner * (count - 1) * inner; }
 };
 
+/// One term of a sum of bands along dimensions of the same arrays.
+template <class R>
+struct BandTerm {
+  BandWeights<R> A;
+  LineExtent extent;
+};
+
 /// Kernels of array operators on the blocks of one rank. See Kernels for memory, order and overlap.
 template <Scalar T>
 class ArrayKernels {
@@ -94,7 +102,15 @@ class ArrayKernels {
   /// y ← α A x + β y for the rows of the extent. Elements of X whose weight is zero are not read.
   virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
                         MatrixView<T> Y, const LineExtent& extent) const = 0;
-  /// The same for a matrix of runs, of which A has the rows y_rows.
+  /// y ← α Σ A x + β y for terms whose x_rows are their y_rows. Unless β = 1, the first computes all rows.
+  virtual void add_bands(T alpha, const std::vector<BandTerm<Real<T>>>& terms, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y) const {
+    for (const BandTerm<Real<T>>& term : terms) {
+      add_band(alpha, term.A, X, beta, Y, term.extent);
+      beta = T(1);
+    }
+  }
+  /// The same as add_band() for a matrix of runs, of which A has the rows y_rows.
   virtual void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                         const LineExtent& extent) const = 0;
 

@@ -75,7 +75,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
 
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override {
-    if (extent.inner == 1 && A.sets() == A.n && extent.outer >= together) {
+    if (takes_slices(A, extent)) {
       const auto row_of = [&](Index row) {
         return Row{A.data + A.set_of(row) * A.width, row + A.first - extent.x_rows.begin, A.width};
       };
@@ -99,6 +99,33 @@ class HostArrayKernels final : public ArrayKernels<T> {
           correlate(range.size, alpha, weights, A.width, x + range.begin, inner, beta, y + range.begin);
         });
       });
+    });
+  }
+
+  /// Adds all terms to a piece of Y before the next one, so that X and Y are read from memory once. A piece
+  /// of the longest slices comes after the piece beside it in the slice before, since these are the
+  /// neighbours whose elements lie farthest apart.
+  void add_bands(T alpha, const std::vector<BandTerm<Real<T>>>& terms, MatrixView<const T> X, T beta,
+                 MatrixView<T> Y) const override {
+    Index longest = 1;
+    double width = 0;
+    for (const BandTerm<Real<T>>& term : terms) {
+      if (takes_slices(term.A, term.extent)) return ArrayKernels<T>::add_bands(alpha, terms, X, beta, Y);
+      longest = std::max(longest, term.extent.inner);
+      width += static_cast<double>(term.A.width);
+    }
+    if (longest <= in_cache) longest = Y.rows;
+    const Index pieces = (longest + in_cache - 1) / in_cache;
+    for_each_of(Y.cols * pieces, static_cast<double>(Y.cols * Y.rows) * width, [&](Index i) {
+      const Index column = i / pieces, begin = i % pieces * in_cache,
+                  size = std::min(in_cache, longest - begin);
+      for (Index slice = 0; slice < Y.rows; slice += longest) {
+        T factor = beta;
+        for (const BandTerm<Real<T>>& term : terms) {
+          add_piece(alpha, term, X.column(column), factor, Y.column(column), {slice + begin, size});
+          factor = T(1);
+        }
+      }
     });
   }
 
@@ -188,6 +215,29 @@ class HostArrayKernels final : public ArrayKernels<T> {
   };
   /// How many slices are computed together, because each sum waits for its last addition.
   static constexpr Index together = 8;
+  static bool takes_slices(const BandWeights<Real<T>>& A, const LineExtent& extent) {
+    return extent.inner == 1 && A.sets() == A.n && extent.outer >= together;
+  }
+
+  /// The number of elements of a column whose neighbours fit into a core's cache. A multiple of at_once.
+  static constexpr Index in_cache = 8192;
+
+  /// Adds a term to some elements of a column.
+  static void add_piece(T alpha, const BandTerm<Real<T>>& term, const T* x, T beta, T* y, Range piece) {
+    const BandWeights<Real<T>>& A = term.A;
+    const LineExtent& extent = term.extent;
+    const Index inner = extent.inner, length = extent.y_rows.size * inner;
+    for (Index begin = piece.begin / length * length; begin < piece.end(); begin += length) {
+      const Range part = intersect(piece, {begin, length});
+      const Index origin = begin - extent.y_rows.begin * inner;  // where row 0 of the matrix would be
+      const Index first = (part.begin - origin) / inner, last = (part.end() - 1 - origin) / inner;
+      for_each_segment(A, intersect(extent.rows, Range{first, last + 1 - first}), [&](Segment segment) {
+        const Range own = intersect(part, {origin + segment.rows.begin * inner, segment.rows.size * inner});
+        correlate(own.size, alpha, A.data + segment.set * A.width, A.width, x + (own.begin + A.first * inner),
+                  inner, beta, y + own.begin);
+      });
+    }
+  }
 
   /// Y ← α A X + β Y for slices without neighbours, where row_of(i) is row i of A, of about this width.
   template <class RowOf>

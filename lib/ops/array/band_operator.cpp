@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/ops/array_operators.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -39,10 +40,12 @@ class BandLines {
   }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
-    const BandWeights<Real<T>> A{weights_.data(), band_.size(),
-                                 -band_.lower(),  band_.lower() + 1 + band_.upper(),
-                                 band_.head(),    band_.tail()};
-    kernels.add_band(alpha, A, X, beta, Y, extent);
+    kernels.add_band(alpha, weights(), X, beta, Y, extent);
+  }
+  /// The weights, once reserve() has taken their memory.
+  BandWeights<Real<T>> weights() const {
+    return {weights_.data(), band_.size(), -band_.lower(), band_.lower() + 1 + band_.upper(),
+            band_.head(),    band_.tail()};
   }
 
  private:
@@ -51,10 +54,53 @@ class BandLines {
 };
 
 template <Scalar T>
-LineProduct<T, BandLines<T>> product_with(Band band, const Space& space, int dim) {
+using BandProduct = LineProduct<T, BandLines<T>>;
+
+template <Scalar T>
+BandProduct<T> product_with(Band band, const Space& space, int dim) {
   const BandShape shape{band.size(), band.lower(), band.upper()};
   return {space, space, dim, shape, BandLines<T>(std::move(band))};
 }
+
+Band multiple(double factor, const Band& A) {
+  return {A.size(), A.lower(), A.upper(),
+          A.head(), A.tail(),  [&](Index i, Index j) { return factor * A(i, j); }};
+}
+
+/// The sum of products with bands along dimensions of a space. Reads X and writes Y once, but for the rows
+/// that need data of other ranks.
+template <Scalar T>
+class BandSum {
+ public:
+  explicit BandSum(std::vector<BandProduct<T>> terms) : terms_(std::move(terms)) {
+    // The first term sets all rows of Y, if there is one that waits for no other rank.
+    std::stable_partition(terms_.begin(), terms_.end(),
+                          [](const BandProduct<T>& term) { return !term.sends(); });
+  }
+
+  void reserve(const Partition& columns) const {
+    for (const BandProduct<T>& term : terms_) term.reserve(columns);
+  }
+  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+    std::size_t begin = 0;
+    if (terms_.front().sends()) {
+      terms_[begin++].multiply(alpha, X, beta, Y);
+      beta = T(1);
+    }
+    std::vector<Request> requests;
+    std::vector<BandTerm<Real<T>>> here;
+    for (std::size_t k = begin; k < terms_.size(); ++k) {
+      requests.push_back(terms_[k].start(X));
+      here.push_back({terms_[k].lines().weights(), terms_[k].extent()});
+    }
+    terms_.front().kernels().add_bands(alpha, here, X, beta, Y);
+    for (std::size_t k = begin; k < terms_.size(); ++k)
+      terms_[k].finish(std::move(requests[k - begin]), alpha, X, T(1), Y);
+  }
+
+ private:
+  std::vector<BandProduct<T>> terms_;
+};
 
 }  // namespace
 
@@ -64,8 +110,8 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const Band& band) {
   require<ShapeError>(0 <= dim && dim < space.dims.count() && space.dims.size(dim) == band.size(),
                       "a band of order ", band.size(), " does not fit dimension ", dim, " of an array of ",
                       space.dims.describe(), "; dimensions are numbered from 0");
-  return std::make_shared<LineOperator<T, BandLines<T>>>(space, space, product_with<T>(band, space, dim),
-                                                         product_with<T>(band.transposed(), space, dim));
+  return std::make_shared<LineOperator<T, BandProduct<T>>>(space, space, product_with<T>(band, space, dim),
+                                                           product_with<T>(band.transposed(), space, dim));
 }
 
 template <Scalar T>
@@ -73,15 +119,17 @@ OperatorPtr<T> laplacian(const Space& space, const std::vector<LaplacianTerm>& t
                          bool edge) {
   require_dims(space, "a Laplacian");
   require<UsageError>(!terms.empty(), "a Laplacian needs at least one term");
-  OperatorPtr<T> result;
+  std::vector<BandProduct<T>> forward, adjoint;
   for (const LaplacianTerm& term : terms) {
     require<ShapeError>(0 <= term.dim && term.dim < space.dims.count(), "a Laplacian of an array of ",
                         space.dims.describe(), " has no term for dimension ", term.dim);
-    const Band band = second_derivative(space.dims.size(term.dim), {kind, term.sampling, edge});
-    OperatorPtr<T> one = scale(to_scalar<T>(term.weight), band_operator<T>(space, term.dim, band));
-    result = result == nullptr ? one : sum(result, one);
+    const Band band =
+        multiple(term.weight, second_derivative(space.dims.size(term.dim), {kind, term.sampling, edge}));
+    forward.push_back(product_with<T>(band, space, term.dim));
+    adjoint.push_back(product_with<T>(band.transposed(), space, term.dim));
   }
-  return result;
+  return std::make_shared<LineOperator<T, BandSum<T>>>(space, space, BandSum<T>(std::move(forward)),
+                                                       BandSum<T>(std::move(adjoint)));
 }
 
 template <Scalar T>

@@ -76,13 +76,25 @@ class LineProduct {
 
   /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
   void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-    const ArrayKernels<T>& kernels = from_.grid->backend()->template kernels<T>().arrays();
-    if (!exchange_) {
-      lines_.add(kernels, alpha, X, beta, Y, extent_);
-      return;
-    }
-    Request request = exchange_->start_fetch(X);
-    lines_.add(kernels, alpha, X, beta, Y, extent_);
+    Request request = start(X);
+    lines_.add(kernels(), alpha, X, beta, Y, extent_);
+    finish(std::move(request), alpha, X, beta, Y);
+  }
+
+  // The parts of a product: start() sends what other ranks need, the caller computes the rows of extent(),
+  // which need only this rank's block, and finish() computes the others.
+
+  /// Whether any rank needs data of another; the same on all ranks. If not, extent() has all rows.
+  bool sends() const { return exchange_.has_value(); }
+  const ArrayKernels<T>& kernels() const { return from_.grid->backend()->template kernels<T>().arrays(); }
+  const Lines& lines() const { return lines_; }
+  const LineExtent& extent() const { return extent_; }
+
+  [[nodiscard]] Request start(MatrixView<const T> X) const {
+    return sends() ? exchange_->start_fetch(X) : Request();
+  }
+  void finish(Request request, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+    if (!sends()) return;
     std::vector<MatrixView<T>> fetched;
     Index begin = 0;
     for (const Edge& edge : edges_) {
@@ -95,7 +107,7 @@ class LineProduct {
       LineExtent extent = extent_;
       extent.x_rows = edges_[k].needs[dim_];
       extent.rows = edges_[k].rows;
-      lines_.add(kernels, alpha, fetched[k], beta, Y, extent);
+      lines_.add(kernels(), alpha, fetched[k], beta, Y, extent);
     }
   }
 
@@ -132,10 +144,9 @@ class LineProduct {
 };
 
 /// The operator of two such products: with a matrix, and with its transpose.
-template <Scalar T, class Lines>
+template <Scalar T, class Product>
 class LineOperator final : public LibraryOperator<T> {
  public:
-  using Product = LineProduct<T, Lines>;
   LineOperator(const Space& range, const Space& domain, Product forward, Product adjoint)
       : LibraryOperator<T>(range, domain), forward_(std::move(forward)), adjoint_(std::move(adjoint)) {}
 

@@ -57,7 +57,7 @@ Space space_of_samples(const Space& space, int dim, const std::vector<Index>& in
 
 template <Scalar T>
 OperatorPtr<T> run_operator(const Space& range, const Space& domain, int dim, const RunMatrix& matrix) {
-  return std::make_shared<LineOperator<T, RunLines<T>>>(
+  return std::make_shared<LineOperator<T, LineProduct<T, RunLines<T>>>>(
       range, domain, product_with<T>(matrix, range, domain, dim),
       product_with<T>(matrix.transposed(), domain, range, dim));
 }
