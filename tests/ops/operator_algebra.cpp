@@ -5,9 +5,11 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/catch.hpp"
+#include "support/counted_reads.hpp"
 #include "support/test_data.hpp"
 
 using namespace gridlops;
@@ -89,7 +91,60 @@ void check_direction(const LinearOperator<T>& op, bool forward, const Blocks<T>&
   CHECK(Y.surroundings_untouched());
 }
 
-/// Checks both directions for no, one and a few columns, the dot test, and that only the first use allocates.
+/// A matrix in a stacked space, with these integers, or NaN.
+template <Scalar T>
+EmbeddedMatrix<T> stacked_matrix(const Space& space, const std::vector<Space>& members, Index nrhs,
+                                 Index padding, std::uint64_t seed) {
+  EmbeddedMatrix<T> X(space.grid, space.layout(nrhs), padding, [](Index, Index) { return quiet_nan<T>(); });
+  DistMatrix<T> all = X.matrix();
+  for (std::size_t k = 0; seed > 0 && k < members.size(); ++k)
+    stack_rows(members, k, all).fill(member_values<T>(seed, k, members[k], nrhs));
+  return X;
+}
+
+/// Checks Q = A P, U = AᴴR and V = AᴴQ, member by member.
+template <Scalar T>
+void check_normal_product(const LinearOperator<T>& op, const Blocks<T>& expected, Index nrhs) {
+  const std::vector<Space>&data = expected.ranges, &models = expected.domains;
+  EmbeddedMatrix<T> P = stacked_matrix<T>(op.domain(), models, nrhs, 1, 1),
+                    R = stacked_matrix<T>(op.range(), data, nrhs, 2, 3),
+                    Q = stacked_matrix<T>(op.range(), data, nrhs, 1, 0),
+                    U = stacked_matrix<T>(op.domain(), models, nrhs, 2, 0),
+                    V = stacked_matrix<T>(op.domain(), models, nrhs, 1, 0);
+  DistMatrix<T> p = P.matrix(), r = R.matrix(), q = Q.matrix(), u = U.matrix(), v = V.matrix();
+  op.normal_product(p, r, q, u, v);
+
+  CAPTURE(nrhs);
+  const auto agrees = [](const DistMatrix<T>& X, const std::vector<Space>& members, std::size_t k,
+                         const Whole<T>& values, double tolerance) {
+    return mismatches(stack_rows(members, k, X), values, tolerance) == 0;
+  };
+  std::vector<Whole<T>> products;
+  for (std::size_t k = 0; k < data.size(); ++k) {
+    Whole<T> sum = zeros<T>(data[k].dimension(), nrhs);
+    for (std::size_t l = 0; l < models.size(); ++l)
+      sum = added(sum, multiplied(Op::none, expected.blocks[k][l], member_values<T>(1, l, models[l], nrhs)));
+    CHECK(agrees(q, data, k, sum, 0));
+    products.push_back(std::move(sum));
+  }
+  for (std::size_t l = 0; l < models.size(); ++l) {
+    Whole<T> of_R = zeros<T>(models[l].dimension(), nrhs), of_Q = of_R;
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      of_R =
+          added(of_R, multiplied(Op::adjoint, expected.blocks[k][l], member_values<T>(3, k, data[k], nrhs)));
+      of_Q = added(of_Q, multiplied(Op::adjoint, expected.blocks[k][l], products[k]));
+    }
+    double most = 0;  // products of products may have too many digits to be exact
+    for (const T& value : of_Q.values) most = std::max(most, static_cast<double>(std::abs(value)));
+    CHECK(agrees(u, models, l, of_R, 0));
+    CHECK(agrees(v, models, l, of_Q,
+                 100 * most * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
+  }
+  for (const EmbeddedMatrix<T>* matrix : {&P, &R, &Q, &U, &V}) CHECK(matrix->surroundings_untouched());
+}
+
+/// Checks both directions and normal products for no, one and a few columns, the dot test, and that only the
+/// first use allocates.
 template <Scalar T>
 void check_operator(const OperatorPtr<T>& op, const Blocks<T>& expected) {
   const Backend& backend = *op->domain().grid->backend();
@@ -101,6 +156,7 @@ void check_operator(const OperatorPtr<T>& op, const Blocks<T>& expected) {
       check_direction(*op, forward, expected, nrhs, T(1), T(0));
       check_direction(*op, forward, expected, nrhs, number<T>(2, -1), number<T>(-1, 3));
     }
+    check_normal_product(*op, expected, nrhs);
     allocations.push_back(backend.allocations());
   }
   CHECK(allocations.front() == allocations.back());
@@ -278,6 +334,82 @@ TEMPLATE_LIST_TEST_CASE("Damping stacks a multiple of the identity, wherever the
       }
       FAIL_CHECK("the range of a damped operator is of no expected kind");
     });
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Combinations read a matrix once in a normal product where they can",
+                        "[operator_algebra]", Scalars) {
+  using T = TestType;
+  const Whole<T> A = integers<T>(5, 7, 10), B = integers<T>(6, 4, 10), C = integers<T>(7, 10, 3);
+  const T factor = number<T>(1, 2);
+  for_each_algorithm<T>([&](const auto& make) {
+    const auto counted = std::make_shared<const CountedReads<T>>(make(A));
+    const OperatorPtr<T> a = counted, b = make(B), c = make(C);
+    const OperatorPtr<T> narrow = product(a, product(identity<T>(a->domain(), c->range()), c));
+    const std::vector<Space> damped_data = damped_range(a->range(), a->domain());
+    const auto check = [&](const OperatorPtr<T>& op, Index reads, const Blocks<T>& expected) {
+      CHECK(op->has_one_pass() == (reads == 1));
+      check_operator(op, expected);
+      const Index before = counted->reads();
+      check_normal_product(*op, expected, 2);
+      if (a->domain().grid->is_member()) CHECK(counted->reads() - before == reads);
+    };
+    const auto whole = [&](const OperatorPtr<T>& op, Index reads, const Whole<T>& expected) {
+      check(op, reads, {{op->range()}, {op->domain()}, {{expected}}});
+    };
+    whole(scale(factor, a), 1, scaled(factor, A));
+    whole(adjoint(adjoint(a)), 1, A);
+    whole(narrow, 1, multiplied(Op::none, A, C));
+    whole(scale(factor, product(scale(factor, narrow), identity<T>(c->domain()))), 1,
+          scaled(factor * factor, multiplied(Op::none, A, C)));
+    check(damped(a, 2.0), 1, {damped_data, {a->domain()}, {{A}, {eye<T>(10, T(2))}}});
+    check(vertical_stack<T>({b, scale(factor, a)}), 1,
+          {{b->range(), a->range()}, {a->domain()}, {{B}, {scaled(factor, A)}}});
+    check(adjoint(horizontal_stack<T>({adjoint(a), adjoint(b)})), 1,
+          {{a->range(), b->range()}, {a->domain()}, {{A}, {B}}});
+    check(
+        block_diagonal<T>({b, a}), 1,
+        {{b->range(), a->range()}, {b->domain(), a->domain()}, {{B, zeros<T>(4, 10)}, {zeros<T>(7, 10), A}}});
+    // These need the whole of A P before any of Aᴴ.
+    whole(adjoint(a), 3, adjoint_of(A));
+    whole(sum(a, scale(factor, make(A))), 3, scaled(T(1) + factor, A));
+    check(horizontal_stack<T>({a, a}), 6, {{a->range()}, {a->domain(), a->domain()}, {{A, A}}});
+  });
+}
+
+TEMPLATE_TEST_CASE("A product on pairs reads its complex matrix once in a normal product",
+                   "[operator_algebra]", float, double) {
+  using R = TestType;
+  using T = std::complex<R>;
+  const Whole<T> A = integers<T>(5, 7, 4);
+  const Whole<R> pairs = computed<R>(14, 8, [&](Index i, Index j) {
+    const T z = A(i / 2, j / 2) * (j % 2 == 0 ? T(1) : T(0, 1));
+    return i % 2 == 0 ? z.real() : z.imag();
+  });
+  for_each_algorithm<T>([&](const auto& make) {
+    const auto counted = std::make_shared<const CountedReads<T>>(make(A));
+    const OperatorPtr<R> op = on_pairs<R>(counted);
+    CHECK(op->has_one_pass());
+    CHECK_FALSE(on_pairs<R>(make(A))->has_one_pass());
+    check_operator(on_pairs<R>(make(A)), pairs);
+    check_operator(op, pairs);
+    const Index before = counted->reads();
+    check_normal_product(*op, {{op->range()}, {op->domain()}, {{pairs}}}, 2);
+    if (op->domain().grid->is_member()) CHECK(counted->reads() - before == 1);
+  });
+}
+
+TEST_CASE("The factor of a multiple keeps a normal product in range", "[operator_algebra]") {
+  for (const GridPtr& grid : all_grids()) {
+    const Space space{grid, Cut::balanced(Axis::all, 5, *grid)};
+    const auto large = std::make_shared<const CountedReads<float>>(scale(1e25f, identity<float>(space)));
+    const OperatorPtr<float> op = scale(1e-25f, OperatorPtr<float>(large));
+    const DistMatrix<float> P = filled(grid, space.layout(1), [](Index, Index) { return 3.0f; });
+    DistMatrix<float> Q(grid, space.layout(1)), U(grid, space.layout(1)), V(grid, space.layout(1));
+    op->normal_product(P, P, Q, U, V);
+    for (const DistMatrix<float>* X : {&Q, &U, &V})
+      CHECK(mismatches(
+                *X, [](Index, Index) { return 3.0f; }, 1e-5) == 0);
   }
 }
 

@@ -61,7 +61,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                       DistMatrix<T>& U, DistMatrix<T>& V) const;
 
-  /// Whether normal_product() reads A from memory only once; the same on all ranks.
+  /// Whether normal_product() reads A from memory only once; the same on all ranks. Of an operator made of
+  /// others: whether it does so for at least one of them (operator_algebra.hpp).
   virtual bool has_one_pass() const { return false; }
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have

@@ -12,6 +12,11 @@ namespace gridlops {
 // These operators are built from others, and share ownership of them. The functions that make them are not
 // collective. They throw ShapeError, on all ranks and without communicating, if the operands do not fit
 // together.
+//
+// Some pass a normal_product() on, so that a part that has one pass is read once: factor · A to A, A B to A,
+// vertical stacks, block diagonals and damped operators to all their parts, and on_pairs() (fourier.hpp) to
+// the complex operator. Adjoints, sums and horizontal stacks cannot: they need all of A P before any of Aᴴ A
+// P.
 
 /// Aᴴ.
 template <Scalar T>

@@ -19,6 +19,8 @@ class Adjoint final : public LibraryOperator<T> {
  public:
   explicit Adjoint(OperatorPtr<T> A) : LibraryOperator<T>(A->domain(), A->range()), A_(std::move(A)) {}
 
+  const OperatorPtr<T>& original() const { return A_; }
+
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_->apply_adjoint(alpha, X, beta, Y);
@@ -35,6 +37,8 @@ class Scaled final : public LibraryOperator<T> {
   Scaled(T factor, OperatorPtr<T> A)
       : LibraryOperator<T>(A->range(), A->domain()), factor_(factor), A_(std::move(A)) {}
 
+  bool has_one_pass() const override { return A_->has_one_pass(); }
+
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     A_->apply(alpha * factor_, X, beta, Y);
@@ -42,8 +46,25 @@ class Scaled final : public LibraryOperator<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply_adjoint(alpha * conjugate(factor_), Y, beta, X);
   }
+  void do_reserve_normal_product(const Partition& columns) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
+    const Space& model = this->domain();
+    memory_.reserve(model.grid->backend(), model.local_rows() * model.local_columns(columns));
+  }
+  /// Multiplies P before the product, since AᴴA P without the factor may leave the range of T.
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
+    DistMatrix<T> p = this->domain().matrix(P.layout().cols.partition, memory_);
+    P.grid()->backend()->template kernels<T>().add(factor_, P.local(), T(0), p.local());
+    A_->normal_product(p, R, Q, U, V);
+    multiply_by(conjugate(factor_), U);
+    multiply_by(conjugate(factor_), V);
+  }
+
   T factor_;
   OperatorPtr<T> A_;
+  mutable Buffer<T> memory_;
 };
 
 template <Scalar T>
@@ -83,10 +104,13 @@ class Product final : public LibraryOperator<T> {
                         A_->domain().describe_with(B_->range()));
   }
 
+  bool has_one_pass() const override { return A_->has_one_pass(); }
+
  private:
-  void do_reserve(Op, const Partition& columns) const override {
+  void do_reserve(Op, const Partition& columns) const override { reserve(memory_, columns); }
+  void reserve(Buffer<T>& memory, const Partition& columns) const {
     const Space& between = B_->range();
-    memory_.reserve(between.grid->backend(), between.local_rows() * between.local_columns(columns));
+    memory.reserve(between.grid->backend(), between.local_rows() * between.local_columns(columns));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     DistMatrix<T> between = B_->range().matrix(X.layout().cols.partition, memory_);
@@ -98,8 +122,27 @@ class Product final : public LibraryOperator<T> {
     A_->apply_adjoint(T(1), Y, T(0), between);
     B_->apply_adjoint(alpha, between, beta, X);
   }
+  void do_reserve_normal_product(const Partition& columns) const override {
+    reserve(memory_, columns);
+    if (!has_one_pass()) return;
+    reserve(u_, columns);
+    reserve(v_, columns);
+  }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
+    const auto between = [&](const Buffer<T>& memory) {
+      return B_->range().matrix(P.layout().cols.partition, memory);
+    };
+    DistMatrix<T> p = between(memory_), u = between(u_), v = between(v_);
+    B_->apply(T(1), P, T(0), p);
+    A_->normal_product(p, R, Q, u, v);
+    B_->apply_adjoint(T(1), u, T(0), U);
+    B_->apply_adjoint(T(1), v, T(0), V);
+  }
+
   OperatorPtr<T> A_, B_;
-  mutable Buffer<T> memory_;
+  mutable Buffer<T> memory_, u_, v_;
 };
 
 template <Scalar T>
@@ -170,6 +213,7 @@ class Diagonal final : public LibraryOperator<T> {
 
 template <Scalar T>
 OperatorPtr<T> adjoint(OperatorPtr<T> A) {
+  if (const auto* const of = dynamic_cast<const Adjoint<T>*>(A.get())) return of->original();
   return std::make_shared<Adjoint<T>>(std::move(A));
 }
 

@@ -21,6 +21,8 @@ class OnPairs final : public LibraryOperator<R> {
   explicit OnPairs(OperatorPtr<Complex> A)
       : LibraryOperator<R>(paired_space(A->range()), paired_space(A->domain())), A_(std::move(A)) {}
 
+  bool has_one_pass() const override { return A_->has_one_pass(); }
+
  private:
   template <class Value>
   static bool fits(MatrixView<Value> X) {
@@ -31,10 +33,19 @@ class OnPairs final : public LibraryOperator<R> {
     return {reinterpret_cast<Complex*>(const_cast<R*>(X.data)), X.rows / 2, X.cols, X.stride / 2};
   }
 
+  static void reserve(Buffer<R>& memory, const Space& space, const Partition& columns) {
+    memory.reserve(space.grid->backend(), space.local_rows() * space.local_columns(columns));
+  }
   void do_reserve(Op, const Partition& columns) const override {
-    const std::shared_ptr<Backend>& backend = this->domain().grid->backend();
-    model_.reserve(backend, this->domain().local_rows() * this->domain().local_columns(columns));
-    data_.reserve(backend, this->range().local_rows() * this->range().local_columns(columns));
+    reserve(model_, this->domain(), columns);
+    reserve(data_, this->range(), columns);
+  }
+  void do_reserve_normal_product(const Partition& columns) const override {
+    do_reserve(Op::none, columns);
+    if (!has_one_pass()) return;
+    reserve(q_, this->range(), columns);
+    reserve(u_, this->domain(), columns);
+    reserve(v_, this->domain(), columns);
   }
 
   /// X as a complex matrix in `space`, copied into `memory` if necessary.
@@ -49,14 +60,19 @@ class OnPairs final : public LibraryOperator<R> {
     return DistMatrix<Complex>(space.grid, space.layout(X.layout().cols.partition), complex_view(block));
   }
 
+  /// Copies a result to its place unless it was computed there.
+  static void copy_back(const Buffer<R>& memory, DistMatrix<R>& Y) {
+    if (const MatrixView<R> block = Y.local(); !fits(block))
+      Y.grid()->backend()->template kernels<R>().copy(memory.matrix(block.rows, block.cols), block);
+  }
+
   template <class Apply>
   void through(const Space& from, const ConstDistMatrix<R>& X, const Buffer<R>& x_memory, const Space& to,
                DistMatrix<R>& Y, const Buffer<R>& y_memory, R beta, Apply&& apply) const {
     const DistMatrix<Complex> x = complex_matrix(from, X, x_memory, true);
     DistMatrix<Complex> y = complex_matrix(to, Y, y_memory, beta != R(0));
     apply(x, y);
-    if (const MatrixView<R> block = Y.local(); !fits(block))
-      to.grid->backend()->template kernels<R>().copy(y_memory.matrix(block.rows, block.cols), block);
+    copy_back(y_memory, Y);
   }
 
   void do_apply(R alpha, const ConstDistMatrix<R>& X, R beta, DistMatrix<R>& Y) const override {
@@ -67,9 +83,22 @@ class OnPairs final : public LibraryOperator<R> {
     through(A_->range(), Y, data_, A_->domain(), X, model_, beta,
             [&](const auto& y, auto& x) { A_->apply_adjoint(Complex(alpha), y, Complex(beta), x); });
   }
+  void do_normal_product(const ConstDistMatrix<R>& P, const ConstDistMatrix<R>& T, DistMatrix<R>& Q,
+                         DistMatrix<R>& U, DistMatrix<R>& V) const override {
+    if (!has_one_pass()) return LinearOperator<R>::do_normal_product(P, T, Q, U, V);
+    const Space &model = A_->domain(), &data = A_->range();
+    const DistMatrix<Complex> p = complex_matrix(model, P, model_, true),
+                              t = complex_matrix(data, T, data_, true);
+    DistMatrix<Complex> q = complex_matrix(data, Q, q_, false), u = complex_matrix(model, U, u_, false),
+                        v = complex_matrix(model, V, v_, false);
+    A_->normal_product(p, t, q, u, v);
+    copy_back(q_, Q);
+    copy_back(u_, U);
+    copy_back(v_, V);
+  }
 
   OperatorPtr<Complex> A_;
-  mutable Buffer<R> model_, data_;
+  mutable Buffer<R> model_, data_, q_, u_, v_;
 };
 
 }  // namespace

@@ -68,6 +68,12 @@ const LinearOperator<T>& first_of(const std::vector<OperatorPtr<T>>& operators) 
   return *operators.front();
 }
 
+template <Scalar T>
+bool any_has_one_pass(const std::vector<OperatorPtr<T>>& operators) {
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const OperatorPtr<T>& op) { return op->has_one_pass(); });
+}
+
 /// how: for example "vertically"; sides: for example "domains", which must be the same.
 template <Scalar T>
 void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
@@ -107,6 +113,8 @@ class VerticalStack final : public LibraryOperator<T> {
         operators_(std::move(operators)),
         ranges_(ranges_of(operators_)) {}
 
+  bool has_one_pass() const override { return any_has_one_pass(operators_); }
+
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for (std::size_t k = 0; k < operators_.size(); ++k) {
@@ -118,8 +126,43 @@ class VerticalStack final : public LibraryOperator<T> {
     for (std::size_t k = 0; k < operators_.size(); ++k)
       operators_[k]->apply_adjoint(alpha, stack_rows(ranges_, k, Y), k == 0 ? beta : T(1), X);
   }
+
+  /// A part below the first that has one pass needs room for what it adds to U and V.
+  void do_reserve_normal_product(const Partition& columns) const override {
+    const Space& model = this->domain();
+    if (!std::any_of(operators_.begin() + 1, operators_.end(),
+                     [](const auto& op) { return op->has_one_pass(); }))
+      return;
+    for (Buffer<T>* memory : {&u_, &v_})
+      memory->reserve(model.grid->backend(), model.local_rows() * model.local_columns(columns));
+  }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    for (std::size_t k = 0; k < operators_.size(); ++k) {
+      const LinearOperator<T>& A = *operators_[k];
+      const ConstDistMatrix<T> r = stack_rows(ranges_, k, R);
+      DistMatrix<T> q = stack_rows(ranges_, k, Q);
+      if (!A.has_one_pass()) {
+        const T beta(k == 0 ? 0 : 1);
+        A.apply(T(1), P, T(0), q);
+        A.apply_adjoint(T(1), r, beta, U);
+        A.apply_adjoint(T(1), q, beta, V);
+      } else if (k == 0) {
+        A.normal_product(P, r, q, U, V);
+      } else {
+        const Kernels<T>& kernels = U.grid()->backend()->template kernels<T>();
+        DistMatrix<T> u = this->domain().matrix(P.layout().cols.partition, u_),
+                      v = this->domain().matrix(P.layout().cols.partition, v_);
+        A.normal_product(P, r, q, u, v);
+        kernels.add(T(1), u.local(), T(1), U.local());
+        kernels.add(T(1), v.local(), T(1), V.local());
+      }
+    }
+  }
+
   std::vector<OperatorPtr<T>> operators_;
   std::vector<Space> ranges_;
+  mutable Buffer<T> u_, v_;
 };
 
 template <Scalar T>
@@ -130,6 +173,8 @@ class BlockDiagonal final : public LibraryOperator<T> {
         operators_(std::move(operators)),
         ranges_(ranges_of(operators_)),
         domains_(domains_of(operators_)) {}
+
+  bool has_one_pass() const override { return any_has_one_pass(operators_); }
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
@@ -144,6 +189,15 @@ class BlockDiagonal final : public LibraryOperator<T> {
       operators_[k]->apply_adjoint(alpha, stack_rows(ranges_, k, Y), beta, part);
     }
   }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    for (std::size_t k = 0; k < operators_.size(); ++k) {
+      DistMatrix<T> q = stack_rows(ranges_, k, Q), u = stack_rows(domains_, k, U),
+                    v = stack_rows(domains_, k, V);
+      operators_[k]->normal_product(stack_rows(domains_, k, P), stack_rows(ranges_, k, R), q, u, v);
+    }
+  }
+
   std::vector<OperatorPtr<T>> operators_;
   std::vector<Space> ranges_, domains_;
 };
