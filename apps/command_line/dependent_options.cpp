@@ -83,11 +83,6 @@ void require_compatible(const IterationRequest& asked) {
         "--one-pass on and --storage columns exclude each other: one pass reads A packed; leave --storage "
         "out");
   }
-  if (one_pass && asked.scaled) {
-    throw UsageError(
-        "--one-pass on and --precondition column-norms exclude each other: with scaled columns the "
-        "operator is a product, which has no normal product of its own");
-  }
 }
 
 std::string shape_refusal(Solver solver, Index rows, Index cols) {

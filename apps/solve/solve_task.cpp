@@ -160,7 +160,6 @@ IterationRequest request_of(const SolveArguments& arguments) {
           .storage = arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,
-          .scaled = arguments.precondition == "column-norms",
           .on_host = arguments.product.device == "cpu"};
 }
 

@@ -54,8 +54,7 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const auto batch_by = [&](Algorithm algorithm) { return first_batch(algorithm, shape, grid, asked.batch); };
   const bool may_be_stationary_a =
       asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
-  const bool one_pass_pays = may_be_stationary_a && !asked.scaled && asked.on_host &&
-                             asked.storage != Storage::columns &&
+  const bool one_pass_pays = may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
                              one_pass_is_faster(batch_by(Algorithm::stationary_a), grid);
   const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
   Algorithm algorithm =

@@ -142,12 +142,14 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   if (!of.preconditioned) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
 
   // The method works on [A; D·I] P. It needs memory for the stacked data, and with a guess for its first
-  // residual. At the end a gradient takes the place of Z, and A P Z is computed through P Z.
+  // residual. At the end a gradient takes the place of Z, and A P Z is computed through P Z. In one pass
+  // there are also the two vectors that A gives to Pᴴ.
   const OperatorPtr<double> full = of.damped ? damped(A, 1) : A;
   const Index copies = of.damped && of.initial_guess ? 2 : 1;
   const Index data = copies * rows_in(full->range()) * mine, models = rows_in(of.domain) * mine,
               state = method_elements(*full, 0);
-  const Index besides = models + rows_in(of.domain) * of_batch + state;
+  const Index between = rows_in(of.domain) * of_batch * (of.one_pass ? 3 : 1);
+  const Index besides = models + between + state;
   return (data + besides) * size_of(of.type);
 }
 

@@ -251,13 +251,15 @@ def check_one_pass(suite, rng, full):
     for words, solver in [(["--one-pass", "auto"], "cgls"), (["--one-pass", "off"], "cgls"), ([], "cgls")]:
         _, _, report = problem.solve(*words, ranks=1, grid=(1, 1))
         suite.check(report is None or report["solver"] == solver, words, report)
-    _, X, report = problem.solve("--one-pass", "auto", "--precondition", "column-norms", ranks=1, grid=(1, 1))
-    suite.check(report is None or report["solver"] == "cgls", "auto with a preconditioner", report)
+    for damp in (0.0, 0.5):
+        words = ["--one-pass", "on", "--precondition", "column-norms", "--damp", damp, "--tolerance", 1e-10]
+        _, X, report = problem.solve(*words, ranks=1, grid=(1, 1))
+        problem.check(X, damped_solution(problem.A, problem.B, damp), 1e-10, "one pass with scaled columns", damp)
+        suite.check(report is None or report["solver"] == "one-pass-cgls", "one pass with scaled columns", report)
     _, X, report = problem.solve(ranks=1, grid=(1, 1), environment={"GRIDLOPS_SOLVE_ONE_PASS": "on"})
     suite.check(report is None or report["solver"] == "one-pass-cgls", "from the environment", report)
     for words, part in [(["--one-pass", "on", "--algorithm", "summa"], "stationary-a only, not with summa"),
                         (["--one-pass", "on", "--solver", "lsqr"], "--one-pass is an option of --solver cgls"),
-                        (["--one-pass", "on", "--precondition", "column-norms"], "exclude each other"),
                         (["--one-pass", "maybe"], "'maybe'")]:
         run, _, _ = problem.solve(*words, ranks=1, grid=(1, 1), status=2)
         suite.check(len(run.error_lines) == 1 and part in run.errors, words, run.errors)

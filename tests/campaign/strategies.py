@@ -254,7 +254,7 @@ def programs(draw, device):
     case = draw(solves())
     case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)
     case["relative"] = draw(one_of(False, False, True))  # --damp-relative and --lambda-relative
-    case["column_norms"] = case["solver"] in LEAST_SQUARES and not case["one_pass"] and draw(one_in(4))
+    case["column_norms"] = case["solver"] in LEAST_SQUARES and draw(one_in(4))
     case["guard"] = draw(one_of(0, 0, 1, 3))
     if case["solver"] == "pcg":
         case["solver"] = "cg"

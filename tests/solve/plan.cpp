@@ -166,7 +166,6 @@ TEST_CASE("What a request leaves open is chosen as the functions for it choose",
   CHECK_FALSE(reads_once({.solver = Solver::lsqr}));
   CHECK_FALSE(reads_once({.algorithm = Algorithm::block}));
   CHECK_FALSE(reads_once({.storage = Storage::columns}));
-  CHECK_FALSE(reads_once({.scaled = true}));
   CHECK_FALSE(reads_once({.on_host = false}));
 
   const PlannedIteration once = plan_iteration({.one_pass = true, .storage = Storage::columns}, shape, grid);

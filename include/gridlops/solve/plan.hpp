@@ -35,8 +35,7 @@ struct IterationRequest {
   std::optional<Storage> storage{};      ///< none: the faster one
   Index panel = 0;                       ///< as in MatrixMultOptions
   Index batch = 0;                       ///< as in SolveOptions
-  bool scaled = false;  ///< the operator is A times another operator, which rules out one pass
-  bool on_host = true;  ///< A lies in host memory
+  bool on_host = true;                   ///< A lies in host memory
 };
 
 /// Chooses what the request leaves open: one pass by one_pass_is_faster(), the algorithm by

@@ -122,7 +122,7 @@ namespace {
 template <Scalar T>
 void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T>& A, MeteredBackend& backend,
                   Index nrhs, Index batch, double damp = 0, bool initial_guess = false,
-                  bool preconditioned = false, bool guarded = false) {
+                  bool preconditioned = false, bool guarded = false, bool one_pass = false) {
   const auto& grid = A.domain().grid;
   DistMatrix<T> B(grid, A.range().layout(nrhs)), X(grid, A.domain().layout(nrhs));
   B.fill(random_elements<T>(1));
@@ -132,6 +132,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   options.damp = damp;
   options.initial_guess = initial_guess;
   options.guard = guarded ? 2 : 0;
+  options.one_pass = one_pass;
   solver(A, B, X, options);  // the operator has its scratch memory now
   const Index before = backend.bytes_in_use();
   std::vector<Index> allocations;
@@ -140,10 +141,10 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   backend.forget_most();
   solver(A, B, X, options);
   if (!grid->is_member()) return;
-  const Index predicted = solver_workspace_bytes(
-      {which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0, initial_guess,
-       solver == SolverFunction<T>(one_pass_cgls<T>), preconditioned, guarded},
-      grid->my_row(), grid->my_col());
+  const Index predicted =
+      solver_workspace_bytes({which, A.range(), A.domain(), scalar_type_of<T>, nrhs, batch, damp > 0,
+                              initial_guess, one_pass, preconditioned, guarded},
+                             grid->my_row(), grid->my_col());
   CAPTURE(name_of(which), grid->rows(), grid->cols(), nrhs, batch, damp, initial_guess);
   const Index took = backend.most_bytes_in_use() - before;
   CHECK(took >= predicted);
@@ -165,12 +166,11 @@ SolveReport pcg_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, Di
                      const SolveOptions& options) {
   return cg(A, *identity<T>(A.domain()), B, X, options);
 }
-template <Scalar T>
-SolveReport lsqr_of_scaled(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                           const SolveOptions& options) {
-  const OperatorPtr<T> shared(OperatorPtr<T>(), &A);
-  return preconditioned_inversion<T>(shared, B, X,
-                                     {.P = scale(T(2), identity<T>(A.domain())), .damps_x = true}, options);
+template <Scalar T, Solver solver>
+SolveReport scaled(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                   const SolveOptions& options) {
+  const OperatorPtr<T> shared(OperatorPtr<T>(), &A), P = scale(T(2), identity<T>(A.domain()));
+  return preconditioned_inversion<T>(shared, B, X, {.P = P, .solver = solver, .damps_x = true}, options);
 }
 template <Scalar T>
 SolveReport ista_with(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
@@ -204,13 +204,15 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
     const auto tall = dense_operator(grid, Algorithm::stationary_a, matrix),
                packed = dense_operator(grid, Algorithm::stationary_a, matrix, {.storage = Storage::packed});
     for (const Index batch : {0, 4}) {
-      check_memory<TestType>(one_pass_cgls, Solver::cgls, *packed, *backend, 13, batch);
+      check_memory<TestType>(cgls, Solver::cgls, *packed, *backend, 13, batch, 0, false, false, false, true);
       for (const double damp : {0.0, 0.1}) {
         for (const bool guess : {false, true}) {
           check_memory<TestType>(lsqr, Solver::lsqr, *tall, *backend, 13, batch, damp, guess);
           check_memory<TestType>(lsmr, Solver::lsmr, *tall, *backend, 13, batch, damp, guess);
-          check_memory<TestType>(lsqr_of_scaled<TestType>, Solver::lsqr, *tall, *backend, 13, batch, damp,
-                                 guess, true);
+          check_memory<TestType>(scaled<TestType, Solver::lsqr>, Solver::lsqr, *tall, *backend, 13, batch,
+                                 damp, guess, true);
+          check_memory<TestType>(scaled<TestType, Solver::cgls>, Solver::cgls, *packed, *backend, 13, batch,
+                                 damp, guess, true, false, true);
         }
       }
       for (const SolverFunction<TestType> guarded :
