@@ -42,3 +42,28 @@ TEMPLATE_TEST_CASE("Correlations are exact on integers for every instruction set
     }
   }
 }
+
+TEMPLATE_TEST_CASE("Stencils are exact on integers for every instruction set and length", "[correlate]",
+                   float, double) {
+  using R = TestType;
+  const auto at = [](Index i) { return static_cast<std::size_t>(i); };
+  const std::vector<Index> offsets{7, 0, 3, 3, 20};
+  const std::vector<R> weights{2, -3, 5, 1, 0};
+  for (const KernelSet& set : kernel_sets()) {
+    for (const Index n : {0, 1, 2, 15, 16, 33, 64, 130, 300}) {
+      for (const R beta : {R(0), R(2)}) {
+        CAPTURE(set.text, n, beta);
+        // The last weight is zero, so what it is for must not be read.
+        std::vector<R> x(at(n + 7), 0), y(at(n), beta == 0 ? quiet_nan<R>() : R(3));
+        for (Index i = 0; i < n + 7; ++i) x[at(i)] = small_integer<R>(2, i, 0);
+        set.add_stencil<R>()(n, R(3), weights.data(), offsets.data(), 5, x.data(), beta, y.data());
+        Index wrong = 0;
+        for (Index i = 0; i < n; ++i) {
+          const R sum = 2 * x[at(i + 7)] - 3 * x[at(i)] + 6 * x[at(i + 3)];
+          if (y[at(i)] != 3 * sum + beta * 3) ++wrong;
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}

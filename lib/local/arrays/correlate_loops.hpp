@@ -21,21 +21,46 @@ struct CorrelateLoops {
     return vector;
   }
 
-  /// y ← α sum + β y for this many vectors from y on, where sum = Σₖ wₖ x₍ₖₛ₎. The sums stay in registers.
-  template <std::size_t vectors>
-  static void add_vectors(R alpha, const R* weights, Range used, const R* x, Index step, R beta, R* y) {
+  /// y ← α sum + β y for this many vectors from element i on, where sum = Σₖ wₖ xₖ, and x(k) is where xₖ
+  /// begins. The sums stay in registers.
+  template <std::size_t vectors, class Terms>
+  static void add_vectors(Index i, R alpha, const R* weights, Range used, const Terms& x, R beta, R* y) {
     Vector sums[vectors] = {};
     for (Index k = used.begin; k < used.end(); ++k) {
       const R weight = weights[k];
       if (weight == 0) continue;
+      const R* const from = x(k) + i;
       for (std::size_t v = 0; v < vectors; ++v)
-        sums[v] += weight * load(x + k * step + static_cast<Index>(v) * lanes);
+        sums[v] += weight * load(from + static_cast<Index>(v) * lanes);
     }
     for (std::size_t v = 0; v < vectors; ++v) {
-      const Vector result =
-          beta == 0 ? alpha * sums[v] : alpha * sums[v] + beta * load(y + static_cast<Index>(v) * lanes);
-      std::memcpy(y + static_cast<Index>(v) * lanes, &result, sizeof(Vector));
+      R* const to = y + i + static_cast<Index>(v) * lanes;
+      const Vector result = beta == 0 ? alpha * sums[v] : alpha * sums[v] + beta * load(to);
+      std::memcpy(to, &result, sizeof(Vector));
     }
+  }
+
+  /// The same for all n elements. sum_at(i) is the sum for a single one.
+  template <class Terms, class SumAt>
+  static void add(Index n, R alpha, const R* weights, Range used, const Terms& x, const SumAt& sum_at, R beta,
+                  R* y) {
+    constexpr std::size_t many = 8;
+    constexpr Index at_once = static_cast<Index>(many) * lanes;
+    Index i = 0;
+    for (; i + at_once <= n; i += at_once) add_vectors<many>(i, alpha, weights, used, x, beta, y);
+    for (; i + lanes <= n; i += lanes) add_vectors<1>(i, alpha, weights, used, x, beta, y);
+    for (; i < n; ++i) {
+      const R sum = sum_at(i);
+      y[i] = beta == 0 ? alpha * sum : alpha * sum + beta * y[i];
+    }
+  }
+
+  template <class Terms>
+  static R plain_sum(const R* weights, Range used, const Terms& x, Index i) {
+    R sum = 0;
+    for (Index k = used.begin; k < used.end(); ++k)
+      if (weights[k] != 0) sum += weights[k] * x(k)[i];
+    return sum;
   }
 
   /// Σₖ wₖ xₖ: for a single y, the vectors run along the weights and x.
@@ -58,21 +83,19 @@ struct CorrelateLoops {
     Range used{0, width};
     while (used.size > 0 && weights[used.begin] == 0) ++used.begin, --used.size;
     while (used.size > 0 && weights[used.end() - 1] == 0) --used.size;
-    constexpr std::size_t many = 8;
-    constexpr Index at_once = static_cast<Index>(many) * lanes;
-    Index i = 0;
-    for (; i + at_once <= n; i += at_once) add_vectors<many>(alpha, weights, used, x + i, step, beta, y + i);
-    for (; i + lanes <= n; i += lanes) add_vectors<1>(alpha, weights, used, x + i, step, beta, y + i);
-    for (; i < n; ++i) {
-      R sum = 0;
-      if (step == 1) {
-        sum = dot(weights, used, x + i);
-      } else {
-        for (Index k = used.begin; k < used.end(); ++k)
-          if (weights[k] != 0) sum += weights[k] * x[i + k * step];
-      }
-      y[i] = beta == 0 ? alpha * sum : alpha * sum + beta * y[i];
-    }
+    const auto terms = [=](Index k) { return x + k * step; };
+    const auto sum_at = [=](Index i) {
+      return step == 1 ? dot(weights, used, x + i) : plain_sum(weights, used, terms, i);
+    };
+    add(n, alpha, weights, used, terms, sum_at, beta, y);
+  }
+
+  static void add_stencil(Index n, R alpha, const R* weights, const Index* offsets, Index count, const R* x,
+                          R beta, R* y) {
+    const Range used{0, count};
+    const auto terms = [=](Index k) { return x + offsets[k]; };
+    const auto sum_at = [=](Index i) { return plain_sum(weights, used, terms, i); };
+    add(n, alpha, weights, used, terms, sum_at, beta, y);
   }
 };
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -44,6 +46,54 @@ void for_each_segment(const BandWeights<R>& A, Range rows, Function&& function) 
     i = shared ? middle.end() : i + 1;
   }
 }
+
+/// What a sum of bands makes of x for elements of a column that follow each other.
+template <Scalar T>
+class BandStencil {
+ public:
+  explicit BandStencil(const std::vector<BandTerm<Real<T>>>& terms) : terms_(terms), ends_(terms.size(), 0) {
+    constexpr Index reals = sizeof(T) / sizeof(Real<T>);
+    for (const auto& [A, extent] : terms)
+      for (Index k = 0; k < A.width; ++k) offsets_.push_back((A.first + k) * extent.inner * reals);
+    weights_.resize(offsets_.size());
+  }
+
+  /// Takes the weights for element i, which is not before that of the last call, and returns where they end.
+  Index move_to(Index i) {
+    Index end = std::numeric_limits<Index>::max();
+    Real<T>* weights = weights_.data();
+    for (std::size_t k = 0; k < terms_.size(); ++k) {
+      if (ends_[k] <= i) ends_[k] = take(terms_[k], i, weights);
+      end = std::min(end, ends_[k]);
+      weights += terms_[k].A.width;
+    }
+    return end;
+  }
+  const std::vector<Real<T>>& weights() const { return weights_; }
+  /// From an element of y to those of x, in real numbers.
+  const std::vector<Index>& offsets() const { return offsets_; }
+
+ private:
+  /// The weights of one term for element i: zeros unless it computes that row.
+  static Index take(const BandTerm<Real<T>>& term, Index i, Real<T>* weights) {
+    const auto& [A, extent] = term;
+    const Index line = i / extent.inner, row = extent.y_rows.begin + line % extent.y_rows.size;
+    const bool computes = extent.rows.begin <= row && row < extent.rows.end();
+    Index end = row < extent.rows.begin ? extent.rows.begin : extent.y_rows.end();
+    if (computes) {
+      const bool is_between = A.head <= row && row < A.n - A.tail;
+      end = is_between ? std::min(extent.rows.end(), A.n - A.tail) : row + 1;
+      std::copy_n(A.data + A.set_of(row) * A.width, A.width, weights);
+    } else {
+      std::fill_n(weights, A.width, Real<T>(0));
+    }
+    return (line + end - row) * extent.inner;
+  }
+
+  const std::vector<BandTerm<Real<T>>>& terms_;
+  std::vector<Index> ends_, offsets_;
+  std::vector<Real<T>> weights_;
+};
 
 /// The bits of x that are set in `keep`, too.
 template <Scalar T>
@@ -102,9 +152,9 @@ class HostArrayKernels final : public ArrayKernels<T> {
     });
   }
 
-  /// Adds all terms to a piece of Y before the next one, so that X and Y are read from memory once. A piece
-  /// of the longest slices comes after the piece beside it in the slice before, since these are the
-  /// neighbours whose elements lie farthest apart.
+  /// Adds the terms in registers, so that X and Y are read from memory once. A piece of the longest slices
+  /// comes after the piece beside it in the slice before, since these are the neighbours whose elements lie
+  /// farthest apart.
   void add_bands(T alpha, const std::vector<BandTerm<Real<T>>>& terms, MatrixView<const T> X, T beta,
                  MatrixView<T> Y) const override {
     Index longest = 1;
@@ -119,11 +169,13 @@ class HostArrayKernels final : public ArrayKernels<T> {
     for_each_of(Y.cols * pieces, static_cast<double>(Y.cols * Y.rows) * width, [&](Index i) {
       const Index column = i / pieces, begin = i % pieces * in_cache,
                   size = std::min(in_cache, longest - begin);
+      BandStencil<T> stencil(terms);
       for (Index slice = 0; slice < Y.rows; slice += longest) {
-        T factor = beta;
-        for (const BandTerm<Real<T>>& term : terms) {
-          add_piece(alpha, term, X.column(column), factor, Y.column(column), {slice + begin, size});
-          factor = T(1);
+        const Index end = slice + begin + size;
+        for (Index first = slice + begin, next = 0; first < end; first = next) {
+          next = std::min(end, stencil.move_to(first));
+          add_stencil(next - first, alpha, stencil.weights(), stencil.offsets(), X.column(column) + first,
+                      beta, Y.column(column) + first);
         }
       }
     });
@@ -221,23 +273,6 @@ class HostArrayKernels final : public ArrayKernels<T> {
 
   /// The number of elements of a column whose neighbours fit into a core's cache. A multiple of at_once.
   static constexpr Index in_cache = 8192;
-
-  /// Adds a term to some elements of a column.
-  static void add_piece(T alpha, const BandTerm<Real<T>>& term, const T* x, T beta, T* y, Range piece) {
-    const BandWeights<Real<T>>& A = term.A;
-    const LineExtent& extent = term.extent;
-    const Index inner = extent.inner, length = extent.y_rows.size * inner;
-    for (Index begin = piece.begin / length * length; begin < piece.end(); begin += length) {
-      const Range part = intersect(piece, {begin, length});
-      const Index origin = begin - extent.y_rows.begin * inner;  // where row 0 of the matrix would be
-      const Index first = (part.begin - origin) / inner, last = (part.end() - 1 - origin) / inner;
-      for_each_segment(A, intersect(extent.rows, Range{first, last + 1 - first}), [&](Segment segment) {
-        const Range own = intersect(part, {origin + segment.rows.begin * inner, segment.rows.size * inner});
-        correlate(own.size, alpha, A.data + segment.set * A.width, A.width, x + (own.begin + A.first * inner),
-                  inner, beta, y + own.begin);
-      });
-    }
-  }
 
   /// Y ← α A X + β Y for slices without neighbours, where row_of(i) is row i of A, of about this width.
   template <class RowOf>

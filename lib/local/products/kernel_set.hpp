@@ -17,11 +17,17 @@ template <class R>
 using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
                            R* y);
 
+/// yᵢ ← α Σₖ wₖ x(i + oₖ) + β yᵢ for i < n. Elements of x whose weight is zero are not read.
+template <class R>
+using AddStencil = void (*)(Index n, R alpha, const R* weights, const Index* offsets, Index terms, const R* x,
+                            R beta, R* y);
+
 /// Inner loops for one real type.
 template <class R>
 struct RealKernels {
   TileKernels<R> tiles;
   Correlate<R> correlate = nullptr;
+  AddStencil<R> add_stencil = nullptr;
 };
 
 /// Inner loops for one instruction set.
@@ -42,6 +48,10 @@ struct KernelSet {
   template <class R>
   Correlate<R> correlate() const {
     return std::get<RealKernels<R>>(loops).correlate;
+  }
+  template <class R>
+  AddStencil<R> add_stencil() const {
+    return std::get<RealKernels<R>>(loops).add_stencil;
   }
   /// Whether these loops replace BLAS where nobody measured this machine.
   bool is_usual() const { return most_forward[0] > 0; }

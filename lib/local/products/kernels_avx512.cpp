@@ -30,7 +30,8 @@ struct Isa {
 };
 
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate};
+constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate,
+                               CorrelateLoops<Isa, R>::add_stencil};
 
 }  // namespace
 
