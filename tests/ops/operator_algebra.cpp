@@ -106,11 +106,12 @@ EmbeddedMatrix<T> stacked_matrix(const Space& space, const std::vector<Space>& m
 template <Scalar T>
 void check_normal_product(const LinearOperator<T>& op, const Blocks<T>& expected, Index nrhs) {
   const std::vector<Space>&data = expected.ranges, &models = expected.domains;
-  EmbeddedMatrix<T> P = stacked_matrix<T>(op.domain(), models, nrhs, 1, 1),
-                    R = stacked_matrix<T>(op.range(), data, nrhs, 2, 3),
-                    Q = stacked_matrix<T>(op.range(), data, nrhs, 1, 0),
-                    U = stacked_matrix<T>(op.domain(), models, nrhs, 2, 0),
-                    V = stacked_matrix<T>(op.domain(), models, nrhs, 1, 0);
+  const Index padding = 1 + nrhs % 2;  // after an odd one, no pair of numbers is aligned as a complex number
+  EmbeddedMatrix<T> P = stacked_matrix<T>(op.domain(), models, nrhs, padding, 1),
+                    R = stacked_matrix<T>(op.range(), data, nrhs, padding, 3),
+                    Q = stacked_matrix<T>(op.range(), data, nrhs, padding, 0),
+                    U = stacked_matrix<T>(op.domain(), models, nrhs, padding, 0),
+                    V = stacked_matrix<T>(op.domain(), models, nrhs, padding, 0);
   DistMatrix<T> p = P.matrix(), r = R.matrix(), q = Q.matrix(), u = U.matrix(), v = V.matrix();
   op.normal_product(p, r, q, u, v);
 
