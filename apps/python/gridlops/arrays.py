@@ -49,7 +49,7 @@ def laplacian(space: Space, dims: Sequence[int], *, weights: Sequence[float] | N
 
 def gradient(space: Space, *, sampling: Sequence[float] | None = None, kind: str = "centered", edge: bool = False,
              dtype: npt.DTypeLike = np.float64) -> Operator:
-    """[∂/∂dim₀; ∂/∂dim₁; …], a vertical stack: an array (dimension, …), as numpy.gradient() gives it."""
+    """[∂/∂dim₀; ∂/∂dim₁; …], a vertical stack, whose data are arrays (dimension, …)."""
     spacing = [1.0] * len(space.sizes) if sampling is None else list(sampling)
     return _made(space, dtype, "gradient", space.native, spacing, kind, edge)
 

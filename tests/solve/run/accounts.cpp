@@ -134,6 +134,7 @@ void check_memory(SolverFunction<T> solver, Solver which, const LinearOperator<T
   options.guard = guarded ? 2 : 0;
   options.one_pass = one_pass;
   solver(A, B, X, options);  // the operator has its scratch memory now
+  X.set_zero();              // else nothing would be left to iterate for with a guess
   const Index before = backend.bytes_in_use();
   std::vector<Index> allocations;
   options.observers = {
