@@ -100,6 +100,13 @@ inline const Calls<SolveOptions>& inversion_calls() {
          options.inner_iterations = 3;
          admm(p.M, p.S, threshold_penalty<double>(Threshold::soft, 0.1), p.B, p.X, options);
        }},
+      {"primal-dual",
+       [](Problem& p, const SolveOptions& o) {
+         PrimalDualOptions options;
+         options.common = o;
+         primal_dual(p.M, quadratic<double>(1), threshold_penalty<double>(Threshold::soft, 0.1), p.B, p.X,
+                     options);
+       }},
       {"normal equations",
        [](Problem& p, const SolveOptions& o) {
          NormalEquationsTerms<double> terms;
