@@ -25,13 +25,15 @@ struct LaplacianTerm {
   double weight = 1;
   double sampling = 1;
 };
-/// Σ weight · ∂²/∂dim² over the terms. Each derivative is a second_derivative() with its term's sampling.
+/// Σ weight · ∂²/∂dim² over the terms. Each derivative is a second_derivative() with its term's sampling. On
+/// the host all terms are added in one pass over the array.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> laplacian(const Space& space, const std::vector<LaplacianTerm>& terms,
                                          Derivative::Kind kind = Derivative::Kind::centered,
                                          bool edge = false);
 
-/// [∂/∂dim₀; ∂/∂dim₁; …], a stack of first_derivative() along all dimensions, each with its own sampling.
+/// [∂/∂dim₀; ∂/∂dim₁; …], a stack of first_derivative() along all dimensions, each with its own sampling. Its
+/// data are arrays with the derivatives along a new first dimension, as stack_spaces() says.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> gradient(const Space& space, const std::vector<double>& sampling,
                                         Derivative::Kind kind = Derivative::Kind::centered,
