@@ -18,17 +18,15 @@ namespace gridlops {
 
 namespace {
 
-/// Calls line(x, y, n, x_step, y_step) for each innermost line of the box.
-template <class T, class Line>
-void for_each_line(const T* x, T* y, const BoxLoops& box, int direction, Line&& line) {
+/// Calls line(x, y, n, x_step, y_step) for each innermost line of the box, from this direction on.
+template <std::size_t d = 0, class T, class Line>
+void for_each_line(const T* x, T* y, const BoxLoops& box, Line&& line) {
   if (box.count == 0) return line(x, y, 1, 1, 1);
-  if (direction == box.count - 1) {
-    const std::size_t d = at(direction);
-    return line(x, y, box.extents[d], box.from[d], box.to[d]);
+  if constexpr (d < BoxLoops::most) {
+    if (at(box.count) == d + 1) return line(x, y, box.extents[d], box.from[d], box.to[d]);
+    for (Index i = 0; i < box.extents[d]; ++i)
+      for_each_line<d + 1>(x + i * box.from[d], y + i * box.to[d], box, line);
   }
-  const std::size_t d = at(direction);
-  for (Index i = 0; i < box.extents[d]; ++i)
-    for_each_line(x + i * box.from[d], y + i * box.to[d], box, direction + 1, line);
 }
 
 /// Rows of a banded matrix that share a set of weights.
@@ -371,7 +369,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
   }
 
   static void add_part(T alpha, const T* x, T beta, T* y, const BoxLoops& box) {
-    for_each_line(x, y, box, 0, [=](const T* from, T* to, Index n, Index from_step, Index to_step) {
+    for_each_line(x, y, box, [=](const T* from, T* to, Index n, Index from_step, Index to_step) {
       add_line(alpha, from, from_step, beta, to, to_step, n);
     });
   }
