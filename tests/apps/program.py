@@ -46,8 +46,9 @@ def own_lines(errors):
 
 
 def as_written(errors):
-    """Standard error of a job, by lines of its ranks. Open MPI 5 ends what it says of MPI_Abort with a null character, and a line may follow."""
-    return errors.replace("\0", "")
+    """Standard error of a job, by lines of its ranks. Open MPI 5 ends what it says of MPI_Abort with a null character, and a line may follow;
+    on a busy machine it was seen to write a piece of a rank's output there, too."""
+    return re.sub(r"(?<=[^\n])gridlops: (?=warning:|error:)", "\ngridlops: ", errors.replace("\0", ""))
 
 
 class Run:
