@@ -64,15 +64,17 @@ from .grids import Cut, Grid, Layout
 from .matrices import Matrix
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
+from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
+                       threshold_penalty)
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
-from .solvers import (DampingCurve, Iteration, Observer, Proximal, SolveOptions,
-                      admm, block_cgls, box, cg, cgls, damping_curve, fista, gcv_probe, ista, l21_norm, l21_norm_along, lsmr, lsqr,
-                      normal_equations_inversion, postcompose, precompose, preconditioned_inversion, primal_dual, proximal_gradient, quadratic,
-                      regularized_inversion, separable_sum, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite, threshold_penalty)
+from .solvers import (DampingCurve, Iteration, Observer, SolveOptions,
+                      admm, block_cgls, cg, cgls, damping_curve, fista, gcv_probe, ista, lsmr, lsqr,
+                      normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
+                      regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "reports", "segy", "session", "solvers", "spaces")
+_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "solvers", "spaces")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from . import _native
 from .blocks import CPU, CUDA, Block, DeviceBlock, Usable, block_of, give_tensor, refuse_masked, type_name
 from .errors import ShapeError, UsageError
 from .grids import Grid, Layout
+
+#: One number for all columns of a matrix, or one for each.
+PerColumn = float | Sequence[float] | npt.NDArray[np.float64]
 
 
 def functions_for(dtype: npt.DTypeLike) -> Any:

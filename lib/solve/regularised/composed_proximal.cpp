@@ -9,7 +9,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/proximal.hpp"
-#include "solve/regularised/proximal_memory.hpp"
+#include "solve/regularised/proximal_support.hpp"
 
 namespace gridlops {
 

@@ -9,7 +9,7 @@
 #include "gridlops/solve/proximal.hpp"
 #include "local/arrays/array_kernels.hpp"
 #include "ops/operator/array_products.hpp"
-#include "solve/regularised/proximal_memory.hpp"
+#include "solve/regularised/proximal_support.hpp"
 
 namespace gridlops {
 

@@ -13,7 +13,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "solve/regularised/kept_proximal.hpp"
-#include "solve/regularised/proximal_memory.hpp"
+#include "solve/regularised/proximal_support.hpp"
 
 namespace gridlops {
 
