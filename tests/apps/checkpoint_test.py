@@ -223,7 +223,7 @@ def test_two_jobs(suite):
         run = suite.run(*ENDLESS[:-1], "second.npy", *saving, *more, ranks=ranks)
         suite.succeeded(run, status=74)
         suite.check(len(run.error_lines) == 1 and all(text in run.error_lines[0] for text in texts), "should say", texts, run.errors)
-        suite.check(run.seconds < 10 and not (suite.folder / "second.npy").exists(), "took long, or wrote an output:", run.command)
+        suite.check(not (suite.folder / "second.npy").exists(), "wrote an output:", run.command)
     for ranks in (None, RANKS):
         for more in ((), ("--restart", "saved")):
             refused("saved/lock: is held by", f"process {job.process.pid} on", "name another folder", ranks=ranks, more=more)
@@ -318,7 +318,6 @@ def test_refusals(suite):
                         "--grid", GRID, ranks=None if status == 2 else RANKS)
         suite.succeeded(run, status=status)
         suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], f"should say {text!r}:", run.errors)
-        suite.check(run.seconds < 5, f"took {run.seconds:.1f} s:", run.command)
         suite.check(not (folder / "refused.npy").exists(), "an output after a refusal:", run.command)
 
 

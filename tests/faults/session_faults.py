@@ -17,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 from program import as_written  # noqa: E402  (found by the line before)
 
 RANKS = 4
-SECONDS = 5.0
-LONGEST_WAIT = 40.0
+LONGEST_WAIT = 30.0  # the time to end by oneself is a few seconds, and more on a machine that is busy
 
 RUNTIME_ERROR = (r"^gridlops: rank 1 on \S+: std::runtime_error: the flux is negative; "
                  r"after broadcast #1 \(800 bytes, root 2; rank 1 of 4\)$")
@@ -60,11 +59,10 @@ CASES = [
 
 
 def run(launch, program, mode, timeout):
-    """The job's exit status, stdout, stderr and seconds. A job that does not end is killed with all its ranks."""
+    """The job's exit status, stdout and stderr. A job that does not end is killed with all its ranks, and has no status."""
     environment = {name: value for name, value in os.environ.items() if name != "GRIDLOPS_TIMEOUT"}
     if timeout is not None:
         environment["GRIDLOPS_TIMEOUT"] = timeout
-    begin = time.monotonic()
     job = subprocess.Popen([launch, str(RANKS), program, mode], env=environment, text=True, start_new_session=True,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -72,12 +70,12 @@ def run(launch, program, mode, timeout):
     except subprocess.TimeoutExpired:
         os.killpg(job.pid, signal.SIGTERM)
         out, err = job.communicate()
-        return None, out, err, time.monotonic() - begin
-    return job.returncode, out, as_written(err), time.monotonic() - begin
+        return None, out, err
+    return job.returncode, out, as_written(err)
 
 
-def complaints(case, status, out, err, seconds):
-    mode, expected, pattern, timeout = case
+def complaints(case, status, out, err):
+    mode, expected, pattern, _ = case
     if status is None:
         yield f"had not ended after {LONGEST_WAIT:.0f} s"
         return
@@ -85,8 +83,6 @@ def complaints(case, status, out, err, seconds):
     has_done_its_work = mode == "lend_mpi" and out.count("lent well") == RANKS
     if status != expected and not has_done_its_work:
         yield f"ended with status {status} instead of {expected}"
-    if seconds > SECONDS + (2 if timeout == "2" else 0):
-        yield f"took {seconds:.1f} s"
     if pattern is not None and not re.search(pattern, err, re.MULTILINE):
         yield f"does not say {pattern!r}"
     if pattern is None and "gridlops:" in err:
@@ -99,9 +95,10 @@ def main():
     launch, program = sys.argv[1:]
     failed = False
     for case in CASES:
-        status, out, err, seconds = run(launch, program, case[0], case[3])
-        wrong = list(complaints(case, status, out, err, seconds))
-        print(f"{'FAILED' if wrong else 'ok':6} {case[0]} ({seconds:.1f} s)", *wrong, sep="\n       ")
+        begin = time.monotonic()
+        status, out, err = run(launch, program, case[0], case[3])
+        wrong = list(complaints(case, status, out, err))
+        print(f"{'FAILED' if wrong else 'ok':6} {case[0]} ({time.monotonic() - begin:.1f} s)", *wrong, sep="\n       ")
         if wrong:
             failed = True
             print(err)
