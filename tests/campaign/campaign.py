@@ -32,7 +32,9 @@ except ImportError as missing:
 import change_area
 import program_area
 import solve_area
+import splitting_area
 import strategies
+import sweep_area
 import tree_area
 from problems import Problem
 from properties import Violation
@@ -40,6 +42,8 @@ from workers import Lost, Workers
 
 # What checks a case, and what draws one.
 AREAS = {"solve": (solve_area.check, strategies.all_solves()),
+         "sweep": (sweep_area.check, strategies.sweeps()),
+         "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),
          "change": (change_area.check, strategies.changes()),
          "program": (program_area.check, strategies.programs("cpu")),

@@ -27,9 +27,9 @@ def request_of(problem, out_is_B=False):
             "options": options, "out_is_B": out_is_B, "variances": case["variances"]}
 
 
-def answer(workers, request):
+def answer(workers, request, task="solve"):
     """X and the report; None if it was refused, which all ranks must have done alike."""
-    reply = workers.call(request["how"]["ranks"], "solve", request)
+    reply = workers.call(request["how"]["ranks"], task, request)
     errors = {error for error in reply["errors"] if error}
     for error in errors:
         require(error[0] != "Damaged", "operands are intact", error[1])

@@ -143,6 +143,46 @@ def solves(draw):
     return case
 
 
+@st.composite
+def sweeps(draw):
+    """One right-hand side with several dampings, of which a rule chooses one."""
+    case = draw(solves())
+    rule = draw(one_of("discrepancy", "gcv", "lcurve"))
+    solver = draw(one_of("cgls", "lsqr", "lsmr"))
+    dampings = st.lists(one_of(0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1, 10), min_size=1, max_size=6)
+    case.update(area="sweep", solver=solver, rule=rule, one=(draw(right_hand_sides(1, case["type"] in ("f32", "c64"))) or
+                [{"kind": "random", "seed": 0, "scale": 0}])[0], noise=draw(one_of(0.1, 0.5, 0.9, 1.1, 0)), damp=draw(dampings), guess=None,
+                tolerance=draw(one_of(1e-4, 1e-6) if case["type"] in ("f32", "c64") else one_of(1e-8, 1e-11)), other=None, out_is_B=False,
+                variances=False, one_pass=False, preconditioner=0, condition_limit=0, rhs=[], matrix=draw(matrices(False)))
+    if rule == "gcv":
+        case["scale_A"] = case["scale_B"] = case["one"]["scale"] = 0
+    case["rows"], case["cols"] = draw(shapes(False))
+    return case
+
+
+@st.composite
+def splittings(draw):
+    """Objectives of two parts, f(Kx − b) + g(Lx), for ADMM and for the primal-dual method."""
+    name, method = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of("admm", "primal-dual"))
+    rows, cols = draw(shapes(False))
+    how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), method))
+    tolerances = one_of(1e-2, 1e-4, 1e-7) if name in ("f32", "c64") else one_of(1e-2, 1e-4, 1e-8, 1e-15)
+    rhs = draw(right_hand_sides(4, True))
+    penalty = draw(one_of("soft", "box") if method == "admm" else one_of("soft", "box", "quadratic"))
+    second = {"kind": draw(one_of("identity", "difference", "integers")), "rows": draw(st.integers(1, 20)), "seed": draw(seeds)}
+    if method == "primal-dual" or penalty == "box":
+        second["kind"] = "identity"
+    kinds = one_of("zero", "random", "solution")
+    return {"area": "splitting", "type": name, "solver": method, "method": method, "rows": rows, "cols": cols, "matrix": draw(matrices(False)),
+            "rhs": rhs, "scale_A": 0, "scale_B": 0, "second": second, "penalty": penalty,
+            "misfit": "quadratic" if method == "admm" else draw(one_of("soft", "quadratic")),
+            "weight": draw(one_of(0.1, 0.01, 0.5, 1.5, 0)), "tau": draw(one_of(1, 0.1, 10)), "inner": draw(one_of(20, 3)),
+            "guess": draw(st.none() | st.fixed_dictionaries({"kind": kinds, "seed": seeds})),
+            "tolerance": draw(tolerances) if draw(one_in(5)) is False else draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs))),
+            "iterations": draw(one_of(200, 200, 200, 1, 3, 0) if how["ranks"] < 3 else one_of(60, 60, 1, 0)), "batch": draw(one_of(0, 0, 1, 3)),
+            "how": how, "other": None}
+
+
 def leaves(has_dims, algorithms):
     """Operators from a space of arrays, or of no arrays. algorithms: those whose columns are cut as those of the space."""
     dims = {"dim": st.integers(0, 2)}

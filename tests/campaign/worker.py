@@ -113,7 +113,41 @@ def tree(request):
     return trees.measure(grid, request)
 
 
-TASKS = {"solve": solve, "change": change, "tree": tree}
+def sweep(request):
+    """The same solve with several dampings, and the choice of one."""
+    found = solve(request)
+    how = request["how"]
+    grid = grid_of(tuple(how["grid"]), how["transport"])
+    op, _ = matrix_operator(grid, request)
+    X = gl.zeros(op.domain, request["B"].shape[1], op.dtype).scatter(whole(grid, found and found[0]))
+    report = found[1] if found else {"residual_norms": np.zeros(0), "reasons": []}
+    curve = gl.damping_curve(request["damps"], X, report, request["rule"], request["noise"])
+    return (found, dict(curve)) if grid.is_member else None
+
+
+def splitting(request):
+    """ADMM, or the primal-dual method."""
+    how, options = request["how"], dict(request["options"])
+    grid = grid_of(tuple(how["grid"]), how["transport"])
+    op, _ = matrix_operator(grid, request)
+    nrhs = request["B"].shape[1]
+    B = gl.zeros(op.range, nrhs, op.dtype).scatter(whole(grid, request["B"]))
+    if request["X0"] is not None:
+        options["x0"] = gl.zeros(op.domain, nrhs, op.dtype).scatter(whole(grid, request["X0"]))
+    g = {"soft": lambda: gl.threshold_penalty("soft", request["sigma"], op.dtype), "box": lambda: gl.box(*request["box"], op.dtype),
+         "quadratic": lambda: gl.quadratic(request["sigma"], dtype=op.dtype)}[request["penalty"]]()
+    if request["solver"] == "admm":
+        L, _ = matrix_operator(grid, {**request, "A": request["L"]})
+        X, report = gl.admm(op, L, g, B, **options)
+    else:
+        f = gl.threshold_penalty("soft", 1, op.dtype) if request["misfit"] == "soft" else gl.quadratic(1, dtype=op.dtype)
+        X, report = gl.primal_dual(op, f, g, B, **options)
+    report.pop("alarms")
+    gathered = X.gather()
+    return (gathered, dict(report)) if grid.is_member else None
+
+
+TASKS = {"solve": solve, "sweep": sweep, "splitting": splitting, "change": change, "tree": tree}
 
 
 def run(task, request):
@@ -125,7 +159,7 @@ def run(task, request):
         error = (type(raised).__name__, str(raised))
     except Damaged as raised:
         error = ("Damaged", str(raised))
-    known = None if value is None else digest(value[1]) if task == "solve" else b""
+    known = None if value is None else digest(value[1]) if task in ("solve", "sweep", "splitting") else b""
     parts = COMM.gather((error, known))
     if COMM.rank != 0:
         return None

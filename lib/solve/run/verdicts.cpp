@@ -34,6 +34,12 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .epsilon = rules_.epsilon};
 }
 
+std::optional<StopReason> Verdicts::verdict(const ColumnState& column, const Rounding& rounding) const {
+  const bool may_be_solved = column.iterations > 0 || rules_.judges_start;
+  if (!may_be_solved && column.finite()) return std::nullopt;
+  return judge(column, limits_of(column), rounding);
+}
+
 void Verdicts::set_scale(Index number, const ColumnScale& scale) {
   ColumnState& column = (*this)[number];
   column.scale = scale;
@@ -47,19 +53,17 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
     column.reason = StopReason::breakdown;
   } else if (column.iterations == 0) {
     // ‖A‖ is now better known than at the start. If no part of b is in the range of A, this shows now.
-    column.reason = judge(column, limits_of(column), {rules_.epsilon});
+    column.reason = verdict(column, {rules_.epsilon});
   }
   return column.reason ? 0 : gamma / delta;
 }
 
 void Verdicts::test(ColumnState& column) const {
   if (column.reason) return;
-  const VerdictLimits limits = limits_of(column);
-  const bool may_be_solved = column.iterations > 0 || rules_.judges_start;
-  if (may_be_solved || !column.finite()) column.reason = judge(column, limits, {rules_.epsilon});
+  column.reason = verdict(column, {rules_.epsilon});
   if (column.reason) return;
   // The recomputed norms will tell whether this is a solution.
-  if (column.iterations > 0 && !column.is_stuck && is_exhausted(column, limits))
+  if (column.iterations > 0 && !column.is_stuck && is_exhausted(column, limits_of(column)))
     column.reason = StopReason::stagnated;
   if (column.reason) return;
   if (options_.condition_limit > 0 && column.condition >= options_.condition_limit) {
@@ -86,9 +90,9 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
   column.residual_norm = column.final_residual_norm;
   if (column.reason == StopReason::non_finite) return false;
   const auto judged = [&](const Rounding& rounding) {
-    const std::optional<StopReason> verdict = judge(column, limits_of(column), rounding);
-    if (verdict) column.reason = verdict;
-    return verdict.has_value();
+    const std::optional<StopReason> reason = verdict(column, rounding);
+    if (reason) column.reason = reason;
+    return reason.has_value();
   };
   if (judged({rules_.epsilon})) return false;
   const bool claimed = is_solved(*column.reason);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -24,7 +25,7 @@ struct VerdictRules {
   Index longest_sum = 1;  ///< the number of terms of a dot product in a product with A or Aᴴ
 };
 
-/// Holds the columns of a batch, and knows which of them take part. judge() decides whether a column is
+/// Holds the columns of a batch, and knows which of them take part. verdict() decides whether a column is
 /// solved. The other reasons to end are facts of the iteration.
 class Verdicts {
  public:
@@ -60,6 +61,8 @@ class Verdicts {
   void judge_anew(ColumnState& column) const;
 
  private:
+  /// What judge() says, where the method's norms tell whether x is the solution.
+  std::optional<StopReason> verdict(const ColumnState& column, const Rounding& rounding) const;
   VerdictLimits limits_of(const ColumnState& column) const;
 
   const VerdictRules rules_;

@@ -398,8 +398,13 @@ TEST_CASE("ADMM does not take the solution of least squares alone for its own", 
     AdmmOptions options;
     options.common.initial_guess = true;
     options.common.tolerance = 1e-12;
-    const SolveReport report = admm(I, I, threshold_penalty<double>(Threshold::soft, 0.1), B, X, options);
+    const ProximalPtr<double> g = threshold_penalty<double>(Threshold::soft, 0.1);
+    options.common.max_iterations = 0;
+    const SolveReport none = admm(I, I, g, B, X, options);
+    options.common.max_iterations = 100;
+    const SolveReport report = admm(I, I, g, B, X, options);
     if (!grid->is_member()) continue;
+    for (const ColumnReport& column : none.columns) CHECK(column.reason == StopReason::iteration_limit);
     for (const ColumnReport& column : report.columns) CHECK(column.reason == StopReason::converged);
     const std::vector<double> b = everywhere(B), x = everywhere(X);
     for (std::size_t i = 0; i < x.size(); ++i)
