@@ -169,7 +169,8 @@ class PrimalDual final : public ColumnMethod<T> {
   ///
   /// Where x and b, or y, are 0, the residual may be as large as rounding of the other: the metric of the
   /// method, ‖x‖²/τ + ‖y‖²/σ, compares their sizes. So that no choice of steps makes this large, it is also
-  /// bounded by half of the digits of the first residual.
+  /// bounded by half of the digits of the first residual. The size of b does not tell that y is 0: a y ≪
+  /// ε‖b‖σ is lost in r + y/σ.
   ColumnScalars tested_norms(const Residuals& now) const {
     constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
     const ColumnScalars size_r = norm_K * now.x + data_norm, size_s = norm_K * now.y,
@@ -181,7 +182,7 @@ class PrimalDual final : public ColumnMethod<T> {
       return ratio(above, max(above, size));
     };
     return max(relative(now.primal, 10 * epsilon * x_per_y * size_s, first_primal, size_r),
-               relative(now.dual + hidden, 10 * epsilon / x_per_y * size_r, first_dual, size_s));
+               relative(now.dual + hidden, 10 * epsilon / x_per_y * norm_K * now.x, first_dual, size_s));
   }
 
   const OperatorPtr<T> K;

@@ -234,6 +234,24 @@ TEST_CASE("Bounds that hold and bounds that do not matter both converge", "[prim
   }
 }
 
+TEST_CASE("The primal-dual method does not take a y that rounding hides for 0", "[primal_dual]") {
+  // |k x − b| + ρx²/2 has its minimum where y = −1 and x = k/ρ = 10. Beside b, y/σ ≈ k is nothing.
+  constexpr float k = 0x1p-40F, b = 2;
+  for (const GridPtr& grid : compact_grids()) {
+    const Space space = array_space(grid, {7}, 0);
+    const OperatorPtr<float> K = scale(k, identity<float>(space));
+    DistMatrix<float> B(grid, space.layout(1)), X(grid, space.layout(1));
+    B.fill([](Index, Index) { return b; });
+    X.fill([](Index, Index) { return b / k; });
+    PrimalDualOptions options = at_most(1000, 0.01);
+    options.common.initial_guess = true;
+    const SolveReport report =
+        primal_dual(K, threshold_penalty<float>(Threshold::soft), quadratic<float>(k / 10), B, X, options);
+    if (!grid->is_member()) continue;
+    CHECK(report.columns[0].reason == StopReason::iteration_limit);
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("The primal-dual method takes odd columns, guesses and blocks that are empty",
                         "[primal_dual]", Scalars) {
   using T = TestType;
