@@ -173,8 +173,9 @@ def splittings(draw):
     if method == "primal-dual" or penalty == "box":
         second["kind"] = "identity"
     kinds = one_of("zero", "random", "solution")
+    p, q = draw(scales(name, "ista")) if draw(one_in(4)) else (0, 0)
     return {"area": "splitting", "type": name, "solver": method, "method": method, "rows": rows, "cols": cols, "matrix": draw(matrices(False)),
-            "rhs": rhs, "scale_A": 0, "scale_B": 0, "second": second, "penalty": penalty,
+            "rhs": rhs, "scale_A": p, "scale_B": q, "second": second, "penalty": penalty,
             "misfit": "quadratic" if method == "admm" else draw(one_of("soft", "quadratic")),
             "weight": draw(one_of(0.1, 0.01, 0.5, 1.5, 0)), "tau": draw(one_of(1, 0.1, 10)), "inner": draw(one_of(20, 3)),
             "guess": draw(st.none() | st.fixed_dictionaries({"kind": kinds, "seed": seeds})),
